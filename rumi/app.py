@@ -10,6 +10,7 @@ from rumi.building import close_engine, sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
 from rumi.chats import ChatServices, Inbox, LocalChat
 from rumi.config import Loaded
+from rumi.config.commands import read_keys
 from rumi.home import Home
 from rumi.logs import program_log
 from rumi.models import ModelSet, build_models, lacks_key
@@ -67,14 +68,15 @@ async def open_app(
     """
     language = texts.detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)
-    redactor = Redactor(loaded.secrets.values())
-    log = program_log(
-        home.logs / "rumi.jsonl",
-        max_mb=loaded.settings.log.max_mb,
-        keep=loaded.settings.log.keep,
-        redact=redactor,
-    )
     try:
+        loaded = await read_keys(loaded)
+        redactor = Redactor(loaded.secrets.values())
+        log = program_log(
+            home.logs / "rumi.jsonl",
+            max_mb=loaded.settings.log.max_mb,
+            keep=loaded.settings.log.keep,
+            redact=redactor,
+        )
         model_settings = model_settings_of(loaded, language)
         if lacks_key(model_settings):
             model_settings = model_settings_of(loaded, language, default="offline")

@@ -34,6 +34,8 @@ _KINDS: Final = (
     _kind(("@",), r"""://(?=[^/\s@:"']*:[^/\s@"']*@)"""),
     _kind(("gsk_",), r"\b", r"(?P<value>gsk_[A-Za-z0-9]{8,})"),
     _kind(("tvly-",), r"\b", r"(?P<value>tvly-[A-Za-z0-9_-]{8,})"),
+    _kind(("xai-",), r"\b", r"(?P<value>xai-[A-Za-z0-9_-]{16,})"),
+    _kind(("aiza",), r"\b", r"(?P<value>AIza[A-Za-z0-9_-]{30,})"),  # Google's
     _kind(("sk-",), r"\b", r"(?P<value>sk-[A-Za-z0-9_-]{16,})"),
     _kind((":", "%3a"), r"(?<![0-9])", r"(?P<value>[0-9]{5,16}(?::|%3A)[A-Za-z0-9_-]{30,})"),  # Telegram's
 )

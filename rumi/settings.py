@@ -10,10 +10,12 @@ from rumi.bots import BotLimits
 from rumi.budgets import OWN_PRICES, Price, Rules, nano_of
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
+from rumi.config.commands import unread
 from rumi.config.files import read_text
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, lacks_key
+from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, missing_key
+from rumi.providers import key_owner
 from rumi.research import PROMPTS
 from rumi.schedules import ScheduleLimits, quiet_hours
 from rumi.tasks import TaskLimits
@@ -21,23 +23,24 @@ from rumi.web import WebSettings
 
 
 def model_settings_of(
-    loaded: Loaded, language: texts.Language, *, default: str | None = None
+    loaded: Loaded, language: texts.Language, *, default: str | None = None, lenient: bool = False
 ) -> ModelSettings:
-    """Return the models' part of the configuration, including their keys."""
+    """Return the models' part of the configuration, including their keys.
+
+    Raises:
+        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
+    """
     given, secrets = loaded.settings.model, loaded.secrets
-    custom = {}
-    for name, server in given.custom.items():
-        key, fault = None, None
-        try:
-            key = loaded.custom_key(name)
-        except ConfigError as error:
-            if f"custom:{name}" in (default or given.default, *given.fallbacks):
-                raise
-            fault = error
-        custom[name] = CustomServer(server.base_url, server.model, key.reveal() if key else None, fault)
+    default = given.aliases.get(default or given.default, default or given.default)
+    fallbacks = tuple(given.aliases.get(name, name) for name in given.fallbacks)
+    for name in (default, *fallbacks):
+        place = key_owner(name)
+        if place in secrets.faults and not lenient:
+            loaded.key(place)  # which says why it cannot be had
+    keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
     return ModelSettings(
-        default=default or given.default,
-        fallbacks=given.fallbacks,
+        default=default,
+        fallbacks=fallbacks,
         timeout_s=given.timeout_s,
         first_token_timeout_s=given.first_token_timeout_s,
         temperature=given.temperature,
@@ -45,9 +48,23 @@ def model_settings_of(
         reasoning_effort=given.reasoning_effort,
         context_tokens=given.context_tokens,
         max_concurrent=given.max_concurrent,
-        custom=custom,
-        groq_api_key=secrets.groq_api_key.reveal() if secrets.groq_api_key else None,
+        custom={
+            name: CustomServer(
+                server.base_url,
+                server.model,
+                keys.get(f"custom:{name}"),
+                secrets.faults.get(f"custom:{name}"),
+                server.pictures,
+            )
+            for name, server in given.custom.items()
+        },
+        groq_api_key=keys.get("groq"),
         groq_base_url=secrets.groq_base_url,
+        keys=keys,
+        base_urls=secrets.base_urls,
+        faults=secrets.faults,
+        unread=tuple(unread(loaded)),
+        aliases=given.aliases,
         language=language,
     )
 
@@ -183,9 +200,9 @@ def require_model(loaded: Loaded) -> None:
     Raises:
         ConfigError: The configured model has no key.
     """
-    if lacks_key(model_settings_of(loaded, "en")):
+    if variable := missing_key(model_settings_of(loaded, "en")):
         raise ConfigError(
-            f"{loaded.settings.model.default} needs GROQ_API_KEY.",
+            f"{loaded.settings.model.default} needs {variable}.",
             'Put it into .env in RUMI_HOME, or choose in config.toml: [model] default = "offline"',
         )
 
@@ -196,8 +213,10 @@ def require_chosen_model(loaded: Loaded) -> None:
     Raises:
         ConfigError: The model has no key.
     """
-    if loaded.is_of_this_run("model.default") and lacks_key(model_settings_of(loaded, "en")):
+    if not loaded.is_of_this_run("model.default"):
+        return
+    if variable := missing_key(model_settings_of(loaded, "en")):
         raise ConfigError(
-            f"The model {loaded.settings.model.default!r} needs GROQ_API_KEY.",
+            f"The model {loaded.settings.model.default!r} needs {variable}.",
             "Set it in the environment or in .env, or use --model offline.",
         )

@@ -269,7 +269,8 @@ class _Turn:
 
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.fitting.add(message)
-        kept = replace(message, reasoning="") if message.reasoning else message
+        calls = tuple(replace(call, signature="") for call in message.tool_calls)
+        kept = replace(message, reasoning="", tool_calls=calls) if message.role == "assistant" else message
         await self.keep(Kept(kept, self.gate.tainted, links))
 
     async def _act(self, reply: Reply) -> Breaker | None:

@@ -8,7 +8,7 @@ months. `report` answers what was used, `serving` serves chats and other process
 from rumi.budgets.amounts import Amount, amount_text, as_usd, nano_of, parse_amount
 from rumi.budgets.keeping import Budgets, Ledger, Rules, WriteNow
 from rumi.budgets.periods import days_of, renewal
-from rumi.budgets.prices import OWN_PRICES, PRICES_OF, Price
+from rumi.budgets.prices import OWN_PRICES, PRICES_OF, Price, price_of
 from rumi.budgets.report import report
 from rumi.budgets.serving import BudgetCommands, usage_calls
 
@@ -27,6 +27,7 @@ __all__ = [
     "days_of",
     "nano_of",
     "parse_amount",
+    "price_of",
     "renewal",
     "report",
     "usage_calls",

@@ -19,7 +19,7 @@ from actors import Actor, ActorError, Request, answers
 from rumi import texts
 from rumi.budgets.amounts import amount_text, as_usd
 from rumi.budgets.periods import day_of, days_of, renewal
-from rumi.budgets.prices import OWN_PRICES, Price
+from rumi.budgets.prices import OWN_PRICES, Price, price_of
 from rumi.cancellation_grace import with_grace
 from rumi.journal import Ask, Bound, RecordUsage, ReserveCall, SettleCall, Spending, Standing, State, UsageRow
 from rumi.models import OFFLINE, Account, Counted, Hold, Limit, ModelError, Usage
@@ -83,7 +83,7 @@ class Budgets:
         Returns the error that says why, if a budget does not allow it or cannot know what it costs.
         Cancelled, it reserves nothing that lasts.
         """
-        price = self.rules.prices.get(model)
+        price = price_of(model, self.rules.prices)
         bounds = self._bounds(account) if model != OFFLINE else ()
         whole = Usage(prompt_tokens, self.rules.reply_tokens)
         begun = _Begun(self, uuid4().hex, account, model, self.today(), price, whole, bounds)

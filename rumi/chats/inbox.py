@@ -218,8 +218,8 @@ class Inbox:
         if name == self.own_model:
             return ""
         context = self._services.context
-        context.model_for("", context.language, name)
-        return name
+        found = context.model_for("", context.language, name).name  # of an alias, the model itself
+        return "" if found == self.own_model else found
 
     def works(self, chat: str) -> bool:
         """Return True if a message of the chat has no final reply yet."""

@@ -64,7 +64,9 @@ def as_json(stored: StoredEntry) -> dict[str, object]:
         "turn": stored.entry.turn,
         "role": message.role,
         "text": message.content,
-        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ],
         "tool_call_id": message.tool_call_id,
         "tainted": stored.entry.tainted,
     }

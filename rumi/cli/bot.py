@@ -11,6 +11,7 @@ from rumi.cli.asking import when_free
 from rumi.cli.bot_project import apply, diff
 from rumi.cli.bot_skills import plain, skills_of
 from rumi.cli.holder import say
+from rumi.cli.model_names import model_option
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def create(name: str, description: str) -> None:
 @NAME
 @click.option("-p", "--prompt", default="", metavar="TEXT", help="The goal of this session.")
 @click.option("-n", "--iterations", type=click.IntRange(min=0), help="At most so many; 0 is no limit.")
-@click.option("-m", "--model", default="", metavar="PROVIDER:NAME", help="The model, or offline.")
+@model_option("-m", "--model", default="")
 @click.option("-s", "--sandbox", default="", metavar="ACCESS", help="read-only or workspace-write.")
 @click.option(
     "--resume",

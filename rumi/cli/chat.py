@@ -12,6 +12,7 @@ import click
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.model_names import model_option
 
 if TYPE_CHECKING:
     from rumi.config import Loaded
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
 @click.option("-c", "--continue", "going_on", is_flag=True, help="With -p: go on with the chat's history.")
 @click.option("--new", is_flag=True, help="Begin a new session; the old history stays stored.")
-@click.option("--model", metavar="PROVIDER:NAME", help="The model, or offline.")
+@model_option()
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bubblewrap"]), help="Where commands run.")
 @click.option("--yes", is_flag=True, help="Answer confirmations with yes.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -155,16 +156,17 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
 async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
     from rumi import texts
-    from rumi.models import OFFLINE, lacks_key, local_servers
+    from rumi.models import OFFLINE, local_servers, missing_key
     from rumi.settings import model_settings_of
 
-    if port.model != OFFLINE or not lacks_key(model_settings_of(loaded, wish.language)):
+    variable = missing_key(model_settings_of(loaded, wish.language))
+    if port.model != OFFLINE or not variable:
         return
     if not wish.person:
-        say(texts.no_key(wish.language))
+        say(texts.no_key(wish.language, variable))
         return
     servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    say(texts.ways_on(wish.language, str(home.root), servers))
+    say(texts.ways_on(wish.language, str(home.root), servers, variable))
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:

@@ -61,6 +61,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     from rumi.config.editing import as_toml, set_keys, set_variables
     from rumi.config.secrets import NAMES
     from rumi.home import Home
+    from rumi.redact import Redactor
 
     if len(pairs) % 2:
         raise click.UsageError("Each KEY needs a VALUE.")
@@ -71,7 +72,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     keys = {key: text for key, text in given.items() if key not in known}
     if keys:
         for key, value in set_keys(root / "config.toml", keys).items():
-            click.echo(f"{key} = {as_toml(value) or '-'}")
+            click.echo(Redactor(()).text(f"{key} = {as_toml(value) or '-'}"))
     if secrets:
         set_variables(root / ".env", secrets)
         for key in secrets:
@@ -91,13 +92,14 @@ def _value(text: str) -> str:
 
 
 def _referenced(root: "Path") -> set[str]:
-    """Return the variables that `[model.custom.NAME] api_key` refers to."""
+    """Return the variables that keys of servers refer to."""
     from rumi.config import load_settings
-    from rumi.config.schema import reference
+    from rumi.config.secrets import key_references
+    from rumi.config.sources import key_source
     from rumi.errors import ConfigError
 
     try:
-        servers = load_settings(root, {}, {}).settings.model.custom.values()
+        references = key_references(load_settings(root, {}, {}).settings.model)
     except ConfigError:  # `set` may be what corrects it
         return set()
-    return {reference(server.api_key) for server in servers if server.api_key is not None}
+    return {key_source(text).variable for text in references.values()} - {""}

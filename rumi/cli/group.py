@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "tasks": ("rumi.cli.tasks", "List, show, follow, stop and delete tasks: work in the background."),
     "bot": ("rumi.cli.bot", "Make, run, wake and stop bots, which work on their own towards a goal."),
+    "models": ("rumi.cli.models", "Show the models, and try out those that are configured."),
     "usage": ("rumi.cli.usage", "Show what model calls have used and cost, and the budgets."),
     "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),

@@ -11,6 +11,7 @@ import click
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder
+from rumi.cli.model_names import model_option
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rumi.control import ControlClient
     from rumi.home import Home
 
-MODEL = click.option("--model", metavar="PROVIDER:NAME", help="The model, or offline.")
+MODEL = model_option()
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 KEEP = click.option("--keep", "--no-cleanup", "keep", is_flag=True, help="Keep the files of its workspace.")
 BACKGROUND = click.option(

@@ -12,11 +12,13 @@ import click
 
 from rumi import texts
 from rumi.cli import run_async
+from rumi.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rumi.config import Loaded
+    from rumi.models import LocalServer
 
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
@@ -129,6 +131,7 @@ class _Wizard:
         lacking = lacks_key(model_settings_of(self.loaded, self.language))
         choices = [
             ("groq", f"Groq: needs a key, a free one is enough ({GROQ_KEYS})"),
+            ("known", "OpenAI, Anthropic, Gemini, Mistral or another known provider: needs a key"),
             ("other", "another provider that speaks OpenAI chat completions: needs its address and a key"),
             *((each.name, f"{each.name} on this machine ({each.base_url})") for each in found),
             *([] if found else [("local", "a server on this machine (Ollama, llama.cpp): none answers now")]),
@@ -140,7 +143,10 @@ class _Wizard:
         default = default if lacking else choices[-1][0]
         match self._choose("Which model should answer?", choices, default):
             case "groq":
-                self._ask_groq()
+                self._ask_provider("groq")
+            case "known":
+                keyed = [(name, row.title) for name, row in PROVIDERS.items() if row.key and name != "groq"]
+                self._ask_provider(self._choose("Which provider?", keyed, keyed[0][0]))
             case "other":
                 self._ask_server("", "")
             case "local":
@@ -151,31 +157,48 @@ class _Wizard:
             case "keep":
                 pass
             case name:
-                server = next(each for each in found if each.name == name)
-                self._ask_server(name, server.base_url, with_key=False, asked=False)
+                self._ask_local(next(each for each in found if each.name == name))
 
-    def _ask_groq(self) -> None:
+    def _ask_provider(self, scheme: str) -> None:
+        """Ask for the key of a provider of the table, and, except of Groq, for the model."""
         from rumi.models import ModelSettings
 
-        now = self.loaded.settings.model.default
-        model = now if now.startswith("groq:") else ModelSettings().default
+        row, now = PROVIDERS[scheme], self.loaded.settings.model.default
+        first = next((each.name for each in row.models if not each.name.endswith("*")), "")
+        known = f"{scheme}:{first}" if scheme != "groq" else ModelSettings().default
+        model = now if now.startswith(f"{scheme}:") else known
         while True:
-            key = self._prompt("Groq key (Enter: none for now)", hidden=True)
+            key = self._prompt(f"{row.title} key (Enter: none for now)", hidden=True)
             if not key:
                 self.say("Without a key the offline model answers; rumi setup asks again.")
                 return
+            if scheme != "groq":
+                for each in row.models:
+                    if not each.name.endswith("*"):
+                        click.echo(f"  {each.name}")
+                model = f"{scheme}:{self._prompt('Which of its models', model.partition(':')[2])}"
             if self._tried(model, key=key):
-                self.secrets["GROQ_API_KEY"] = key
+                assert row.key is not None
+                self.secrets[row.key] = key
                 if model != now:
                     self.keys["model.default"] = model
                 return
 
-    def _ask_server(self, name: str, url: str, *, with_key: bool = True, asked: bool = True) -> None:
+    def _ask_local(self, server: "LocalServer") -> None:
+        """Ask for the model of a server on this machine that answers at its usual port."""
+        while True:
+            for model in server.models[:MOST_SHOWN]:
+                click.echo(f"  {model}")
+            name = self._prompt("Which of its models", server.models[0] if server.models else "")
+            if name and self._tried(f"{server.name}:{name}"):
+                self.keys["model.default"] = f"{server.name}:{name}"
+                return
+
+    def _ask_server(self, name: str, url: str, *, with_key: bool = True) -> None:
         from rumi.models import CustomServer, offered
 
         while True:
-            if asked:
-                url = self._prompt("Its address, such as https://host/v1", url)
+            url = self._prompt("Its address, such as https://host/v1", url)
             key = self._prompt("Its key (Enter: none)", hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
@@ -184,7 +207,6 @@ class _Wizard:
             section = name or _name_of(url)
             if not model or not _is_address(url):
                 self.say("It needs an address that begins with http and the name of a model.")
-                asked = True
                 continue
             if self._tried(f"custom:{section}", custom={section: CustomServer(url, model, key or None)}):
                 break
@@ -211,6 +233,8 @@ class _Wizard:
             first_token_timeout_s=TRY_S,
             groq_api_key=key or None,
             groq_base_url=self.loaded.secrets.groq_base_url,
+            keys={model.partition(":")[0]: key} if key else {},
+            base_urls=self.loaded.secrets.base_urls,
             custom=custom or {},
         )
         self.say("Trying it out …")

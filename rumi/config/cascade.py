@@ -7,9 +7,11 @@ from pathlib import Path
 
 from rumi.config.editing import as_toml
 from rumi.config.given import Given
-from rumi.config.schema import Section, Settings, reference
-from rumi.config.secrets import NAMES, Secret, Secrets, load_secrets
+from rumi.config.schema import Section, Settings
+from rumi.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
 from rumi.errors import ConfigError
+from rumi.providers import PROVIDERS
+from rumi.redact import Redactor
 
 FILE_NAME = "config.toml"
 
@@ -42,22 +44,15 @@ class Loaded:
     secrets: Secrets = field(repr=False)
     notes: tuple[str, ...]
 
-    def custom_key(self, name: str) -> Secret | None:
-        """Return the key of `[model.custom.NAME]`, None if it has none.
+    def key(self, name: str) -> Secret | None:
+        """Return the key of a provider, by its scheme, or of `custom:NAME`; None if it has none.
 
         Raises:
-            ConfigError: It refers to a variable that is not set.
+            ConfigError: It refers to a variable that is not set, or its command has failed.
         """
-        api_key = self.settings.model.custom[name].api_key
-        if api_key is None:
-            return None
-        variable = reference(api_key)
-        if variable not in self.secrets.referenced:
-            raise ConfigError(
-                f"model.custom.{name}.api_key refers to ${variable}, which is not set.",
-                "Set it in the environment or in .env.",
-            )
-        return self.secrets.referenced[variable]
+        if (fault := self.secrets.faults.get(name)) is not None:
+            raise ConfigError(fault.message, fault.advice)
+        return self.secrets.keys.get(name)
 
     def is_of_this_run(self, key: str) -> bool:
         """Return True if a flag or a variable gave the value; the other values hold for every run."""
@@ -72,15 +67,14 @@ class Loaded:
         values = [(key, repr(value)) for key, value in _leaves(self.settings)]
         secrets = self.secrets
         known = {
-            "GROQ_API_KEY": secrets.groq_api_key,
+            **{_key_name(name): key for name, key in secrets.keys.items() if name not in secrets.commands},
             "TAVILY_API_KEY": secrets.tavily_api_key,
             "KAGI_API_KEY": secrets.kagi_api_key,
             "KAGI_SESSION_TOKEN": secrets.kagi_session_token,
             "TABSTACK_API_KEY": secrets.tabstack_api_key,
-            **secrets.referenced,
         }
         values += [(name, secret.reveal() if secret else "") for name, secret in known.items()]
-        values.append(("GROQ_BASE_URL", secrets.groq_base_url or ""))
+        values += [(PROVIDERS[name].base_url_variable, url) for name, url in secrets.base_urls.items()]
         return {
             key: hashlib.sha256(f"{key}={value}".encode()).hexdigest()[:16]
             for key, value in values
@@ -89,7 +83,8 @@ class Loaded:
 
     def rows(self) -> list[Row]:
         """Return every key with its value and origin, then the secrets."""
-        rows = [Row(key, as_toml(value), self.origins[key]) for key, value in _leaves(self.settings)]
+        hide = Redactor(()).text  # a key may be written into a command by mistake
+        rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
         for name in NAMES:
             origin = self.secrets.origins.get(name, "")
             rows.append(Row(name, "set" if origin else "not set", origin))
@@ -109,10 +104,13 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     given.add_flags(flags)
     settings = given.settings()
     origins = {key: given.origin(key) for key, _ in _leaves(settings)}
-    keys = [server.api_key for server in settings.model.custom.values()]
-    references = frozenset(reference(key) for key in keys if key is not None)
-    secrets = load_secrets(home, environment, references)
+    secrets = load_secrets(home, environment, key_references(settings.model))
     return Loaded(settings, origins, secrets, _notes(home))
+
+
+def _key_name(name: str) -> str:
+    """Return the name of a server's key for people."""
+    return PROVIDERS[name].key_variable if name in PROVIDERS else key_place(name)
 
 
 def _notes(home: Path) -> tuple[str, ...]:
@@ -131,7 +129,10 @@ def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
         if isinstance(value, Section):
             yield from _leaves(value, f"{prefix}{name}.")
         elif isinstance(value, dict):
-            for server, inner in value.items():
-                yield from _leaves(inner, f"{prefix}{name}.{server}.")
+            for key, inner in value.items():
+                if isinstance(inner, Section):
+                    yield from _leaves(inner, f"{prefix}{name}.{key}.")
+                else:
+                    yield f"{prefix}{name}.{key}", inner
         else:
             yield f"{prefix}{name}", value

@@ -1,6 +1,7 @@
 """Changes config.toml and .env: comments, order and modes stay; a crash leaves the old or the new file."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from io import StringIO
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rumi.config.files import read_text
 from rumi.config.given import Given, Key
+from rumi.config.secrets import key_references, load_secrets
 from rumi.errors import ConfigError
 from rumi.replacing import locked, replace_file
 
@@ -108,7 +110,8 @@ def set_keys(path: Path, values: Mapping[str, str]) -> dict[str, object]:
     given = Given()
     given.add_file(path)
     given.add_flags(values, path.name)
-    given.settings()
+    # Before anything is written: a word may be a key by mistake.
+    load_secrets(path.parent, os.environ, key_references(given.settings().model))
     found = {key: given.value(key) for key in values}
 
     def change(document: "TOMLDocument") -> None:

@@ -16,6 +16,7 @@ from rumi.config.files import read_text
 from rumi.config.schema import GENERAL, CustomServer, PriceSection, Section, Settings
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
+from rumi.providers import CHOICES, OFFLINE
 from rumi.redact import HIDDEN, Redactor
 
 Key: TypeAlias = tuple[str, ...]
@@ -25,6 +26,8 @@ _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
 _TABLES = (_CUSTOM, _PRICES)
 """Sections of sections whose names people choose."""
+_MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
+"""Sections of values whose names people choose."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN_CHARS = 120
@@ -117,6 +120,8 @@ class Given:
         tree: dict[str, Any] = {}
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
+            if value is None and key[:-1] in _MAPS:
+                continue
             table = tree
             for name in key[:-1]:
                 table = table.setdefault(name, {})
@@ -125,7 +130,7 @@ class Given:
             settings = Settings.model_validate(tree)
         except ValidationError as error:
             raise self._not_allowed(error.errors(include_url=False)[0]) from None
-        self._check_custom_names(settings)
+        self._check_models(settings)
         return settings
 
     def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:
@@ -134,7 +139,8 @@ class Given:
             key = (*prefix, name)
             if section is not None and name not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields)
-            if section is not None and key not in _TABLES and _section_at(key) is None:
+            map_or_table = key in (*_TABLES, *_MAPS)
+            if prefix in _MAPS or (section is not None and not map_or_table and _section_at(key) is None):
                 self._values[key] = (_frozen(value), origin)
             elif not isinstance(value, dict):
                 raise ConfigError(
@@ -152,13 +158,13 @@ class Given:
             key = (*_CUSTOM, written, key[3])
         for length in range(len(key)):
             section = _section_at(key[:length])
-            if section is None and key[:length] not in _TABLES:
+            if section is None and key[:length] not in (*_TABLES, *_MAPS):
                 raise ConfigError(
                     f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
             if section is not None and key[length] not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields, length)
-        if _section_at(key) is not None or key in _TABLES:
+        if _section_at(key) is not None or key in (*_TABLES, *_MAPS):
             raise ConfigError(
                 f"{_dotted(key)} ({origin}) is a section and has no value.",
                 f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
@@ -186,19 +192,28 @@ class Given:
             f"{place} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
         )
 
-    def _check_custom_names(self, settings: Settings) -> None:
+    def _check_models(self, settings: Settings) -> None:
+        """Check that aliases and custom servers exist where models are named."""
         model = settings.model
         for key, name in [
             ("model.default", model.default),
-            *(("model.fallbacks", name) for name in model.fallbacks),
+            *((f"model.fallbacks[{at}]", name) for at, name in enumerate(model.fallbacks)),
+            *((f"model.aliases.{alias}", name) for alias, name in model.aliases.items()),
             ("research.model", settings.research.model or model.default),
         ]:
+            origin = self.origin(key.partition("[")[0])
             server = name.removeprefix("custom:")
             if server != name and server not in model.custom:
                 known = ", ".join(f"custom:{each}" for each in model.custom) or "none is defined"
                 raise ConfigError(
-                    f"{key} = {_shown((), name)} ({self.origin(key)}) is not allowed.",
+                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
                     f"It needs a section [model.custom.{server}]; custom models: {known}.",
+                )
+            if ":" not in name and name != OFFLINE and name not in model.aliases:
+                aliases = ", ".join(model.aliases) or "none is defined"
+                raise ConfigError(
+                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
+                    f"Allowed: {CHOICES}; aliases: {aliases}.",
                 )
 
 
@@ -253,6 +268,8 @@ def _converted(key: Key, value: object, origin: str) -> object:
     """Convert a text of the environment or of a flag to the key's type; return other values unchanged."""
     if not isinstance(value, str):
         return _frozen(value)
+    if key[:-1] in _MAPS:
+        return value or None
     section = _section_at(key[:-1])
     annotation = section.model_fields[key[-1]].annotation if section else str
     types = _types_in(annotation)
@@ -299,7 +316,7 @@ def _dotted(key: Key) -> str:
 
 def _shown(key: Key, value: object) -> str:
     """Return the value for an error message: short, on one line, without secrets."""
-    if isinstance(value, str) and key and _SECRET_NAME.search(key[-1]):
+    if isinstance(value, str) and key and any(_SECRET_NAME.search(name) for name in key[-2:]):
         return HIDDEN
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)

@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from rumi.config.sources import key_source
+from rumi.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
+
 # The upper limits are far beyond use (30 years, a petabyte in MB) and keep arithmetic within 64 bits.
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -18,8 +21,7 @@ Price: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _LEAST_MEMORY = 6 * 1024**2
-_PROVIDER_AND_NAME = re.compile(r"(groq|custom):\S+")
-_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -39,20 +41,6 @@ def memory_bytes(size: str) -> int:
     return count
 
 
-def reference(api_key: str) -> str:
-    """Return the variable's name in `$NAME` or `${NAME}`.
-
-    Raises:
-        ValueError: It is not such a reference.
-    """
-    matched = _REFERENCE.fullmatch(api_key)
-    if matched is None:
-        raise ValueError(
-            'a reference such as "$MY_KEY"; the key itself belongs in the environment or in .env'
-        )
-    return matched[1] or matched[2]
-
-
 def _checked(check: Callable[[str], object]) -> AfterValidator:
     def validate(value: str) -> str:
         check(value)
@@ -69,8 +57,24 @@ def _check_quiet(text: str) -> None:
 
 
 def _check_model(name: str) -> None:
-    if name != "offline" and not _PROVIDER_AND_NAME.fullmatch(name):
-        raise ValueError("groq:NAME, custom:NAME (with a section [model.custom.NAME]) or offline")
+    if name != OFFLINE and not _PROVIDER_AND_NAME.fullmatch(name):
+        raise ValueError(CHOICES)
+
+
+def _check_model_or_alias(name: str) -> None:
+    """A word may be an alias; `Given` checks that it is one, because it knows them."""
+    if not _SERVER_NAME.fullmatch(name):
+        _check_model(name)
+
+
+def _check_alias(name: str) -> None:
+    if not _SERVER_NAME.fullmatch(name) or name == OFFLINE:
+        raise ValueError(f"a name of at most 64 letters, digits, `_` and `-`, other than {OFFLINE}")
+
+
+def _check_provider(name: str) -> None:
+    if name not in PROVIDERS:
+        raise ValueError(", ".join(PROVIDERS))
 
 
 def _check_url(url: str) -> None:
@@ -127,7 +131,10 @@ def _bytes_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-ModelName: TypeAlias = Annotated[str, _checked(_check_model)]
+ModelName: TypeAlias = Annotated[str, _checked(_check_model_or_alias)]
+"""`PROVIDER:NAME`, `offline`, or one of `[model] aliases`."""
+TrueModelName: TypeAlias = Annotated[str, _checked(_check_model)]
+KeyReference: TypeAlias = Annotated[str, _checked(key_source)]
 UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees this
 
 
@@ -138,18 +145,23 @@ class Section(BaseModel):
 
 
 class CustomServer(Section):
-    """`[model.custom.NAME]`: a server that speaks OpenAI chat completions. `api_key` is `$VAR`, or None."""
+    """`[model.custom.NAME]`: a server that speaks OpenAI chat completions.
+
+    `api_key` says where its key is (`$VAR`, `!command`), or is None. `pictures`: its model takes pictures.
+    """
 
     base_url: Annotated[str, _checked(_check_url)]
-    api_key: Annotated[str, _checked(reference)] | None = None
+    api_key: KeyReference | None = None
     model: Annotated[str, _checked(_check_word)]
+    pictures: bool = False
 
 
 class ModelSection(Section):
     """`[model]`: the models and the parameters of their calls. None uses the server's default.
 
     Without `first_token_timeout_s` the limit for the first word is `timeout_s` at Groq, and 300 s (or
-    `timeout_s`, if that is longer) at a custom server.
+    `timeout_s`, if that is longer) elsewhere. `aliases` are other names of models. `keys` say where the key
+    of a provider is, if not in its own variable: `$VAR`, `${VAR}`, the name of a set variable, `!command`.
     """
 
     default: ModelName = "groq:openai/gpt-oss-120b"
@@ -161,6 +173,8 @@ class ModelSection(Section):
     reasoning_effort: Literal["low", "medium", "high"] | None = None
     context_tokens: Count | None = None
     max_concurrent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    aliases: dict[Annotated[str, _checked(_check_alias)], TrueModelName] = {}
+    keys: dict[Annotated[str, _checked(_check_provider)], KeyReference] = {}
     custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
 
 
@@ -395,7 +409,7 @@ class Settings(Section):
     tasks: TasksSection = TasksSection()
     research: ResearchSection = ResearchSection()
     budget: BudgetSection = BudgetSection()
-    prices: dict[ModelName, PriceSection] = {}
+    prices: dict[TrueModelName, PriceSection] = {}
     schedules: SchedulesSection = SchedulesSection()
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()

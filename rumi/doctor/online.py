@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rumi import http
 from rumi.config import Loaded
+from rumi.config.commands import read_keys
 from rumi.doctor.check import Check, Examination
 from rumi.doctor.machine import SET_THE_CLOCK
 
@@ -28,7 +29,7 @@ async def _model(loaded: Loaded) -> list[Check]:
     from rumi.models import build_models, lacks_key, try_out
     from rumi.settings import model_settings_of
 
-    given = model_settings_of(loaded, "en")
+    given = model_settings_of(await read_keys(loaded), "en")
     if lacks_key(given):
         return [Check("model online", "ok", "there is no key that could be tried")]
     models = build_models(given)

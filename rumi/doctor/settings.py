@@ -36,14 +36,17 @@ def prompts(home: Home) -> Check:
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
     """Return the finding, and True if the model has the key that it needs."""
-    from rumi.models import build_models, lacks_key
+    from rumi.models import build_models, missing_key
+    from rumi.providers import key_owner
     from rumi.settings import model_settings_of
 
     try:
         given = model_settings_of(loaded, "en")
-        if lacks_key(given):
-            found = f"{given.default} needs GROQ_API_KEY; without it the offline model is used"
-            fix = f"Put GROQ_API_KEY=… into {file}, or the environment."
+        if key_owner(given.default) in given.unread:
+            return Check("model", "ok", f"{given.default}; a command prints its key"), True
+        if variable := missing_key(given):
+            found = f"{given.default} needs {variable}; without it the offline model is used"
+            fix = f"Put {variable}=… into {file}, or the environment."
             return Check("model", "warning", found, fix), False
         return Check("model", "ok", build_models(given).name), True
     except RumiError as error:
@@ -55,8 +58,8 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
     if loaded.secrets.telegram_token is None:
         return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
     if not has_key:
-        found = "there is a token, and rumi telegram does not start without GROQ_API_KEY"
-        return Check("telegram", "failure", found, f"Put GROQ_API_KEY=… into {file}, or the environment.")
+        found = "there is a token, and rumi telegram does not start without the model's key"
+        return Check("telegram", "failure", found, "Set the key, as the line about the model says.")
     people = len({*given.allowed_users, *given.admins})
     if not people:
         found = "there is a token, and nobody may talk to the bot"

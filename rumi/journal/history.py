@@ -236,6 +236,8 @@ def dump_message(message: Message) -> str:
     """Return a history message as JSON text, without what a model thought on the way."""
     fields = asdict(message)
     del fields["reasoning"]
+    for call in fields["tool_calls"]:
+        del call["signature"]
     return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 

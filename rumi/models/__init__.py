@@ -1,10 +1,11 @@
 """Models: one streaming interface, and its implementations.
 
 A turn gets a `Model` from `ModelSet.bind`: a chain of attempts (`chain`) at servers that speak OpenAI's chat
-completions (`chat_completions`, with `wire`, `stream`, `rates` and `failures`) or the offline model
-(`offline`), with permits that the `models` actor shares fairly between chats (`actor`, `limits`). `build`
-makes all that from settings. `transcription` transcribes voice messages, `trying` tries servers out.
-Importing this does not import the groq SDK: the first call does.
+completions (`chat_completions`, with `wire` and `stream`) or a protocol of their own (`native`: `anthropic`,
+`ollama`), read by `reading` with `rates` and `failures`; or the offline model (`offline`). The `models` actor
+shares permits fairly between chats (`actor`, `limits`). `registry` makes all that from the settings in
+`build` and the table in `rumi.providers`. `transcription` transcribes voice messages, `trying` tries servers
+out. Importing this does not import the groq SDK: the first call does.
 """
 
 from rumi.models.types import (  # isort: skip  the contract, which the other modules build on
@@ -27,13 +28,15 @@ from rumi.models.types import (  # isort: skip  the contract, which the other mo
 )
 from rumi.models.actor import ModelsRef
 from rumi.models.build import (
-    OFFLINE,
     CustomServer,
     ModelSet,
     ModelSettings,
     build_models,
+    check_model_name,
     context_tokens_of,
     lacks_key,
+    missing_key,
+    takes_pictures,
 )
 from rumi.models.chain import Chain, Step
 from rumi.models.fitting import (
@@ -52,6 +55,7 @@ from rumi.models.room import Room, context_of, prompt_share
 from rumi.models.server import Server
 from rumi.models.transcription import Transcriber
 from rumi.models.trying import LocalServer, local_servers, offered, try_out
+from rumi.providers import OFFLINE
 
 __all__ = [
     "OFFLINE",
@@ -93,6 +97,7 @@ __all__ = [
     "Used",
     "Waiting",
     "build_models",
+    "check_model_name",
     "context_of",
     "context_tokens_of",
     "cut_to",
@@ -100,10 +105,12 @@ __all__ = [
     "local_servers",
     "message_tokens",
     "messages_tokens",
+    "missing_key",
     "offered",
     "prompt_share",
     "request_tokens",
     "shortened",
+    "takes_pictures",
     "text_tokens",
     "try_out",
 ]

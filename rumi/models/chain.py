@@ -1,6 +1,6 @@
 """The model that a turn gets: the configured models in order, with permits, retries and fallback."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -12,10 +12,10 @@ import trio
 from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
-from rumi.models.chat_completions import Seen
 from rumi.models.fitting import fitted, request_tokens
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
+from rumi.models.reading import Seen
 from rumi.models.room import Room
 from rumi.models.types import (
     Discarded,
@@ -68,12 +68,13 @@ class Metered(Protocol):
 class Step:
     """A model of the chain. `server` shares permits and keys; a model without one needs no permit.
 
-    `room` is the model's token budget; requests to it are cut to that.
+    `room` is the model's token budget; requests to it are cut to that. Without `pictures` it gets none.
     """
 
     model: Model
     server: str | None = None
     room: Room = field(default_factory=Room)
+    pictures: bool = False
 
 
 class _Ear:
@@ -108,9 +109,10 @@ class Chain:
 
     Temporary failures are retried after the server's `retry-after`, or after about 1 and 4 seconds: a rate
     limit, a cut connection, a server's failure, a reply that is empty or unreadable. A wait of more than
-    `MAX_WAIT_S`, silence, an unknown model or a refusal leads to the next model at once; a refused key also
-    skips the other models of that server. Waits and changes of model are emitted as `Waiting`, and words that
-    a further attempt makes void as `Discarded`.
+    `MAX_WAIT_S`, silence or an unknown model leads to the next model at once, and so does a rate limit where
+    a model of another server can answer before the wait is over; a refused key also skips the other models of
+    that server. A refused request ends the call: it would be refused elsewhere too. Waits and changes of
+    model are emitted as `Waiting`, and words that a further attempt makes void as `Discarded`.
 
     Each model gets the request cut to its own budget. If the server still refuses it as too large, the
     request is cut to the limit in the server's answer and sent once more. If the model wrote an unreadable
@@ -156,6 +158,11 @@ class Chain:
         """
         return self._steps[0].room.context_tokens
 
+    @property
+    def takes_pictures(self) -> bool:
+        """True if the first model takes pictures."""
+        return self._steps[0].pictures
+
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Stream one reply from the first model that answers.
 
@@ -167,27 +174,42 @@ class Chain:
         ear = _Ear(emit)
         failures: list[ModelError] = []
         refused_keys: set[str | None] = set()
-        for step in self._steps:
+        for at, step in enumerate(self._steps):
             if step.server in refused_keys:
                 continue
+            others = [
+                each
+                for each in self._steps[at + 1 :]
+                if each.server not in (None, step.server, *refused_keys)
+            ]
             if failures:
                 ear.discard()
                 why = texts.model_falls_back(self._language, self._reason(failures[-1]), step.model.name)
                 emit(Waiting(0.0, why))
-            outcome = await self._ask(step, request, ear)
+            outcome = await self._ask(step, request, ear, others)
             if isinstance(outcome, Reply):
                 return outcome
             if outcome.kind == "budget":
                 raise outcome
             failures.append(outcome)
+            if outcome.kind == "refused":
+                break
             if outcome.kind == "auth":
                 refused_keys.add(step.server)
         raise self._summary(failures)
 
-    async def _ask(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
-        """Ask one model with a request of its maximum size; ask once with less if that was too much."""
+    async def _ask(
+        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step]
+    ) -> Reply | ModelError:
+        """Ask one model with a request of its maximum size; ask once with less if that was too much.
+
+        `others` are the later models at other servers.
+        """
+        if not step.pictures:
+            request = without_pictures(request)
         request = fitted(request, step.room.prompt_tokens)
-        outcome = await self._persist(step, request, ear)
+        tries = count(1)
+        outcome = await self._persist(step, request, ear, others, tries)
         if isinstance(outcome, Reply) or outcome.kind != "too_large":
             return outcome
         tokens = request_tokens(request)
@@ -195,12 +217,14 @@ class Chain:
         if request_tokens(smaller) >= tokens:
             return outcome
         ear(Waiting(0.0, texts.model_takes_less(self._language, step.model.name)))
-        return await self._persist(step, smaller, ear)
+        return await self._persist(step, smaller, ear, others, tries)
 
-    async def _persist(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
-        """Ask one model, with retries."""
-        for tries in count(1):
-            outcome = await self._attempt(step, request, ear)
+    async def _persist(
+        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step], numbers: Iterator[int]
+    ) -> Reply | ModelError:
+        """Ask one model, with retries; `numbers` counts all attempts of the call at this model."""
+        for tries in numbers:
+            outcome = await self._attempt(step, request, ear, others)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
                 return outcome
             pause = BACKOFF_S[min(tries, len(BACKOFF_S)) - 1]
@@ -209,6 +233,8 @@ class Chain:
                 # Jitter, so that chats that failed together do not come back together.
                 seconds = pause * self._random.uniform(0.75, 1.25)
             if seconds > MAX_WAIT_S:
+                return outcome
+            if outcome.kind == "rate_limited" and await self._sooner(others, request, seconds):
                 return outcome
             ear.discard()
             ear(Waiting(seconds, texts.model_retrying(self._language, self._reason(outcome))))
@@ -222,15 +248,36 @@ class Chain:
         permitted = self._permits is not None and step.server is not None
         return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
-    async def _attempt(self, step: Step, request: ModelRequest, ear: _Ear) -> Reply | ModelError:
+    async def _sooner(self, others: Sequence[Step], request: ModelRequest, seconds: float) -> bool:
+        """Return True if one of the other models could begin to answer in less than these seconds."""
+        if self._permits is None:
+            return bool(others) and seconds > 0
+        tokens = request_tokens(request) + EXPECTED_REPLY_TOKENS
+        for other in others:
+            assert other.server is not None
+            with suppress(ActorCrashed, ActorStopped):
+                wait = await self._permits.ask(HowLong(other.server, other.model.name, tokens))
+                if (0.0 if wait is None else wait.seconds) < seconds:
+                    return True
+        return False
+
+    async def _attempt(
+        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step]
+    ) -> Reply | ModelError:
         if self._permits is None or step.server is None:
             return await self._metered(step.model, request, ear, None)
         tokens = request_tokens(request)
         permit = HoldPermit(self._chat, step.server, step.model.name, tokens + EXPECTED_REPLY_TOKENS)
-        return await self._with_permit(self._permits, permit, step.model, request, ear)
+        return await self._with_permit(self._permits, permit, step.model, request, ear, others)
 
     async def _with_permit(
-        self, permits: ModelsRef, permit: HoldPermit, model: Model, request: ModelRequest, ear: _Ear
+        self,
+        permits: ModelsRef,
+        permit: HoldPermit,
+        model: Model,
+        request: ModelRequest,
+        ear: _Ear,
+        others: Sequence[Step],
     ) -> Reply | ModelError:
         """Make one attempt while the permit is held: its ask is a sibling task and ends after the call.
 
@@ -247,7 +294,7 @@ class Chain:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_hold, permits, permit, held)
             try:
-                outcome = await self._granted(permits, permit, ear)
+                outcome = await self._granted(permits, permit, request, ear, others)
                 if outcome is None:
                     tokens = permit.tokens - EXPECTED_REPLY_TOKENS
                     outcome = await self._metered(model, request, ear, seen, tokens)
@@ -287,8 +334,18 @@ class Chain:
             ear(Used(model.name, usage))
         return replace(outcome, usage=usage) if isinstance(outcome, Reply) else outcome
 
-    async def _granted(self, permits: ModelsRef, permit: HoldPermit, ear: _Ear) -> ModelError | None:
-        """Wait for the permit, and emit the wait. Return an error if the wait would be too long."""
+    async def _granted(
+        self,
+        permits: ModelsRef,
+        permit: HoldPermit,
+        request: ModelRequest,
+        ear: _Ear,
+        others: Sequence[Step],
+    ) -> ModelError | None:
+        """Wait for the permit, and emit the wait.
+
+        Return an error if the wait would be too long, or if a model of another server can answer before.
+        """
         told: str | None = None
         while True:
             with trio.move_on_after(SHOW_WAIT_AFTER_S if told is None else 5.0):
@@ -303,7 +360,10 @@ class Chain:
             if wait is None:
                 continue
             why = texts.model_queues(self._language, wait.cause, permit.model)
-            if wait.seconds > MAX_WAIT_S:
+            limited = wait.cause != "busy"
+            if wait.seconds > MAX_WAIT_S or (limited and await self._sooner(others, request, wait.seconds)):
+                if permit.granted.is_set():
+                    return None
                 return ModelError("rate_limited", f"{why}.", retry_after_s=wait.seconds, model=permit.model)
             if told != wait.cause:
                 told = wait.cause
@@ -323,6 +383,14 @@ class Chain:
             detail=last.detail,
             model=last.model,
         )
+
+
+def without_pictures(request: ModelRequest) -> ModelRequest:
+    """Return the request without its pictures, for a model that takes none."""
+    if not any(message.pictures for message in request.messages):
+        return request
+    messages = (replace(each, pictures=()) if each.pictures else each for each in request.messages)
+    return replace(request, messages=tuple(messages))
 
 
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:

@@ -3,9 +3,9 @@
 The groq SDK makes the request; `stream` reads the answer, and explains why.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -13,29 +13,18 @@ from rumi import http
 from rumi.models.body import Sampling, body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
-from rumi.models.rates import RateLimits, rate_limits
+from rumi.models.rates import RateLimits
+from rumi.models.reading import Reading, Seen
 from rumi.models.room import Room
-from rumi.models.server import Dialect, Server
-from rumi.models.stream import (
-    DONE,
-    MAX_EVENT_BYTES,
-    BadStreamError,
-    EventReader,
-    ReplyBuilder,
-    StreamReportedError,
-    as_chunk,
-)
+from rumi.models.server import Server
+from rumi.models.stream import ReplyBuilder
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.providers import Dialect
 
 if TYPE_CHECKING:
-    import httpx
     from groq import AsyncGroq, Omit
 
-Seen: TypeAlias = Callable[[RateLimits], None]
-"""Gets the limits in a server's headers as soon as they arrive."""
-
 _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
-_LAST_BYTES_S: Final = 0.25
 
 
 class ChatCompletions:
@@ -62,6 +51,7 @@ class ChatCompletions:
         self._name = name
         self._timeout_s = timeout_s
         self._first_s = first_token_timeout_s or timeout_s
+        self._facts = server.provider.model(model)
         self._sampling = sampling or Sampling()
         self._room = room or Room()
         self._failures = Failures(
@@ -93,7 +83,7 @@ class ChatCompletions:
             self._room.saw(limits)
             seen(limits)
 
-        schema = takes_schema(request, self._model, self._server.dialect) and self._server.takes_schema
+        schema = takes_schema(request, self._facts) and self._server.takes_schema
         outcome = await self._once(request, emit, saw, schema=schema)
         if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
             self._server.takes_schema = False
@@ -108,16 +98,43 @@ class ChatCompletions:
     ) -> Reply | ModelError:
         """Make one request; return the reply or the error."""
         client = await self._server.client()
-        dialect, builder = self._server.dialect, ReplyBuilder(emit, self._name)
-        small = self._room.small_plan
-        body = body_of(request, self._model, dialect, self._sampling, schema=schema, small_plan=small)
+        builder, small = ReplyBuilder(emit, self._name), self._room.small_plan
+        body = body_of(
+            request, self._model, self._server.provider, self._sampling, schema=schema, small_plan=small
+        )
         with trio.move_on_after(self._first_s) as silence:
-            attempt = _Attempt(self._failures, silence, (self._first_s, self._timeout_s), saw)
-            outcome = await attempt.run(client, _PATHS[dialect], body, self._headers(), builder)
+            reading = Reading(self._failures, silence, (self._first_s, self._timeout_s), saw)
+            outcome = await self._asked(client, body, builder, reading)
             if request.tools:
                 outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
             return outcome
         return self._failures.silent(begun=builder.begun)
+
+    async def _asked(
+        self, client: "AsyncGroq", body: dict[str, object], builder: ReplyBuilder, reading: Reading
+    ) -> Reply | ModelError:
+        """Return the reply or the error. The caller raises it, where no key is in reach."""
+        import groq
+        from groq.types.chat import ChatCompletionChunk
+
+        try:
+            stream = await client.post(
+                _PATHS[self._server.dialect],
+                cast_to=ChatCompletionChunk,
+                body=body,
+                options={"headers": self._headers()},
+                stream=True,
+                stream_cls=groq.AsyncStream[ChatCompletionChunk],
+            )
+        except groq.APIStatusError as error:
+            reading.note_limits(error.response)
+            return self._failures.from_status(error.status_code, error.body, error.response.headers)
+        except groq.APIConnectionError as error:
+            return self._failures.no_answer(error.__cause__ or error)
+        try:
+            return await reading.read(stream.response, builder, streamed=body["stream"] is True)
+        finally:
+            await http.close(stream.close)
 
     def _headers(self) -> "dict[str, str | Omit]":
         from groq import Omit
@@ -126,108 +143,6 @@ class ChatCompletions:
         if not self._server.api_key:
             headers["Authorization"] = Omit()
         return headers
-
-
-class _Attempt:
-    """One request and its answer, while `silence` runs: each sign of life moves its deadline.
-
-    `limits_s` are the two time limits: before the model's first word, and after it.
-    """
-
-    def __init__(
-        self, failures: Failures, silence: trio.CancelScope, limits_s: tuple[float, float], seen: Seen
-    ) -> None:
-        self._failures = failures
-        self._silence = silence
-        self._limits_s = limits_s
-        self._seen = seen
-
-    async def run(
-        self,
-        client: "AsyncGroq",
-        path: str,
-        body: dict[str, object],
-        headers: "dict[str, str | Omit]",
-        builder: ReplyBuilder,
-    ) -> Reply | ModelError:
-        """Return the reply or the error. The caller raises it, where no key is in reach."""
-        import groq
-        from groq.types.chat import ChatCompletionChunk
-
-        try:
-            stream = await client.post(
-                path,
-                cast_to=ChatCompletionChunk,
-                body=body,
-                options={"headers": headers},
-                stream=True,
-                stream_cls=groq.AsyncStream[ChatCompletionChunk],
-            )
-        except groq.APIStatusError as error:
-            self._note_limits(error.response)
-            return self._failures.from_status(error.status_code, error.body, error.response.headers)
-        except groq.APIConnectionError as error:
-            return self._failures.no_answer(error.__cause__ or error)
-        try:
-            return await self._read(stream.response, builder, streamed=body["stream"] is True)
-        finally:
-            await http.close(stream.close)
-
-    async def _read(
-        self, response: "httpx.Response", builder: ReplyBuilder, *, streamed: bool
-    ) -> Reply | ModelError:
-        import httpx
-
-        self._alive(builder)
-        self._note_limits(response)
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/html" or (streamed and kind == "application/json"):
-            return self._failures.malformed(f"it sent {kind} where a stream was asked for")
-        chunks = response.aiter_bytes()
-        try:
-            done = await (self._feed if streamed else _whole)(chunks, builder)
-            builder.end(done=done)
-            if not builder.finish_reason:
-                return self._failures.cut()
-            if builder.empty:
-                return self._failures.empty(builder.finish_reason)
-            reply = builder.reply()
-            if done:
-                await _read_the_end(chunks)
-            return reply
-        except StreamReportedError as failure:
-            return self._failures.from_stream(failure.error)
-        except BadStreamError as how:
-            return self._failures.malformed(str(how))
-        except httpx.DecodingError:
-            return self._failures.malformed("its stream cannot be decompressed")
-        except (httpx.TransportError, httpx.StreamError) as error:
-            return self._failures.no_answer(error)
-        finally:
-            await http.unwind(chunks)
-
-    async def _feed(self, chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> bool:
-        """Feed the builder until the stream says that it is done (True), or ends."""
-        reader = EventReader()
-        async for data in chunks:
-            for event in reader.feed(data):
-                if event.startswith(DONE):
-                    return True
-                builder.add(event)
-            # A line, also a comment, is a sign of life; a single byte is not.
-            if b"\n" in data:
-                self._alive(builder)
-        for event in reader.end():
-            if not event.startswith(DONE):
-                builder.add(event)
-        return False
-
-    def _alive(self, builder: ReplyBuilder) -> None:
-        self._silence.deadline = trio.current_time() + self._limits_s[builder.begun]
-
-    def _note_limits(self, response: "httpx.Response") -> None:
-        if (limits := rate_limits(response.headers)) is not None:
-            self._seen(limits)
 
 
 def _read_all_the_same(
@@ -245,29 +160,6 @@ def _read_all_the_same(
         calls = read_failed_generation(unread, tools) if "to=" in unread else ()
         words = replace(outcome, text="")
     return replace(words, tool_calls=calls, finish_reason="tool_calls") if calls else outcome
-
-
-async def _whole(chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> bool:
-    """Feed the builder a reply that is not streamed."""
-    data = bytearray()
-    async for part in chunks:
-        data += part
-        if len(data) > MAX_EVENT_BYTES:
-            raise BadStreamError("its answer has no end")
-    builder.add(as_chunk(data.decode("utf-8", "replace")))
-    return True
-
-
-async def _read_the_end(chunks: AsyncIterator[bytes]) -> None:
-    """Read the rest after the last event, normally nothing, so that the connection can be used again."""
-    import httpx
-
-    try:
-        with trio.move_on_after(_LAST_BYTES_S):
-            async for _ in chunks:
-                pass
-    except (httpx.TransportError, httpx.StreamError):
-        pass  # the reply is complete; the rest does not matter
 
 
 def _ignore(_: RateLimits) -> None:

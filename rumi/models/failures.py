@@ -27,6 +27,9 @@ _A_MINUTE = re.compile(r"(?i)tokens per min(?:ute)?\b[^:]{0,40}: *Limit (\d{1,12
 """Groq's words, and OpenAI's: the tokens that the plan allows in a minute, and the tokens of the request."""
 LEAST_CONTEXT: Final = 1024
 """A smaller number in a server's words is not its model's limit."""
+_TOO_LONG = re.compile(r"(\d{3,12}) tokens > (\d{3,12}) maximum")
+"""Anthropic's words."""
+_NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|credits|quota)")
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
@@ -115,6 +118,9 @@ class Failures:
             code = str(error.get("type") or "")
         model, host = self._model, self._host
         kind = _kind(status, code, said)
+        if kind == "auth" and _is_about_money(status, code, said):
+            advice = "Add credit there, or choose another model."
+            return self._error(kind, f"{host} has no credit left for {model}", said, advice=advice)
         if kind == "auth":
             where = f"Check {self._key_name}." if self._key else f"Set {self._key_name}."
             return self._error(kind, f"{host} refused the key for {model}", said, advice=where)
@@ -177,12 +183,19 @@ def sentence(text: str) -> str:
     return text.rstrip(". ") + "."
 
 
+def _is_about_money(status: int, code: str, said: str) -> bool:
+    money = code in {"insufficient_quota", "billing_error"} or _NO_CREDIT.search(said) is not None
+    return status == 402 or (money and status in {400, 403, 429})
+
+
 def _kind(status: int, code: str, said: str) -> FailureKind:
     if code in {"tool_use_failed", "json_validate_failed"}:
         return "malformed"  # the model's mistake: the same request may work the next time
     if code in {"model_not_found", "model_decommissioned", "model_not_active"} or status == 404:
         return "not_found"
     if code in {"invalid_api_key", "authentication_error"} or status in {401, 403}:
+        return "auth"
+    if _is_about_money(status, code, said):  # waiting does not help
         return "auth"
     if status == 413 or code in {"context_length_exceeded", "exceed_context_size_error"}:
         return "too_large"
@@ -201,6 +214,8 @@ def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
     """Return the figures of a refusal: from its words, or, for llama.cpp's server, from fields."""
     if (found := _A_MINUTE.search(said)) is not None:
         return TooLarge(int(found[1]), int(found[2]), a_minute=True)
+    if (found := _TOO_LONG.search(said)) is not None:
+        return TooLarge(int(found[2]), int(found[1]))
     limit, requested = error.get("n_ctx"), error.get("n_prompt_tokens")
     if isinstance(limit, int) and limit > 0:
         return TooLarge(limit, requested if isinstance(requested, int) else None)
@@ -210,6 +225,8 @@ def _limits(error: Mapping[str, object], said: str) -> TooLarge | None:
 
 def _error_object(body: object) -> Mapping[str, object]:
     """Return `{"error": {"message", "type", "code"}}` from the body of a server, or of a proxy before it."""
+    if isinstance(body, list) and body:  # Gemini's errors come in a list
+        body = body[0]
     if isinstance(body, dict):
         error = body.get("error", body)
         if isinstance(error, dict):

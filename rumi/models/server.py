@@ -1,26 +1,30 @@
 """A model server, and its one client, which all its models share; `rumi.http` sets the client up."""
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import trio
 
 from rumi import http
 from rumi.models.types import ModelError
+from rumi.providers import PROVIDERS, Dialect, Provider
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from groq import AsyncGroq
 
     from rumi.models.client import Client
 
-Dialect: TypeAlias = Literal["groq", "openai"]
-"""Groq's own API, or OpenAI's as others implement it: they differ in the path and in a few names."""
+OWN_SERVER = Provider("custom", "", "", local=True)
+"""What is known of a server of `[model.custom.NAME]`."""
 
 
 class Server:
     """A server and its one client, which its models share. Its maker closes it.
 
-    `name` is the name in limits and errors: `groq`, or `custom:NAME`. `key_name` says where its key is set.
-    The client is made at the first use, and again at the first use after `aclose`.
+    `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` says where its
+    key is set. `provider` is its row of the table. The clients are made at the first use, and again at the
+    first use after `aclose`.
     """
 
     def __init__(
@@ -29,18 +33,20 @@ class Server:
         self.name = name
         self.base_url = base_url
         self.dialect: Dialect = dialect
+        self.provider = PROVIDERS.get(name, OWN_SERVER)
         self.key_name = key_name
         self.api_key = api_key
         self.takes_schema = True
         """Whether it sees to the form of an answer, as far as is known: it has not refused such a request."""
         self._client: AsyncGroq | None = None
+        self._bare: Client | None = None
         self._making = trio.Lock()
 
     def __repr__(self) -> str:
         return f"<Server {self.name}>"
 
     async def client(self) -> "AsyncGroq":
-        """Return the client; make it if there is none. Cancelled, it leaves no incomplete client.
+        """Return the groq SDK's client; make it if there is none. Cancelled, it leaves no incomplete client.
 
         Raises:
             ModelError: The environment's proxy or certificates cannot be used.
@@ -48,30 +54,53 @@ class Server:
         if self._client is None:
             async with self._making:
                 if self._client is None:
-                    try:
-                        self._client = await self._make()
-                    except http.SetupError as error:
-                        raise ModelError("refused", error.message, error.advice, model=self.name) from None
+                    made = await self._made(_class_beside_groq)
+                    from groq import AsyncGroq
+
+                    self._client = AsyncGroq(
+                        api_key=self.api_key,
+                        base_url=self.base_url,
+                        max_retries=0,
+                        timeout=None,
+                        http_client=made,
+                    )
         return self._client
+
+    async def bare(self) -> "Client":
+        """Return the client without the SDK, for protocols that the SDK does not speak. Else as `client`.
+
+        Raises:
+            ModelError: The environment's proxy or certificates cannot be used.
+        """
+        if self._bare is None:
+            async with self._making:
+                if self._bare is None:
+                    self._bare = await self._made(_client_class)
+        return self._bare
 
     async def aclose(self) -> None:
         """Close the idle connections; bounded, also when cancelled."""
         client, self._client = self._client, None
+        bare, self._bare = self._bare, None
         if client is not None:
             await http.close(client.close)
+        if bare is not None:
+            await http.close(bare.aclose)
 
-    async def _make(self) -> "AsyncGroq":
-        client = await http.client(_client_class, http.Tls())
-        from groq import AsyncGroq
+    async def _made(self, kind: "Callable[[], type[Client]]") -> "Client":
+        try:
+            return await http.client(kind, http.Tls())
+        except http.SetupError as error:
+            raise ModelError("refused", error.message, error.advice, model=self.name) from None
 
-        return AsyncGroq(
-            api_key=self.api_key, base_url=self.base_url, max_retries=0, timeout=None, http_client=client
-        )
+
+def _class_beside_groq() -> "type[Client]":
+    import groq  # noqa: F401  # half a second, here in a thread
+
+    return _client_class()
 
 
 def _client_class() -> "type[Client]":
-    import groq  # noqa: F401  # half a second, here in a thread
-
     from rumi.models.client import Client
 
     return Client

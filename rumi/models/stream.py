@@ -78,6 +78,21 @@ class EventReader:
                 raise BadStreamError("its stream is not UTF-8") from None
 
 
+def read_object(data: str) -> dict[str, object]:
+    """Return the JSON object of an event.
+
+    Raises:
+        BadStreamError: It is something else.
+    """
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError):
+        raise BadStreamError("its stream has data that is not JSON") from None
+    if not isinstance(chunk, dict):
+        raise BadStreamError("a chunk of its stream is not an object")
+    return chunk
+
+
 def as_chunk(data: str) -> str:
     """Return a whole chat completion as the data of the one event that would say the same.
 
@@ -100,6 +115,7 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    signature: str = ""
 
 
 class ReplyBuilder:
@@ -107,7 +123,7 @@ class ReplyBuilder:
 
     The model's reasoning is not part of its words, in a separate field (`reasoning` at Groq and Ollama,
     `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of the model
-    has come, also reasoning.
+    has come, also reasoning. `done`: the server said that the reply is complete.
     """
 
     def __init__(self, emit: Emit, model: str) -> None:
@@ -122,6 +138,7 @@ class ReplyBuilder:
         self._usage = Usage()
         self.finish_reason = ""
         self.begun = False
+        self.done = False
 
     @property
     def empty(self) -> bool:
@@ -133,10 +150,10 @@ class ReplyBuilder:
         """The words so far."""
         return "".join(self._text)
 
-    def end(self, *, done: bool) -> None:
-        """Take the end of the stream. `done`: the server said that the reply is complete."""
+    def end(self) -> None:
+        """Take the end of the stream."""
         self._say(self._thoughts.end())
-        if done and not self.finish_reason:
+        if self.done and not self.finish_reason:
             self.finish_reason = "tool_calls" if self._calls else "stop"
 
     def add(self, data: str) -> None:
@@ -146,12 +163,10 @@ class ReplyBuilder:
             BadStreamError: It is not a chunk of a chat completion.
             StreamReportedError: It is the server's report of an error.
         """
-        try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
-            raise BadStreamError("its stream has data that is not JSON") from None
-        if not isinstance(chunk, dict):
-            raise BadStreamError("a chunk of its stream is not an object")
+        if data.startswith(DONE):
+            self.done = True
+            return
+        chunk = read_object(data)
         if chunk.get("error"):
             raise StreamReportedError(chunk["error"])
         self._take_usage(chunk)
@@ -161,7 +176,7 @@ class ReplyBuilder:
         if not isinstance(choices, list):
             raise BadStreamError("a chunk's choices are not a list")
         for choice in choices:
-            self._take_choice(_mapping(choice, "a chunk's choice"))
+            self._take_choice(mapping(choice, "a chunk's choice"))
 
     def reply(self) -> Reply:
         """Return the whole reply. Raises `BadStreamError` for a tool call that never got a name."""
@@ -169,13 +184,19 @@ class ReplyBuilder:
         for call in self._calls:
             if not call.name:
                 raise BadStreamError("a tool call has no name")
-            calls.append(ToolCall(call.id or f"call_{uuid4().hex[:12]}", call.name, "".join(call.arguments)))
+            number = call.id or f"call_{uuid4().hex[:12]}"
+            calls.append(ToolCall(number, call.name, "".join(call.arguments), call.signature))
         return replace(self.words(), tool_calls=tuple(calls))
 
     def words(self) -> Reply:
         """Return the reply without its tool calls."""
         return Reply(
-            clean_text(self.text), (), self.finish_reason, self._usage, self._model, "".join(self._reasoning)
+            clean_text(self.text),
+            (),
+            self.finish_reason,
+            self._usage,
+            self._model,
+            "".join(self._reasoning),
         )
 
     def _take_usage(self, chunk: Mapping[str, object]) -> None:
@@ -189,8 +210,11 @@ class ReplyBuilder:
         if isinstance(usage, dict):
             details = usage.get("prompt_tokens_details")
             cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+            cached = cached or usage.get("prompt_cache_hit_tokens")  # DeepSeek's name
             self._usage = Usage(
-                _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached)
+                count_of(usage.get("prompt_tokens")),
+                count_of(usage.get("completion_tokens")),
+                count_of(cached),
             )
 
     def _take_choice(self, choice: Mapping[str, object]) -> None:
@@ -198,11 +222,11 @@ class ReplyBuilder:
             return  # only one answer was requested
         reason = choice.get("finish_reason")
         if reason:
-            self.finish_reason = _text(reason, "finish_reason")
-        delta = _mapping(choice.get("delta") or {}, "a chunk's delta")
+            self.finish_reason = text_of(reason, "finish_reason")
+        delta = mapping(choice.get("delta") or {}, "a chunk's delta")
         content = delta.get("content")
         if content:
-            self._say(self._thoughts.feed(_text(content, "content")))
+            self._say(self._thoughts.feed(text_of(content, "content")))
         thought = delta.get("reasoning") or delta.get("reasoning_content")
         if isinstance(thought, str):
             self._grow(thought, self._reasoning)
@@ -211,14 +235,16 @@ class ReplyBuilder:
             raise BadStreamError("a chunk's tool calls are not a list")
         self.begun = self.begun or bool(reason or content or thought or calls)
         for part in calls:
-            self._take_call(_mapping(part, "a tool call"))
+            self._take_call(mapping(part, "a tool call"))
 
     def _take_call(self, part: Mapping[str, object]) -> None:
-        call_id = _text(part.get("id") or "", "a tool call's id")
-        function = _mapping(part.get("function") or {}, "a tool call's function")
-        name = _text(function.get("name") or "", "a tool call's name")
+        call_id = text_of(part.get("id") or "", "a tool call's id")
+        function = mapping(part.get("function") or {}, "a tool call's function")
+        name = text_of(function.get("name") or "", "a tool call's name")
         call = self._call_of(part.get("index"), call_id)
         call.id = call.id or call_id
+        if part.get("extra_content"):  # Gemini's signature of its thoughts
+            call.signature = json.dumps(part["extra_content"])
         if name and not call.name:
             call.name = clean_name(name)
             self._emit(ToolCallNamed(call.name))
@@ -226,7 +252,7 @@ class ReplyBuilder:
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)  # some servers send the object itself
         if arguments:
-            self._grow(_text(arguments, "a tool call's arguments"), call.arguments)
+            self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
     def _call_of(self, index: object, call_id: str) -> _Call:
         """Return the call that a part belongs to: by its index, unless another id shows a new call.
@@ -257,19 +283,22 @@ class ReplyBuilder:
         into.append(text)
 
 
-def _mapping(value: object, what: str) -> Mapping[str, object]:
+def mapping(value: object, what: str) -> Mapping[str, object]:
+    """Return an object of the stream. Raises `BadStreamError` for anything else."""
     if not isinstance(value, dict):
         raise BadStreamError(f"{what} is not an object")
     return value
 
 
-def _text(value: object, what: str) -> str:
+def text_of(value: object, what: str) -> str:
+    """Return a text of the stream. Raises `BadStreamError` for anything else."""
     if not isinstance(value, str):
         raise BadStreamError(f"{what} is not text")
     return value
 
 
-def _count(value: object) -> int:
+def count_of(value: object) -> int:
+    """Return a number of tokens; 0 for anything else."""
     return value if isinstance(value, int) and value > 0 else 0
 
 

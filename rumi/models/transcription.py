@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rumi.models.build import groq_server
 from rumi.models.failures import Failures, sentence, shown_url
+from rumi.models.registry import provider_server
 from rumi.models.types import FailureKind, ModelError
 from rumi.texts import Language
 
@@ -63,7 +63,7 @@ class Transcriber:
         timeout_s: float = 60.0,
         pauses_s: tuple[float, ...] = _PAUSES_S,
     ) -> None:
-        self._server = groq_server(api_key.strip(), base_url)
+        self._server = provider_server("groq", api_key.strip(), base_url)
         self._timeout_s = timeout_s
         self._pauses_s = pauses_s
         self._failures = Failures(

@@ -18,11 +18,15 @@ Effort: TypeAlias = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it."""
+    """A model's request to call a tool. `arguments` is the JSON text exactly as the model wrote it.
+
+    `signature` is what its server needs back within the same turn, as JSON; it is not stored.
+    """
 
     id: str
     name: str
     arguments: str
+    signature: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +92,16 @@ class ModelRequest:
 class Usage:
     """Tokens as the server counted them; zero if it did not report them.
 
-    `cached_tokens` are the prompt tokens that the server had in its cache. `nano_usd` is the price of all of
-    it in billionths of a USD, 0 where no price is known.
+    `cached_tokens` are the prompt tokens that the server had in its cache, `written_tokens` those that it
+    wrote into it where that has a price of its own. `nano_usd` is the price of all of it in billionths of a
+    USD, 0 where no price is known.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     nano_usd: int = 0
+    written_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -103,6 +109,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.nano_usd + other.nano_usd,
+            self.written_tokens + other.written_tokens,
         )
 
 

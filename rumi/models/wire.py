@@ -4,22 +4,34 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
 
 from rumi.models.types import Message, ModelRequest, Picture, ToolCall, ToolSpec
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
+UNSIGNED: Final = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""What Google's documentation has for calls of other models, and for those whose signature is not known."""
 
 
 def messages_json(
-    request: ModelRequest, *, reasoning: bool = False, system_first: bool = False
+    request: ModelRequest,
+    *,
+    reasoning: bool = False,
+    system_first: bool = False,
+    call_ids: int | None = None,
+    signed: bool = False,
 ) -> list[dict[str, object]]:
     """Return the conversation, one object a message. `reasoning`: include the reasoning of each tool call.
 
     With `system_first`, a system message in the middle is sent as a user's: the chat templates of some models
-    otherwise refuse the whole request.
+    otherwise refuse the whole request. `call_ids` is the length of the ids of calls, where only letters and
+    digits are allowed. `signed`: each call goes back with its server's signature.
     """
-    messages = [_message(message, reasoning) for message in request.messages]
+    messages = [_message(message, reasoning, signed) for message in request.messages]
+    if call_ids is not None:
+        _shorten_ids(messages, call_ids)
     for message in messages[1:]:
         if system_first and message["role"] == "system":
             message["role"] = "user"
@@ -47,13 +59,13 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def _message(message: Message, reasoning: bool) -> dict[str, object]:
+def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, object]:
     out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
     if message.pictures:
         words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
         out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
-        out["tool_calls"] = [_call(call) for call in message.tool_calls]
+        out["tool_calls"] = [_call(call, signed, first=at == 0) for at, call in enumerate(message.tool_calls)]
         if not message.content:
             out["content"] = None
         if reasoning and message.reasoning:
@@ -68,14 +80,49 @@ def _picture(picture: Picture) -> dict[str, object]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _call(call: ToolCall) -> dict[str, object]:
-    # Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So a
-    # model's invalid arguments are kept as text inside a valid object: the model still sees its error.
+def _call(call: ToolCall, signed: bool, *, first: bool) -> dict[str, object]:
     arguments = sendable(call.arguments)
     if arguments_object(arguments) is None:
-        arguments = json.dumps({"invalid_arguments": arguments})
-    name = _NOT_IN_A_NAME.sub("_", call.name)[:_NAME_LENGTH]
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        arguments = json.dumps(sent_arguments(call))
+    sent: dict[str, object] = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": sent_name(call.name), "arguments": arguments},
+    }
+    signature = arguments_object(call.signature) or {}
+    if signed and ("google" in signature or first):  # of calls at once, only the first one is signed
+        sent["extra_content"] = signature if "google" in signature else UNSIGNED
+    return sent
+
+
+def sent_name(name: str) -> str:
+    """Return a tool's name as servers allow it."""
+    return _NOT_IN_A_NAME.sub("_", name)[:_NAME_LENGTH]
+
+
+def sent_arguments(call: ToolCall) -> dict[str, object]:
+    """Return a call's arguments as an object.
+
+    Servers parse the past calls of a conversation again and refuse the whole request for one bad call. So a
+    model's invalid arguments are kept as text inside a valid object: the model still sees its error.
+    """
+    arguments = sendable(call.arguments)
+    found = arguments_object(arguments)
+    return {"invalid_arguments": arguments} if found is None else found
+
+
+def _shorten_ids(messages: list[dict[str, object]], length: int) -> None:
+    """Replace ids of calls by letters and digits of that length, the same ones for the same id."""
+
+    def short(text: object) -> str:
+        return sha256(str(text).encode()).hexdigest()[:length]
+
+    for message in messages:
+        if "tool_call_id" in message:
+            message["tool_call_id"] = short(message["tool_call_id"])
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            call["id"] = short(call["id"])
 
 
 def _tool(tool: ToolSpec) -> dict[str, object]:

@@ -275,16 +275,16 @@ def chat_status(
     )
 
 
-def no_key(language: Language) -> str:
+def no_key(language: Language, variable: str = "GROQ_API_KEY") -> str:
     """Say that there is no key for the model of the configuration."""
     return pick(
         language,
-        "Sin GROQ_API_KEY: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
-        "No GROQ_API_KEY: using the offline model (type “help” for what it understands).",
+        f"Sin {variable}: uso el modelo offline (escribí «ayuda» para ver qué entiende).",
+        f"No {variable}: using the offline model (type “help” for what it understands).",
     )
 
 
-def ways_on(language: Language, home: str, servers: Sequence[str]) -> str:
+def ways_on(language: Language, home: str, servers: Sequence[str], variable: str = "GROQ_API_KEY") -> str:
     """Say what works without a key, and the three ways to a language model.
 
     `servers` are the local ones that answer now.
@@ -297,18 +297,18 @@ def ways_on(language: Language, home: str, servers: Sequence[str]) -> str:
     )
     return pick(
         language,
-        "Sin GROQ_API_KEY contesta el modelo offline, que entiende pedidos simples:\n"
+        f"Sin {variable} contesta el modelo offline, que entiende pedidos simples:\n"
         "«ejecuta date», «abre URL», «ayuda». Comandos, archivos, web, memoria y\n"
         "habilidades funcionan. Para un modelo de lenguaje, `rumi setup` pregunta por\n"
         "una de estas tres cosas, la prueba y la guarda:\n"
         f"  1. una clave de Groq (gratis: https://console.groq.com/keys): GROQ_API_KEY en {home}/.env\n"
-        f"  2. la clave de otro proveedor: [model.custom.NOMBRE] en {home}/config.toml\n"
+        f"  2. la clave de otro proveedor (OpenAI, Anthropic, Gemini …): `rumi models list`\n"
         f"  3. {local}: lo mismo, sin clave",
-        "No GROQ_API_KEY: the offline model answers. It understands plain requests:\n"
+        f"No {variable}: the offline model answers. It understands plain requests:\n"
         "“run date”, “fetch URL”, “help”. Commands, files, the web, memory and skills\n"
         "work. For a language model, `rumi setup` asks for one of these three, tries\n"
         "it out and stores it:\n"
         f"  1. a Groq key (free: https://console.groq.com/keys): GROQ_API_KEY in {home}/.env\n"
-        f"  2. another provider's key: [model.custom.NAME] in {home}/config.toml\n"
+        f"  2. another provider's key (OpenAI, Anthropic, Gemini …): `rumi models list`\n"
         f"  3. {local}: the same, without a key",
     )

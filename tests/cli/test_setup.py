@@ -10,6 +10,7 @@ import trio
 from tests.cli.program import RUMI, Program, serving
 from tests.cli.test_models import KEY
 from tests.cli.test_models import server as model_server
+from tests.fakes.anthropic_server import ANTHROPIC_KEY
 from tests.fakes.telegram_server import TOKEN
 from tests.terminal.ptys import terminal
 
@@ -57,7 +58,7 @@ def test_a_wrong_key_is_asked_again_and_a_right_one_is_stored(rumi: Program) -> 
 
 def test_another_provider_is_stored_with_its_key_in_env(rumi: Program) -> None:
     with model_server("ok") as address:
-        said = rumi.run("setup", text=answers("", "2", f"{address}/v1", KEY, "m-1", "", "")).stdout
+        said = rumi.run("setup", text=answers("", "3", f"{address}/v1", KEY, "m-1", "", "")).stdout
     assert "✓ custom:server answered" in said
     assert (rumi.home / ".env").read_text() == f"SERVER_API_KEY={KEY}\n"
     assert (rumi.home / "config.toml").read_text() == (
@@ -65,6 +66,16 @@ def test_another_provider_is_stored_with_its_key_in_env(rumi: Program) -> None:
         f'[model.custom.server]\nbase_url = "{address}/v1"\nmodel = "m-1"\napi_key = "$SERVER_API_KEY"\n'
     )
     assert '"custom:server"' in rumi.run("config", "show").stdout
+
+
+def test_a_known_provider_is_stored_with_its_key_in_env(rumi: Program) -> None:
+    with serving("anthropic_server") as address:
+        rumi.env["ANTHROPIC_BASE_URL"] = address
+        lines = answers("", "2", "anthropic", ANTHROPIC_KEY, "claude-haiku-4-5", "", "")
+        said = rumi.run("setup", text=lines).stdout
+    assert "✓ anthropic:claude-haiku-4-5 answered" in said
+    assert (rumi.home / ".env").read_text() == f"ANTHROPIC_API_KEY={ANTHROPIC_KEY}\n"
+    assert (rumi.home / "config.toml").read_text() == '[model]\ndefault = "anthropic:claude-haiku-4-5"\n'
 
 
 def test_a_server_that_does_not_answer_is_kept_if_wanted(rumi: Program) -> None:
@@ -75,14 +86,14 @@ def test_a_server_that_does_not_answer_is_kept_if_wanted(rumi: Program) -> None:
 
 
 def test_leaving_in_the_middle_writes_nothing(rumi: Program) -> None:
-    rumi.run("setup", text="2\n4\n", code=130)
+    rumi.run("setup", text="2\n5\n", code=130)
     assert not (rumi.home / "config.toml").exists()
     assert not (rumi.home / ".env").exists()
 
 
 def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
     del rumi.env["RUMI_SANDBOX__BACKEND"]
-    rumi.run("setup", text=answers("2", "4", "", "2"))
+    rumi.run("setup", text=answers("2", "5", "", "2"))
     before = (rumi.home / "config.toml").read_text()
     assert before == 'language = "es"\n\n[model]\ndefault = "offline"\n\n[sandbox]\nbackend = "docker"\n'
     assert "Esto prepara Rumi" in rumi.run("setup", text=answers("", "", "", "")).stdout
@@ -91,7 +102,7 @@ def test_a_second_run_keeps_everything_with_enter(rumi: Program) -> None:
 
 def test_tools_and_policy_are_asked_for(rumi: Program) -> None:
     rumi.env["RUMI_SANDBOX__TOOLS"] = "work"
-    rumi.run("setup", text="\n4\n\n\n2\nopen\n")
+    rumi.run("setup", text="\n5\n\n\n2\nopen\n")
     assert (rumi.home / "config.toml").read_text() == (
         '[model]\ndefault = "offline"\n\n[sandbox]\ntools = "core"\npolicy = "open"\n'
     )
@@ -112,11 +123,11 @@ def test_a_server_on_this_machine_is_offered(rumi: Program) -> None:
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 11434)) == 0:
             pytest.skip("a server of this machine's own listens there")
-    with model_server("ok", "--port", "11434", "--key", ""):
-        said = rumi.run("setup", text=answers("", "", "m", "", "")).stdout
+    with serving("ollama_server", "--port", "11434"):
+        said = rumi.run("setup", text=answers("", "", "qwen3", "", "")).stdout
     assert "ollama on this machine (http://127.0.0.1:11434/v1)" in said
-    assert "✓ custom:ollama answered" in said
-    assert 'base_url = "http://127.0.0.1:11434/v1"' in (rumi.home / "config.toml").read_text()
+    assert "✓ ollama:qwen3 answered" in said
+    assert (rumi.home / "config.toml").read_text() == '[model]\ndefault = "ollama:qwen3"\n'
     assert not (rumi.home / ".env").exists()
 
 

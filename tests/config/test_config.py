@@ -503,19 +503,19 @@ def test_a_custom_server_refers_to_its_key(tmp_path: Path) -> None:
     toml = LOCAL + 'api_key = "$MY_KEY"\n[model]\ndefault = "custom:local"\n'
     loaded = load(tmp_path, toml, {"MY_KEY": "sesame"})
     assert loaded.settings.model.custom["local"].base_url == "http://127.0.0.1:8080/v1"
-    assert loaded.custom_key("local") == Secret("sesame")
+    assert loaded.key("custom:local") == Secret("sesame")
     (tmp_path / ".env").write_text("MY_KEY=from-file\n")
-    assert load(tmp_path, toml.replace("$MY_KEY", "${MY_KEY}")).custom_key("local") == Secret("from-file")
+    assert load(tmp_path, toml.replace("$MY_KEY", "${MY_KEY}")).key("custom:local") == Secret("from-file")
 
 
 def test_a_custom_server_needs_no_key(tmp_path: Path) -> None:
-    assert load(tmp_path, LOCAL).custom_key("local") is None
+    assert load(tmp_path, LOCAL).key("custom:local") is None
 
 
 def test_a_reference_to_nothing_is_an_error_where_the_key_is_used(tmp_path: Path) -> None:
     loaded = load(tmp_path, LOCAL + 'api_key = "$MY_KEY"\n')
     with pytest.raises(ConfigError, match=r"\$MY_KEY, which is not set"):
-        loaded.custom_key("local")
+        loaded.key("custom:local")
 
 
 @pytest.mark.parametrize("literal", ["sk-abcdefgh", "sesame", "", "$", "$1", "${A", "$A-B", "x$A"])

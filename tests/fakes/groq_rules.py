@@ -143,7 +143,7 @@ def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
             _need(not open_calls, f"{at} : calls before it have no result: {sorted(open_calls)}")
         calls = message.get("tool_calls")
         if calls is None:
-            _need(isinstance(message.get("content"), str), f"{at}.content : no string")
+            _need(_is_content(message.get("content"), role), f"{at}.content : no string")
             continue
         _need(
             message.get("content") is None or isinstance(message["content"], str), f"{at}.content : no string"
@@ -154,6 +154,13 @@ def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
             _need(call["id"] not in open_calls, f"{at}.tool_calls : two calls have the id {call['id']}")
             open_calls.add(call["id"])
     _need(not open_calls, f"'messages' : calls have no result: {sorted(open_calls)}")
+
+
+def _is_content(content: object, role: str) -> bool:
+    """Whether it is a text, or for a user or a tool a list of texts and pictures."""
+    if isinstance(content, list) and role in ("user", "tool"):
+        return all(part.get("type") in ("text", "image_url") for part in content)
+    return isinstance(content, str)
 
 
 def _check_call(call: Any, at: str) -> None:

@@ -9,7 +9,7 @@ It answers `/openai/v1/chat/completions` (Groq) and `/v1/chat/completions` (the 
 import argparse
 import json
 import signal
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -224,11 +224,24 @@ async def serve_groq(
         nursery.cancel_scope.cancel()
 
 
+def run_as_program(make: Callable[[Script], GroqServer]) -> None:
+    """Serve with one of the scripts at a port until SIGINT or SIGTERM; the address is printed first."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", choices=sorted(scripts()), default="ok")
+    arguments = parser.parse_args()
+    with suppress(KeyboardInterrupt):
+        trio.run(_serve, make(scripts()[arguments.script]), arguments)
+
+
 async def _main(arguments: argparse.Namespace) -> None:
     script = scripts(arguments.pause)[arguments.script]
     said = Transcript(arguments.said)
     plan = Plan(arguments.plan, minute_s=arguments.minute) if arguments.plan else None
-    server = GroqServer(script, key=arguments.key or None, audio=said, plan=plan)
+    await _serve(GroqServer(script, key=arguments.key or None, audio=said, plan=plan), arguments)
+
+
+async def _serve(server: GroqServer, arguments: argparse.Namespace) -> None:
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda **status: server.serve(port=arguments.port, **status))
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -9,12 +9,14 @@ import pytest
 from rumi.memory.extractor import SCHEMA
 from rumi.models.body import Sampling, body_of
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.server import Dialect, Server
+from rumi.models.server import OWN_SERVER, Server
 from rumi.models.types import Message, ModelError, ModelRequest, TextDelta, ToolSpec, Usage
+from rumi.providers import PROVIDERS, Dialect
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Fail, GroqServer, Raw, Script, serve_groq
 
 OSS = "openai/gpt-oss-120b"
 ASKED = ModelRequest((Message("user", "facts?"),), schema=SCHEMA)
+ROWS = {"groq": PROVIDERS["groq"], "openai": OWN_SERVER}
 TOOL = ToolSpec("bash", "Runs it.", {"type": "object", "properties": {}})
 NOTHING = Answer('{"facts": []}')
 
@@ -61,7 +63,7 @@ def test_the_effort_goes_to_models_that_are_known_to_take_one(
     name: str, dialect: Dialect, sent: bool
 ) -> None:
     def effort(request: ModelRequest, given: Sampling) -> object:
-        body = body_of(request, name, dialect, given, schema=False, small_plan=False)
+        body = body_of(request, name, ROWS[dialect], given, schema=False, small_plan=False)
         return body.get("reasoning_effort")
 
     plain = ModelRequest((Message("user", "hi"),))
@@ -73,7 +75,7 @@ def test_the_effort_goes_to_models_that_are_known_to_take_one(
 @pytest.mark.parametrize("dialect", ["groq", "openai"])
 def test_nothing_is_sent_that_need_not_be(dialect: Dialect) -> None:
     body = body_of(
-        ModelRequest((Message("user", "hi"),)), OSS, dialect, Sampling(), schema=False, small_plan=False
+        ModelRequest((Message("user", "hi"),)), OSS, ROWS[dialect], Sampling(), schema=False, small_plan=False
     )
     assert body.keys() - {"stream_options"} == {"model", "messages", "stream"}
 

@@ -17,6 +17,7 @@ from rumi.models import (
     context_tokens_of,
     lacks_key,
 )
+from rumi.providers import CHOICES
 from tests.fakes.groq_server import KEY, Answer, Fail, serve_groq
 
 ROOT = Path(__file__).parents[2]
@@ -78,13 +79,13 @@ def test_a_missing_key_is_an_error_for_the_default_and_leaves_out_a_fallback() -
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt-4", "openai:gpt-4", "groq:", "groq", "custom:", "", "offline:x", "OFFLINE"]
+    "name", ["gpt-4", "bard:1", "groq:", "groq", "custom:", "", "offline:x", "OFFLINE", "anthropic:"]
 )
 def test_an_unknown_model_is_refused_with_what_is_allowed(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_models(ModelSettings(name, groq_api_key=KEY))
     assert repr(name) in str(caught.value)
-    assert "groq:NAME, custom:NAME and offline" in str(caught.value)
+    assert f"Allowed are {CHOICES}." in str(caught.value)
     with pytest.raises(ConfigError):
         build_models(ModelSettings("groq:a", (name,), groq_api_key=KEY))
 

@@ -139,7 +139,7 @@ async def test_what_can_pass_is_tried_three_times_with_growing_pauses(
     assert waits(events) == [round(first, 3), round(second, 3)]
 
 
-@pytest.mark.parametrize("kind", ["timeout", "not_found", "too_large", "refused", "auth"])
+@pytest.mark.parametrize("kind", ["timeout", "not_found", "too_large", "auth"])
 async def test_what_cannot_pass_goes_to_the_next_model_at_once(
     kind: FailureKind, autojump_clock: MockClock
 ) -> None:
@@ -508,3 +508,67 @@ async def test_a_model_is_told_that_its_call_could_not_be_read(autojump_clock: M
     model = Scripted("groq:a", slip, Reply("words"))
     await chain(model).reply(HELLO, lambda _: None)
     assert "there are none here" in model.requests[1].messages[2].content
+
+
+async def test_a_rate_limit_is_left_at_once_for_a_server_that_can_answer_sooner(
+    autojump_clock: MockClock,
+) -> None:
+    first, second = Scripted("groq:a", failed("rate_limited", 20)), Scripted("openai:b", Reply("from b"))
+    start = trio.current_time()
+    async with running_models() as desk:
+        bound = chain(first, second, servers=["groq", "openai"], permits=desk.ref)
+        assert (await bound.reply(HELLO, lambda _: None)).text == "from b"
+    assert (trio.current_time(), len(first.calls)) == (start, 1)
+
+
+async def test_a_rate_limit_is_waited_out_where_the_others_wait_longer(autojump_clock: MockClock) -> None:
+    first, second = Scripted("groq:a", failed("rate_limited", 5), Reply("late")), Scripted("openai:b")
+    async with running_models() as desk:
+        permit = HoldPermit("c2", "openai", "openai:b", 10)
+        desk.ref.tell_nowait(LimitsSeen(permit, RateLimits(retry_after_s=30)))
+        bound = chain(first, second, servers=["groq", "openai"], permits=desk.ref)
+        assert (await bound.reply(HELLO, lambda _: None)).text == "late"
+    assert (len(first.calls), second.calls) == (2, [])
+
+
+async def test_a_model_that_cools_down_is_left_for_another_server_without_a_call(
+    autojump_clock: MockClock,
+) -> None:
+    first, second = Scripted("groq:a"), Scripted("openai:b", Reply("from b"))
+    async with running_models() as desk:
+        permit = HoldPermit("c2", "groq", "groq:a", 10)
+        desk.ref.tell_nowait(LimitsSeen(permit, RateLimits(retry_after_s=30)))
+        bound = chain(first, second, servers=["groq", "openai"], permits=desk.ref)
+        start = trio.current_time()
+        assert (await bound.reply(HELLO, lambda _: None)).text == "from b"
+        assert trio.current_time() - start < 1
+    assert first.calls == []
+
+
+async def test_a_server_whose_key_was_refused_answers_nothing_sooner(autojump_clock: MockClock) -> None:
+    models = (
+        Scripted("openai:a", failed("auth", model="openai:a")),
+        Scripted("groq:b", failed("rate_limited", 7), Reply("late")),
+        Scripted("openai:c"),
+    )
+    bound = chain(*models, servers=["openai", "groq", "openai"])
+    assert (await bound.reply(HELLO, lambda _: None)).text == "late"
+    assert models[2].calls == []
+
+
+async def test_a_refused_request_is_asked_of_no_other_model(autojump_clock: MockClock) -> None:
+    first, second = Scripted("groq:a", failed("refused")), Scripted("openai:b")
+    with pytest.raises(ModelError) as caught:
+        await chain(first, second, servers=["groq", "openai"]).reply(HELLO, lambda _: None)
+    assert (caught.value.kind, len(first.calls), second.calls) == ("refused", 1, [])
+
+
+async def test_no_model_is_asked_more_than_five_times(autojump_clock: MockClock) -> None:
+    limited = [failed("rate_limited", 1)] * 4
+    large = ModelError("too_large", "no", model="groq:a", too_large=TooLarge(1000, 2000))
+    long = ModelRequest((Message("user", "word " * 2000),))
+    model = Scripted("groq:a", *limited, large, *limited, *limited)
+    async with running_models() as desk:
+        with pytest.raises(ModelError):
+            await chain(model, permits=desk.ref).reply(long, lambda _: None)
+    assert len(model.calls) <= 6, "five attempts, and one with a shorter request"

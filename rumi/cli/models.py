@@ -1,0 +1,172 @@
+"""`rumi models`."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.model_names import configured, known_names
+from rumi.cli.speaking import reader, say, told
+
+if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.models import ModelSettings
+
+TRY_S: Final = 30.0
+"""How long a model may take to answer the trial."""
+
+EXIT_NO_ANSWER: Final = 4
+
+
+@click.group()
+def command() -> None:
+    """Show the models, and try out those that are configured."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def list_(as_json: bool) -> None:
+    """List the models of the configuration, and those that Rumi knows.
+
+    Prices are in USD per million tokens: of prompts, of replies, and of the cached part of prompts.
+    """
+    loaded = _loaded()
+    rows = _rows(loaded)
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    titles = ("model", "used as", "key", "context", "prompt", "reply", "cached", "pictures")
+    table = [tuple(told(title) for title in titles), *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[PROVIDER:NAME]...")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def test(names: tuple[str, ...], as_json: bool) -> None:
+    """Make one short call of each model that is configured, or of those that are named.
+
+    The exit code is 4 if one of them does not answer.
+    """
+    from rumi.models import check_model_name
+
+    loaded = _loaded()
+    for name in names:
+        check_model_name(loaded.settings.model.aliases.get(name, name))
+    results: list[dict[str, Any]] = run_async(_try_all, loaded, names or tuple(configured(loaded)))
+    if as_json:
+        click.echo(json.dumps(results, ensure_ascii=False, indent=2))
+    else:
+        for each in results:
+            if each["ok"]:
+                say(f"✓ {each['model']} answered in {each['seconds']:.1f} s")
+            else:
+                click.echo(f"✗ {each['model']}: {each['told']}")
+    if not all(each["ok"] for each in results):
+        raise click.exceptions.Exit(EXIT_NO_ANSWER)
+
+
+def _loaded() -> "Loaded":
+    from rumi.config import home_from, load_settings
+
+    return load_settings(home_from(os.environ), os.environ, {})
+
+
+def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
+    from rumi.budgets import price_of
+    from rumi.models import context_tokens_of, takes_pictures
+    from rumi.settings import budget_rules_of, model_settings_of
+
+    settings, prices = model_settings_of(loaded, "en", lenient=True), budget_rules_of(loaded).prices
+    used = configured(loaded)
+    rows = []
+    for name in dict.fromkeys([*used, *known_names()]):
+        price = price_of(name, prices)
+        first = name == settings.default and settings.context_tokens
+        rows.append(
+            {
+                "model": name,
+                "used_as": list(used.get(name, ())),
+                "key": _key(settings, name),
+                "context": first or context_tokens_of(name),
+                "usd_per_million": price
+                and [n / 1_000_000 for n in (price.input, price.output, price.cached)],
+                "pictures": takes_pictures(settings, name),
+            }
+        )
+    return rows
+
+
+def _key(settings: "ModelSettings", name: str) -> str:
+    """Return the state of a model's key: `set`, `not needed`, `command`, or the variable that is missing."""
+    from rumi.models import missing_key
+    from rumi.providers import key_owner
+
+    owner = key_owner(name)
+    custom = settings.custom.get(name.removeprefix("custom:"))
+    fault = settings.faults.get(owner) or (custom.fault if custom is not None else None)
+    if fault is not None:
+        return "missing"
+    if owner in settings.unread:
+        return "command"
+    if variable := missing_key(settings, name):
+        return f"{variable} missing"
+    key = settings.key_of(owner) if custom is None else custom.api_key
+    return "set" if key else "not needed"
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    price = (
+        ("-", "-", "-") if row["usd_per_million"] is None else tuple(f"{n:g}" for n in row["usd_per_million"])
+    )
+    used = ", ".join(told(each) for each in row["used_as"]) or "-"
+    pictures = told("yes") if row["pictures"] else "-"
+    return (row["model"], used, told(row["key"]), f"{row['context']:,}", *price, pictures)
+
+
+async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:
+    import trio
+
+    from rumi.config.commands import read_keys
+    from rumi.settings import model_settings_of
+
+    settings = model_settings_of(await read_keys(loaded), reader(), lenient=True)
+    settings = replace(settings, timeout_s=TRY_S, first_token_timeout_s=TRY_S, fallbacks=())
+    results: list[dict[str, Any]] = [{} for _ in names]
+
+    async def one(at: int, name: str) -> None:
+        results[at] = await _tried(replace(settings, default=name), name)
+
+    async with trio.open_nursery() as nursery:
+        for at, name in enumerate(names):
+            nursery.start_soon(one, at, name)
+    return results
+
+
+async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
+    """Make one short call; return how long it took, or what failed and what to do."""
+    from rumi import texts
+    from rumi.errors import RumiError
+    from rumi.models import build_models, try_out
+
+    models = None
+    try:
+        models = build_models(settings)
+        return {"model": name, "ok": True, "seconds": round(await try_out(models), 3)}
+    except RumiError as error:
+        return {
+            "model": name,
+            "ok": False,
+            "error": error.message,
+            "advice": error.advice,
+            "told": texts.told_error(reader(), error),
+        }
+    finally:
+        if models is not None:
+            await models.aclose()

@@ -1,0 +1,333 @@
+"""Anthropic's messages API: requests with marks for its prompt cache, and replies from its stream.
+
+docs: platform.claude.com, "Messages", "Streaming messages", "Prompt caching", "Errors".
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rumi.models.body import Sampling, most_tokens
+from rumi.models.calls import clean_name
+from rumi.models.stream import (
+    MAX_REPLY_CHARS,
+    BadStreamError,
+    EventReader,
+    StreamReportedError,
+    count_of,
+    mapping,
+    read_object,
+    text_of,
+)
+from rumi.models.types import (
+    Emit,
+    Message,
+    ModelRequest,
+    Picture,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    Usage,
+)
+from rumi.models.wire import arguments_object, plain, sendable, sent_arguments, sent_name
+from rumi.providers import PROVIDERS
+
+VERSION: Final = "2023-06-01"
+
+MOST_OUTPUT: Final = 8192
+"""The bound of a reply, which the API requires, where the configuration has none."""
+
+_CACHED: Final[Mapping[str, object]] = {"type": "ephemeral"}
+_REASONS: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+}
+_EMPTY: Final = "(empty)"
+"""The API refuses a text without words."""
+
+
+class AnthropicProtocol:
+    """How a model of Anthropic's is asked."""
+
+    path = "/v1/messages"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers of a request."""
+        return {"x-api-key": key, "anthropic-version": VERSION, "accept": "text/event-stream"}
+
+    def body(
+        self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
+    ) -> dict[str, object]:
+        """Return the body, with marks of what the server keeps in its cache for the next call."""
+        facts = PROVIDERS["anthropic"].model(model)
+        system, messages = _conversation(request.messages)
+        _mark(messages)
+        body: dict[str, object] = {
+            "model": model,
+            "max_tokens": most_tokens(request, sampling) or MOST_OUTPUT,
+            "messages": messages,
+            "stream": True,
+        }
+        if system:
+            body["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
+        if request.tools:
+            body["tools"] = [
+                {
+                    "name": tool.name,
+                    "description": sendable(tool.description),
+                    "input_schema": json.loads(tool.schema),
+                }
+                for tool in request.tools
+            ]
+            if request.words_only:
+                body["tool_choice"] = {"type": "none"}
+        temperature = sampling.temperature if request.temperature is None else request.temperature
+        if temperature is not None and facts.temperature:
+            body["temperature"] = min(temperature, 1.0)
+        effort = request.effort or sampling.effort
+        if effort is not None and facts.effort:
+            body["output_config"] = {"effort": effort}
+        return body
+
+    def builder(self, emit: Emit, name: str) -> "AnthropicReply":
+        """Return what puts the reply together."""
+        return AnthropicReply(emit, name)
+
+    def cutter(self) -> EventReader:
+        """Return what cuts the answer into events."""
+        return EventReader()
+
+
+def _conversation(given: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
+    """Return the instructions, and the messages of user and assistant in turn; results are the user's."""
+    first = 0
+    while first < len(given) and given[first].role == "system":
+        first += 1
+    system = "\n\n".join(sendable(each.content) for each in given[:first] if each.content.strip())
+    messages: list[dict[str, object]] = []
+    for message in given[first:]:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = list(_blocks(message))
+        if messages and messages[-1]["role"] == role:
+            before = messages[-1]["content"]
+            assert isinstance(before, list)
+            before += blocks
+        else:
+            messages.append({"role": role, "content": blocks})
+    if messages and messages[0]["role"] == "assistant":
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": _EMPTY}]})
+    return system, messages
+
+
+def _blocks(message: Message) -> Iterator[dict[str, object]]:
+    if message.role == "tool":
+        yield {
+            "type": "tool_result",
+            "tool_use_id": message.tool_call_id or "",
+            "content": [
+                *_words(message.content, needed=not message.pictures),
+                *map(_picture, message.pictures),
+            ],
+        }
+        return
+    if message.tool_calls:
+        signed = arguments_object(message.tool_calls[0].signature) or {}
+        thoughts = signed.get("anthropic")
+        yield from thoughts if isinstance(thoughts, list) else ()
+    yield from map(_picture, message.pictures)
+    yield from _words(message.content, needed=not (message.tool_calls or message.pictures))
+    for call in message.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": sent_name(call.name), "input": sent_arguments(call)}
+
+
+def _words(text: str, *, needed: bool) -> Iterator[dict[str, object]]:
+    if text.strip():
+        yield {"type": "text", "text": sendable(text)}
+    elif needed:
+        yield {"type": "text", "text": _EMPTY}
+
+
+def _picture(picture: Picture) -> dict[str, object]:
+    data = b64encode(picture.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": data}}
+
+
+def _mark(messages: Sequence[Mapping[str, object]]) -> None:
+    """Mark the end of the last two messages of the user: what is read from the cache, and what is written."""
+    mine = [message["content"] for message in messages if message["role"] == "user"]
+    for content in mine[-2:]:
+        if isinstance(content, list) and content:
+            content[-1]["cache_control"] = _CACHED
+
+
+@dataclass(slots=True)
+class _Block:
+    """A part of the reply: text, a tool call, or a thought, and what of it has come."""
+
+    kind: str
+    fields: dict[str, object]
+    parts: list[str] = field(default_factory=list)
+    signature: str = ""
+
+    def thought(self) -> dict[str, object]:
+        """Return a thought as the API wants it back."""
+        if self.kind == "redacted_thinking":
+            return {"type": self.kind, "data": self.fields.get("data", "")}
+        return {"type": self.kind, "thinking": "".join(self.parts), "signature": self.signature}
+
+
+class AnthropicReply:
+    """Puts a reply together from the events of a stream. Thoughts are no part of its words."""
+
+    def __init__(self, emit: Emit, model: str) -> None:
+        self._emit = emit
+        self._model = model
+        self._blocks: dict[int, _Block] = {}
+        self._tokens: dict[str, int] = {}
+        self._chars = 0
+        self.begun = False
+        self.done = False
+        self.finish_reason = ""
+
+    @property
+    def empty(self) -> bool:
+        """True if there were neither words nor tool calls."""
+        return not self._of("tool_use") and not self._text().strip()
+
+    def add(self, data: str) -> None:
+        """Take the data of one event.
+
+        Raises:
+            BadStreamError: It is not an event of this API.
+            StreamReportedError: It is the server's report of an error.
+        """
+        event = read_object(data)
+        match event.get("type"):
+            case "message_start":
+                message = mapping(event.get("message"), "a message")
+                self._count(mapping(message.get("usage") or {}, "usage"))
+            case "content_block_start":
+                self._start(self._index(event), mapping(event.get("content_block"), "a block"))
+            case "content_block_delta":
+                self._grow(self._index(event), mapping(event.get("delta"), "a delta"))
+            case "message_delta":
+                delta = mapping(event.get("delta") or {}, "a delta")
+                reason = delta.get("stop_reason")
+                if reason:
+                    told = text_of(reason, "stop_reason")
+                    self.finish_reason = _REASONS.get(told, told)
+                self._count(mapping(event.get("usage") or {}, "usage"))
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise StreamReportedError(_with_status(event.get("error")))
+            case str():
+                pass  # a ping, or an event that is new
+            case _:
+                raise BadStreamError("an event of its stream has no type")
+
+    def end(self) -> None:
+        """Take the end of the stream."""
+        if not self.done:
+            self.finish_reason = ""  # it was cut: everything else comes before `message_stop`
+        elif not self.finish_reason:
+            self.finish_reason = "tool_calls" if self._of("tool_use") else "stop"
+
+    def reply(self) -> Reply:
+        """Return the whole reply. Raises `BadStreamError` for a tool call without a name."""
+        thoughts = [self._blocks[at] for at in sorted(self._blocks) if "thinking" in self._blocks[at].kind]
+        signature = json.dumps({"anthropic": [each.thought() for each in thoughts]}) if thoughts else ""
+        calls = []
+        for block in self._of("tool_use"):
+            number, name = (
+                text_of(block.fields.get("id"), "an id"),
+                text_of(block.fields.get("name"), "a name"),
+            )
+            # Without parts, the whole input is in the block's beginning, normally an empty object.
+            arguments = "".join(block.parts) or json.dumps(plain(block.fields.get("input") or {}))
+            calls.append(ToolCall(number, clean_name(name), arguments, signature))
+            signature = ""
+        reasoning = "".join("".join(each.parts) for each in thoughts)
+        return Reply(self._text(), tuple(calls), self.finish_reason, self._usage(), self._model, reasoning)
+
+    def _of(self, kind: str) -> list[_Block]:
+        return [self._blocks[at] for at in sorted(self._blocks) if self._blocks[at].kind == kind]
+
+    def _text(self) -> str:
+        return "".join("".join(block.parts) for block in self._of("text"))
+
+    def _index(self, event: Mapping[str, object]) -> int:
+        index = event.get("index")
+        if not isinstance(index, int):
+            raise BadStreamError("a block's index is not a number")
+        return index
+
+    def _start(self, index: int, given: Mapping[str, object]) -> None:
+        kind = text_of(given.get("type"), "a block's type")
+        self._blocks[index] = _Block(kind, dict(given))
+        self.begun = True
+        if kind == "tool_use":
+            self._emit(ToolCallNamed(clean_name(text_of(given.get("name"), "a name"))))
+        elif kind == "text" and given.get("text"):
+            self._say(self._blocks[index], text_of(given["text"], "text"))
+
+    def _grow(self, index: int, delta: Mapping[str, object]) -> None:
+        block = self._blocks.get(index)
+        if block is None:
+            raise BadStreamError("a block grows that has not begun")
+        match delta.get("type"):
+            case "text_delta":
+                self._say(block, text_of(delta.get("text"), "text"))
+            case "input_json_delta":
+                self._take(block, text_of(delta.get("partial_json"), "partial_json"))
+            case "thinking_delta":
+                self._take(block, text_of(delta.get("thinking"), "thinking"))
+            case "signature_delta":
+                block.signature += text_of(delta.get("signature"), "a signature")
+
+    def _say(self, block: _Block, words: str) -> None:
+        self._take(block, words)
+        if words:
+            self._emit(TextDelta(words))
+
+    def _take(self, block: _Block, text: str) -> None:
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise BadStreamError("its reply has no end")
+        block.parts.append(text)
+
+    def _count(self, usage: Mapping[str, object]) -> None:
+        # The figures of `message_delta` are cumulative; those that it leaves out stay.
+        self._tokens |= {name: count_of(value) for name, value in usage.items() if isinstance(value, int)}
+
+    def _usage(self) -> Usage:
+        read = self._tokens.get("cache_read_input_tokens", 0)
+        written = self._tokens.get("cache_creation_input_tokens", 0)
+        prompt = self._tokens.get("input_tokens", 0) + read + written
+        return Usage(prompt, self._tokens.get("output_tokens", 0), read, written_tokens=written)
+
+
+_STATUS: Final = {
+    "overloaded_error": 529,
+    "api_error": 500,
+    "timeout_error": 504,
+    "rate_limit_error": 429,
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "billing_error": 402,
+}
+
+
+def _with_status(error: object) -> object:
+    """Return an error of the stream with the status that it would have had before the stream."""
+    if not isinstance(error, dict):
+        return error
+    return {**error, "status_code": _STATUS.get(str(error.get("type")), 500)}

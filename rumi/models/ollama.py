@@ -1,0 +1,169 @@
+"""Ollama's own chat API: its chat completions cannot set the context, and it cuts a longer prompt silently.
+
+docs: docs.ollama.com/api/chat. The stream is one JSON object a line.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from typing import Final
+from uuid import uuid4
+
+from rumi.models.body import Sampling, most_tokens
+from rumi.models.calls import clean_name
+from rumi.models.reading import LineReader
+from rumi.models.stream import (
+    MAX_REPLY_CHARS,
+    BadStreamError,
+    StreamReportedError,
+    Thoughts,
+    count_of,
+    mapping,
+    read_object,
+    text_of,
+)
+from rumi.models.types import Emit, Message, ModelRequest, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
+from rumi.models.wire import plain, sendable, sent_arguments, sent_name, tools_json
+from rumi.providers import PROVIDERS
+
+_ROW: Final = PROVIDERS["ollama"]
+
+
+class OllamaProtocol:
+    """How a model of Ollama's is asked."""
+
+    path = "/api/chat"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers of a request; a server behind a proxy may want a key."""
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(
+        self, request: ModelRequest, model: str, sampling: Sampling, context: int | None
+    ) -> dict[str, object]:
+        """Return the body. It always sets the context."""
+        options: dict[str, object] = {"num_ctx": context or _ROW.context}
+        temperature = sampling.temperature if request.temperature is None else request.temperature
+        if temperature is not None:
+            options["temperature"] = temperature
+        if (most := most_tokens(request, sampling)) is not None:
+            options["num_predict"] = most
+        body: dict[str, object] = {
+            "model": model,
+            "messages": list(_messages(request)),
+            "stream": True,
+            "options": options,
+        }
+        if request.tools:
+            body["tools"] = tools_json(request)
+        elif request.schema is not None:
+            body["format"] = plain(request.schema)
+        effort = request.effort or sampling.effort
+        if effort is not None and _ROW.model(model).effort:
+            body["think"] = effort
+        return body
+
+    def builder(self, emit: Emit, name: str) -> "OllamaReply":
+        """Return what puts the reply together."""
+        return OllamaReply(emit, name)
+
+    def cutter(self) -> LineReader:
+        """Return what cuts the answer into events."""
+        return LineReader()
+
+
+def _messages(request: ModelRequest) -> Iterator[dict[str, object]]:
+    names: dict[str | None, str] = {}
+    for message in request.messages:
+        names |= {call.id: sent_name(call.name) for call in message.tool_calls}
+        out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
+        if message.pictures:
+            out["images"] = [b64encode(picture.data).decode() for picture in message.pictures]
+        if message.tool_calls:
+            out["tool_calls"] = list(_calls(message))
+        if message.role == "tool":
+            out["tool_name"] = names.get(message.tool_call_id, "")
+        yield out
+
+
+def _calls(message: Message) -> Iterator[dict[str, object]]:
+    for call in message.tool_calls:
+        yield {"function": {"name": sent_name(call.name), "arguments": sent_arguments(call)}}
+
+
+class OllamaReply:
+    """Puts a reply together from the lines of a stream. Thoughts are no part of its words."""
+
+    def __init__(self, emit: Emit, model: str) -> None:
+        self._emit = emit
+        self._model = model
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._thoughts = Thoughts()
+        self._usage = Usage()
+        self._chars = 0
+        self.begun = False
+        self.done = False
+        self.finish_reason = ""
+
+    @property
+    def empty(self) -> bool:
+        """True if there were neither words nor tool calls."""
+        return not self._calls and not "".join(self._text).strip()
+
+    def add(self, data: str) -> None:
+        """Take one line.
+
+        Raises:
+            BadStreamError: It is not a line of this API.
+            StreamReportedError: It is the server's report of an error.
+        """
+        chunk = read_object(data)
+        if chunk.get("error"):
+            raise StreamReportedError(chunk["error"])
+        message = mapping(chunk.get("message") or {}, "a message")
+        if thought := text_of(message.get("thinking") or "", "thinking"):
+            self._grow(thought, self._reasoning)
+        if content := text_of(message.get("content") or "", "content"):
+            self._say(self._thoughts.feed(content))
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise BadStreamError("a chunk's tool calls are not a list")
+        for call in calls:
+            self._take_call(mapping(mapping(call, "a tool call").get("function"), "a tool call's function"))
+        self.begun = self.begun or bool(thought or content or calls)
+        if chunk.get("done"):
+            self.done = True
+            reason = str(chunk.get("done_reason") or "stop")
+            self.finish_reason = "tool_calls" if self._calls and reason == "stop" else reason
+            self._usage = Usage(count_of(chunk.get("prompt_eval_count")), count_of(chunk.get("eval_count")))
+
+    def end(self) -> None:
+        """Take the end of the stream."""
+        self._say(self._thoughts.end())
+
+    def reply(self) -> Reply:
+        """Return the whole reply."""
+        text, reasoning = "".join(self._text), "".join(self._reasoning)
+        return Reply(text, tuple(self._calls), self.finish_reason, self._usage, self._model, reasoning)
+
+    def _take_call(self, function: Mapping[str, object]) -> None:
+        name = clean_name(text_of(function.get("name") or "", "a tool call's name"))
+        if not name:
+            raise BadStreamError("a tool call has no name")
+        arguments = json.dumps(function.get("arguments") or {}, ensure_ascii=False)
+        self._chars += len(arguments)
+        self._calls.append(ToolCall(f"call_{uuid4().hex[:12]}", name, arguments))
+        self._emit(ToolCallNamed(name))
+
+    def _say(self, words: str) -> None:
+        if words:
+            self._grow(words, self._text)
+            self._emit(TextDelta(words))
+
+    def _grow(self, text: str, into: list[str]) -> None:
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise BadStreamError("its reply has no end")
+        into.append(text)

@@ -1,0 +1,228 @@
+"""The registry of model providers: from the scheme of a model's name to what makes the model."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from rumi.errors import ConfigError
+from rumi.models.anthropic import AnthropicProtocol
+from rumi.models.body import Sampling
+from rumi.models.build import CustomServer, ModelSettings, context_tokens_of, known_context, takes_pictures
+from rumi.models.chain import Step
+from rumi.models.chat_completions import ChatCompletions
+from rumi.models.native import Native, NativeModel
+from rumi.models.offline import Offline
+from rumi.models.ollama import OllamaProtocol
+from rumi.models.room import Room
+from rumi.models.server import Server
+from rumi.models.types import Model
+from rumi.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+
+FIRST_TOKEN_S: Final = 300.0
+MOST_CHOSEN: Final = 32
+"""Models besides the first one whose steps are kept, because windows chose them."""
+
+_HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
+
+PROTOCOLS: Final[Mapping[Dialect, Callable[[], Native]]] = {
+    "anthropic": AnthropicProtocol,
+    "ollama": OllamaProtocol,
+}
+"""The protocols that the groq SDK does not speak."""
+
+_ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v1", "ollama": "/v1"}
+"""What an address may end with although the protocol's own paths follow it."""
+
+
+class Registry:
+    """Makes models, and keeps their servers, which share clients, permits and keys."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.settings = settings
+        self._chosen: dict[str, tuple[Step, ...]] = {}
+        self.servers: dict[str, Server] = {}
+
+    def steps_of(self, first: str) -> tuple[Step, ...]:
+        """Return the steps that begin with this model; the fallbacks that can be used follow.
+
+        Raises:
+            ConfigError: The model is unknown, or cannot be used.
+        """
+        first = self.settings.true_name(first)
+        if first not in self._chosen:
+            names = [first]
+            if first != OFFLINE:
+                fallbacks = map(self.settings.true_name, self.settings.fallbacks)
+                names += [name for name in fallbacks if self._usable(name)]
+            steps = tuple(self._step(name, first=name == first) for name in dict.fromkeys(names))
+            if len(self._chosen) > MOST_CHOSEN:
+                del self._chosen[next(iter(self._chosen))]
+            self._chosen[first] = steps
+        return self._chosen[first]
+
+    def _usable(self, name: str) -> bool:
+        """Return True if a fallback has the key that it needs."""
+        factory_of(name)
+        scheme = name.partition(":")[0]
+        provider = PROVIDERS.get(scheme)
+        return provider is None or provider.key is None or bool(self.settings.key_of(scheme))
+
+    def _step(self, name: str, *, first: bool) -> Step:
+        return factory_of(name)(self, name, first)
+
+    def remote(self, server: Server, name: str, model: str, first: bool) -> Step:
+        """Return the step of a model at a server."""
+        settings = self.settings
+        patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
+        room = Room(self._context_tokens(name, first))
+        first_s = settings.first_token_timeout_s or patient_s
+        sampling = Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort)
+        made: Model
+        if server.dialect in PROTOCOLS:
+            made = NativeModel(
+                server,
+                model,
+                PROTOCOLS[server.dialect](),
+                name=name,
+                timeout_s=settings.timeout_s,
+                first_token_timeout_s=first_s,
+                sampling=sampling,
+                room=room,
+            )
+        else:
+            made = ChatCompletions(
+                server,
+                model,
+                name=name,
+                timeout_s=settings.timeout_s,
+                first_token_timeout_s=first_s,
+                sampling=sampling,
+                room=room,
+            )
+        return Step(made, server.name, room, takes_pictures(settings, name))
+
+    def _context_tokens(self, name: str, first: bool) -> int | None:
+        """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
+        if first:
+            return self.settings.context_tokens or context_tokens_of(name)
+        return known_context(name)
+
+    def server(self, scheme: str, name: str) -> Server:
+        """Return a provider's server.
+
+        Raises:
+            ConfigError: There is no key, or the key or the address cannot work.
+        """
+        provider, settings = PROVIDERS[scheme], self.settings
+        if (fault := settings.faults.get(scheme)) is not None:
+            raise ConfigError(fault.message, fault.advice)
+        key = settings.key_of(scheme)
+        if not key and provider.key is not None:
+            raise ConfigError(
+                f"The model {name!r} needs {provider.key}.",
+                "Set it in the environment or in .env, or use --model offline.",
+            )
+        if scheme not in self.servers:
+            self.servers[scheme] = provider_server(scheme, key, settings.base_url_of(scheme))
+        return self.servers[scheme]
+
+    def custom_server(self, name: str, custom: CustomServer) -> Server:
+        """Return the server of a section `[model.custom.NAME]`.
+
+        Raises:
+            ConfigError: Its key or its address cannot work.
+        """
+        if custom.fault is not None:
+            raise ConfigError(custom.fault.message, custom.fault.advice)
+        full_name = f"{CUSTOM}:{name}"
+        if full_name not in self.servers:
+            key = (custom.api_key or "").strip()
+            key_name = f"model.custom.{name}.api_key"
+            if key:
+                _check_key(key, key_name)
+            _check_url(custom.base_url, f"model.custom.{name}.base_url")
+            self.servers[full_name] = Server(
+                full_name, custom.base_url, key, dialect="openai", key_name=key_name
+            )
+        return self.servers[full_name]
+
+
+Factory: TypeAlias = Callable[[Registry, str, bool], Step]
+"""Makes the step of a model from its full name. True: it is the first of its chain."""
+
+
+def _offline(registry: Registry, name: str, first: bool) -> Step:
+    return Step(Offline(registry.settings.language))
+
+
+def _of_a_row(registry: Registry, name: str, first: bool) -> Step:
+    scheme, _, model = name.partition(":")
+    return registry.remote(registry.server(scheme, name), name, model, first)
+
+
+def _custom(registry: Registry, name: str, first: bool) -> Step:
+    section, servers = name.partition(":")[2], registry.settings.custom
+    if section not in servers:
+        known = ", ".join(f"{CUSTOM}:{key}" for key in servers) or "none"
+        raise ConfigError(
+            f"The model {name!r} needs a section [model.custom.{section}].", f"There is: {known}."
+        )
+    custom = servers[section]
+    return registry.remote(registry.custom_server(section, custom), name, custom.model, first)
+
+
+FACTORIES: Final[Mapping[str, Factory]] = {
+    **dict.fromkeys(PROVIDERS, _of_a_row),
+    CUSTOM: _custom,
+    OFFLINE: _offline,
+}
+
+
+def factory_of(name: str) -> Factory:
+    """Return what makes the model of that name.
+
+    Raises:
+        ConfigError: The name has an unknown scheme, or no model behind it.
+    """
+    scheme, colon, model = name.partition(":")
+    if scheme not in FACTORIES or bool(model) == (scheme == OFFLINE) or bool(colon) != bool(model):
+        raise ConfigError(f"Unknown model {name!r}.", f"Allowed are {CHOICES}.")
+    return FACTORIES[scheme]
+
+
+def provider_server(scheme: str, key: str, base_url: str | None = None) -> Server:
+    """Return a provider's server. `base_url`: the root of its API, with or without the ending of its paths.
+
+    Raises:
+        ConfigError: The key or the address cannot work. The message never shows the key.
+    """
+    provider = PROVIDERS[scheme]
+    url = (base_url or provider.url).rstrip("/").removesuffix(_ENDINGS.get(provider.dialect, ""))
+    if key:
+        _check_key(key, provider.key_variable)
+    _check_url(url, provider.base_url_variable)
+    return Server(scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable)
+
+
+def _check_key(key: str, name: str) -> None:
+    """Refuse a key that a header cannot carry: the HTTP library's error would contain the whole key."""
+    if not _HEADER_SAFE.fullmatch(key):
+        raise ConfigError(
+            f"{name} has characters that are not allowed in a key.", "Copy it again, without spaces."
+        )
+
+
+def _check_url(url: str, name: str) -> None:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ConfigError(f"{name} is not an http or https address.", "It looks like https://host:port/v1.")
+    if parts.username is not None or parts.query or parts.fragment:
+        # Such addresses end up in logs.
+        raise ConfigError(
+            f"{name} must not contain a user, password, query or fragment.", "A key has its own setting."
+        )

@@ -1,0 +1,289 @@
+"""The providers of models as a table: addresses, keys, protocols, and what is known of their models.
+
+Facts come from the providers' public pages. A price that is not certain is left out: without one, a money
+budget refuses the call. `Provider.model` finds the facts of a model by its name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+Dialect: TypeAlias = Literal["groq", "openai", "anthropic", "ollama"]
+"""A protocol: Groq's own API, OpenAI's chat completions as others implement it, Anthropic's messages API, or
+Ollama's own API, because its chat completions cannot set the context."""
+
+OFFLINE: Final = "offline"
+CUSTOM: Final = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """What is known of a model. A name that ends with `*` is the beginning of names; it has no price.
+
+    `price` is in USD per million tokens: of prompts, of replies, and of the cached part of prompts (None: the
+    same as prompts). `written` is the price of prompt tokens that are written into the cache. `temperature`:
+    the model takes one; `effort`: it takes a reasoning effort; `schema`: its server enforces a JSON schema.
+    """
+
+    name: str
+    context: int | None = None
+    price: tuple[float, float, float | None] | None = None
+    written: float | None = None
+    pictures: bool = False
+    schema: bool = True
+    effort: bool = False
+    temperature: bool = True
+
+    def fits(self, model: str) -> bool:
+        """Return True if these are the facts of the model."""
+        return model.startswith(self.name[:-1]) if self.name.endswith("*") else model == self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A row of the table. `key` is the variable of the key; None for a server that usually needs none.
+
+    `optional_key` is a variable whose key is sent if it is set. `strict` servers refuse fields that they do
+    not know. `max_tokens` is the name of the bound of a reply. `call_ids` is the length of the ids of tool
+    calls, where only letters and digits of one length are allowed. `signs`: the server signs tool calls, and
+    refuses them later without their signature. `local`: it runs on a machine of the user and costs nothing.
+    `context` is the context that Rumi asks for; such a server has another one otherwise.
+    """
+
+    scheme: str
+    title: str
+    url: str
+    key: str | None = None
+    dialect: Dialect = "openai"
+    models: tuple[KnownModel, ...] = ()
+    optional_key: str = ""
+    strict: bool = False
+    max_tokens: str = "max_tokens"
+    call_ids: int | None = None
+    signs: bool = False
+    local: bool = False
+    context: int | None = None
+    unknown: KnownModel = field(default=KnownModel("*"))
+    """The facts of a model that is not listed."""
+
+    @property
+    def base_url_variable(self) -> str:
+        """The variable that replaces the address."""
+        return f"{self.scheme.upper()}_BASE_URL"
+
+    @property
+    def key_variable(self) -> str:
+        """The variable that holds the key, needed or not."""
+        return self.key or self.optional_key
+
+    def model(self, name: str) -> KnownModel:
+        """Return what is known of a model: the facts of its exact name, else of the beginning of its name."""
+        found = [each for each in self.models if each.fits(name)]
+        exact = next((each for each in found if each.name == name), None)
+        return exact or max(found, key=lambda each: len(each.name), default=self.unknown)
+
+
+def _claude(
+    name: str, context: int, price: tuple[float, float, float | None] | None = None, *, effort: bool = True
+) -> KnownModel:
+    # A cache write costs a quarter more than a prompt. Newer models refuse a temperature.
+    written = None if price is None else price[0] * 1.25
+    return KnownModel(
+        name, context, price, written, pictures=True, schema=False, effort=effort, temperature=not effort
+    )
+
+
+_MILLION: Final = 1_000_000
+_OSS: Final = KnownModel("openai/gpt-oss-*", 131_072, effort=True)
+
+_ROWS: Final = (
+    Provider(
+        "groq",
+        "Groq",
+        "https://api.groq.com",
+        "GROQ_API_KEY",
+        "groq",
+        (
+            KnownModel("openai/gpt-oss-120b", 131_072, (0.15, 0.60, 0.075), effort=True),
+            KnownModel("openai/gpt-oss-20b", 131_072, (0.075, 0.30, 0.0375), effort=True),
+            _OSS,
+            KnownModel("meta-llama/llama-4-*", 131_072, pictures=True, schema=False),
+            KnownModel("llama-3.1-*", 131_072, schema=False),
+            KnownModel("llama-3.3-*", 131_072, schema=False),
+            KnownModel("qwen/qwen3*", 131_072, schema=False),
+            KnownModel("moonshotai/kimi-k2*", 131_072, schema=False),
+        ),
+        max_tokens="max_completion_tokens",
+        unknown=KnownModel("*", schema=False),
+    ),
+    Provider(
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        models=(
+            KnownModel("gpt-5", 400_000, (1.25, 10.0, 0.125), pictures=True, effort=True, temperature=False),
+            KnownModel(
+                "gpt-5-mini", 400_000, (0.25, 2.0, 0.025), pictures=True, effort=True, temperature=False
+            ),
+            KnownModel(
+                "gpt-5-nano", 400_000, (0.05, 0.4, 0.005), pictures=True, effort=True, temperature=False
+            ),
+            KnownModel(
+                "gpt-5.1", 400_000, (1.25, 10.0, 0.125), pictures=True, effort=True, temperature=False
+            ),
+            KnownModel("gpt-5-chat*", 128_000, pictures=True),
+            KnownModel("gpt-5*", 400_000, pictures=True, effort=True, temperature=False),
+            KnownModel("gpt-4.1", 1_047_576, (2.0, 8.0, 0.5), pictures=True),
+            KnownModel("gpt-4.1-mini", 1_047_576, (0.4, 1.6, 0.1), pictures=True),
+            KnownModel("gpt-4.1-nano", 1_047_576, (0.1, 0.4, 0.025), pictures=True),
+            KnownModel("gpt-4.1*", 1_047_576, pictures=True),
+            KnownModel("gpt-4o", 128_000, (2.5, 10.0, 1.25), pictures=True),
+            KnownModel("gpt-4o-mini", 128_000, (0.15, 0.6, 0.075), pictures=True),
+            KnownModel("gpt-4o*", 128_000, pictures=True),
+            KnownModel("o3", 200_000, (2.0, 8.0, 0.5), pictures=True, effort=True, temperature=False),
+            KnownModel("o4-mini", 200_000, (1.1, 4.4, 0.275), pictures=True, effort=True, temperature=False),
+            KnownModel("o3*", 200_000, effort=True, temperature=False),
+            KnownModel("o4*", 200_000, effort=True, temperature=False),
+        ),
+        max_tokens="max_completion_tokens",
+    ),
+    Provider(
+        "anthropic",
+        "Anthropic",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "anthropic",
+        (
+            _claude("claude-opus-5-5", _MILLION, (4.0, 20.0, None)),
+            _claude("claude-sonnet-5-5", _MILLION, (2.0, 10.0, None)),
+            _claude("claude-haiku-5-5", _MILLION),
+            _claude("claude-opus-5", _MILLION, (5.0, 25.0, 0.5)),
+            _claude("claude-opus-4-6", _MILLION, (5.0, 25.0, 0.5)),
+            _claude("claude-sonnet-4-6", _MILLION, (3.0, 15.0, 0.3)),
+            _claude("claude-opus-4-5*", 200_000),
+            _claude("claude-opus-4-5", 200_000, (5.0, 25.0, 0.5)),
+            _claude("claude-sonnet-4-5", 200_000, (3.0, 15.0, 0.3), effort=False),
+            _claude("claude-haiku-4-5", 200_000, (1.0, 5.0, 0.1), effort=False),
+        ),
+        unknown=KnownModel("*", 200_000, pictures=True, schema=False, temperature=False),
+    ),
+    Provider(
+        "gemini",
+        "Google Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        models=(
+            KnownModel("gemini-2.5-flash", 1_048_576, (0.30, 2.50, None), pictures=True, effort=True),
+            KnownModel("gemini-2.5-flash-lite", 1_048_576, (0.10, 0.40, None), pictures=True, effort=True),
+            KnownModel("gemini-2.5-pro", 1_048_576, pictures=True, effort=True),
+            KnownModel("gemini-*", 1_048_576, pictures=True, effort=True),
+        ),
+        signs=True,
+    ),
+    Provider(
+        "mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        models=(
+            KnownModel("mistral-large-*", 128_000, pictures=True),
+            KnownModel("mistral-medium-2508", 128_000, (0.4, 2.0, None), pictures=True),
+            KnownModel("mistral-medium-*", 128_000, pictures=True),
+            KnownModel("mistral-small-*", 128_000, pictures=True),
+            KnownModel("pixtral-*", 128_000, pictures=True),
+            KnownModel("codestral-*", 128_000),
+            KnownModel("devstral-*", 128_000),
+        ),
+        strict=True,
+        call_ids=9,
+    ),
+    Provider(
+        "deepseek",
+        "DeepSeek",
+        "https://api.deepseek.com",
+        "DEEPSEEK_API_KEY",
+        models=(
+            KnownModel("deepseek-chat", 128_000, schema=False),
+            KnownModel("deepseek-reasoner", 128_000, schema=False),
+        ),
+        unknown=KnownModel("*", schema=False),
+    ),
+    Provider(
+        "xai",
+        "xAI",
+        "https://api.x.ai/v1",
+        "XAI_API_KEY",
+        models=(
+            KnownModel("grok-4-0709", 256_000, (3.0, 15.0, 0.75), pictures=True),
+            KnownModel("grok-4*", 256_000, pictures=True),
+            KnownModel("grok-3-mini", 131_072, (0.3, 0.5, 0.075), effort=True),
+            KnownModel("grok-3", 131_072, (3.0, 15.0, 0.75)),
+            KnownModel("grok-code-fast-1", 256_000, (0.2, 1.5, 0.02)),
+        ),
+    ),
+    Provider(
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+        models=(
+            KnownModel("anthropic/claude-*", 200_000, pictures=True, schema=False),
+            KnownModel("openai/gpt-5*", 400_000, pictures=True, effort=True),
+            KnownModel("openai/gpt-4*", 128_000, pictures=True),
+            _OSS,
+            KnownModel("google/gemini-*", 1_048_576, pictures=True),
+            KnownModel("deepseek/*", 128_000, schema=False),
+        ),
+    ),
+    Provider(
+        "ollama",
+        "Ollama",
+        "http://127.0.0.1:11434",
+        dialect="ollama",
+        models=(
+            KnownModel("gpt-oss*", effort=True),
+            *(
+                KnownModel(f"{name}*", pictures=True)
+                for name in ("gemma3", "llava", "bakllava", "llama3.2-vision", "qwen2.5vl", "qwen3-vl")
+            ),
+            *(KnownModel(f"{name}*", pictures=True) for name in ("minicpm-v", "moondream", "llama4")),
+        ),
+        optional_key="OLLAMA_API_KEY",
+        local=True,
+        context=16_384,
+    ),
+    Provider(
+        "llamacpp",
+        "llama.cpp",
+        "http://127.0.0.1:8080/v1",
+        optional_key="LLAMACPP_API_KEY",
+        local=True,
+    ),
+)
+
+PROVIDERS: Final[Mapping[str, Provider]] = {row.scheme: row for row in _ROWS}
+
+SCHEMES: Final = (*PROVIDERS, CUSTOM)
+"""What may stand before the colon of a model's name."""
+
+CHOICES: Final = f"{', '.join(f'{scheme}:NAME' for scheme in SCHEMES)} and {OFFLINE}"
+"""The forms of models' names, for people."""
+
+
+def known(name: str) -> KnownModel | None:
+    """Return what is known of `PROVIDER:NAME`; None for `custom:`, `offline` and unknown providers."""
+    scheme, _, model = name.partition(":")
+    return PROVIDERS[scheme].model(model) if scheme in PROVIDERS else None
+
+
+def is_local(name: str) -> bool:
+    """Return True if a model's server is the user's own machine, so that its tokens cost nothing."""
+    scheme = name.partition(":")[0]
+    return scheme in PROVIDERS and PROVIDERS[scheme].local
+
+
+def key_owner(name: str) -> str:
+    """Return the name under which a model's key is known: the scheme, or `custom:NAME`."""
+    scheme = name.partition(":")[0]
+    return name if scheme == CUSTOM else scheme
