@@ -91,13 +91,12 @@ def _value(text: str) -> str:
 
 
 def _referenced(root: "Path") -> set[str]:
-    """Return the variables that `[model.custom.NAME] api_key` refers to."""
+    """Return the variables that the configuration refers to."""
     from rumi.config import load_settings
-    from rumi.config.schema import reference
+    from rumi.config.cascade import referenced_in
     from rumi.errors import ConfigError
 
     try:
-        servers = load_settings(root, {}, {}).settings.model.custom.values()
+        return {*referenced_in(load_settings(root, {}, {}).settings)}
     except ConfigError:  # `set` may be what corrects it
         return set()
-    return {reference(server.api_key) for server in servers if server.api_key is not None}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.config.editing import as_toml
 from rumi.config.given import Given
-from rumi.config.schema import Section, Settings, reference
+from rumi.config.schema import McpSection, Section, Settings, reference, references
 from rumi.config.secrets import NAMES, Secret, Secrets, load_secrets
 from rumi.errors import ConfigError
 
@@ -109,10 +109,17 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     given.add_flags(flags)
     settings = given.settings()
     origins = {key: given.origin(key) for key, _ in _leaves(settings)}
-    keys = [server.api_key for server in settings.model.custom.values()]
-    references = frozenset(reference(key) for key in keys if key is not None)
-    secrets = load_secrets(home, environment, references)
+    secrets = load_secrets(home, environment, referenced_in(settings))
     return Loaded(settings, origins, secrets, _notes(home))
+
+
+def referenced_in(settings: Settings) -> frozenset[str]:
+    """Return the variables that keys of custom models and servers of tools refer to."""
+    keys = [server.api_key for server in settings.model.custom.values()]
+    named = {reference(key) for key in keys if key is not None}
+    for server in settings.mcp.values():
+        named.update(*map(references, (*server.env.values(), *server.headers.values())))
+    return frozenset(named)
 
 
 def _notes(home: Path) -> tuple[str, ...]:
@@ -130,7 +137,11 @@ def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
         value = getattr(section, name)
         if isinstance(value, Section):
             yield from _leaves(value, f"{prefix}{name}.")
-        elif isinstance(value, dict):
+        elif (
+            isinstance(value, dict)
+            and all(isinstance(each, Section) for each in value.values())
+            and not (isinstance(section, McpSection))
+        ):
             for server, inner in value.items():
                 yield from _leaves(inner, f"{prefix}{name}.{server}.")
         else:
