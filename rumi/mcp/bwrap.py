@@ -29,8 +29,8 @@ _OF_ETC_FOR_NETWORKS: Final = ("hosts", "nsswitch.conf", "resolv.conf")
 _SHEBANG_BYTES: Final = 256
 
 
-def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int, life_fd: int) -> list[str]:
-    """Return the command line. `home` is the server's own folder; the descriptors are inherited.
+def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int) -> list[str]:
+    """Return the command line. `home` is the server's own folder; the filter's descriptor is inherited.
 
     Raises:
         McpError: The command or a folder of `paths` does not exist.
@@ -58,7 +58,7 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
             raise McpError(f"mcp.{settings.name}.paths has {path}, which does not exist.")
         words += ["--bind", str(folder), str(folder)]
     words += ["--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
-    words += ["--seccomp", str(seccomp_fd), "--sync-fd", str(life_fd), "--", str(program), *settings.args]
+    words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.args]
     return words
 
 

