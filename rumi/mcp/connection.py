@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from rumi import __version__, http
 from rumi.mcp.process import MOST_RUBBISH, ServerProcess, running
 from rumi.mcp.types import McpError, Outcome, Part, Progress, RemoteTool, ServerSettings
+from rumi.safe_open import shown
 
 MOST_TOOLS: Final = 1000
 MOST_PAGES: Final = 20
@@ -229,8 +230,9 @@ async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> 
 
 
 def _complained(what: str, process: ServerProcess) -> str:
-    said = " ".join("".join(c if c.isprintable() else " " for c in process.complaint).split())
-    return f"{what}: {said[-300:]}" if said else f"{what}."
+    lines = [line for line in process.complaint.splitlines() if line.strip()]
+    said = shown(lines[-1].strip())[-300:] if lines else ""
+    return f"{what}: {said}" if said else f"{what}."
 
 
 @asynccontextmanager
@@ -281,9 +283,11 @@ class _Bounded(httpx2.AsyncByteStream):
         self._left = most_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._inner:
+        chunks = aiter(self._inner)
+        async for chunk in chunks:
             self._left -= len(chunk)
             if self._left < 0:
+                await http.unwind(chunks)
                 raise httpx2.StreamError("The answer is too long.")
             yield chunk
 

@@ -1,8 +1,9 @@
 """The actor that keeps the connection to one server. A connection that ends is a crash: it is made again."""
 
-import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -14,8 +15,6 @@ from rumi.mcp.pins import AcceptedTools, Pin
 from rumi.mcp.types import CallTool, Connection, McpError, McpMessage, Outcome, RemoteTool, ServerSettings
 from rumi.mcp.types import ServerState as State
 from rumi.offload import Offload
-
-logger = logging.getLogger(__name__)
 
 LIST_S: Final = 10.0
 """How long a server may take to list its tools again."""
@@ -101,34 +100,20 @@ class McpServer(Actor[McpMessage]):
     async def _live(self) -> None:
         """Keep the connection until the incarnation ends. Raises McpError when the server has ended."""
         try:
-            if self._settings.fault is not None:
-                raise McpError(self._settings.fault.message, self._settings.fault.advice)
-            connected = await http.loaded(connecting)
-            with trio.CancelScope(deadline=self._by()) as scope:
-                async with connected(self._settings, self._home) as connection:
-                    await self._list(connection)
-                    scope.deadline = float("inf")
-                    self._connection = connection
-                    self._ready.set()
-                    self._set("ready")
-                    await self._keep_list(connection)
-            raise McpError(f"The server was not ready within {self._settings.start_timeout_s:g} s.")
+            async with opened(self._settings, self._home) as (connection, start):
+                await self._list(connection)
+                start.deadline = math.inf
+                self._connection = connection
+                self._ready.set()
+                self._set("ready")
+                await self._keep_list(connection)
         except McpError as error:
             self._directory.why = str(error)
             self._set("failed")
             raise
 
-    def _by(self) -> float:
-        return trio.current_time() + self._settings.start_timeout_s
-
     async def _list(self, connection: Connection) -> None:
-        """Note the server's tools. Those of its first connection are accepted: the configuration names it."""
-        known = self._directory
-        tools = await connection.list_tools()
-        known.tools = tuple(t for t in tools if not self._settings.tools or t.name in self._settings.tools)
-        known.pin = await self._offload(lambda: self._accepted.of(self._settings))
-        if known.pin is None:
-            known.pin = await self._offload(lambda: self._accepted.accept(self._settings, tools))
+        await take_tools(self._directory, connection, self._accepted, self._offload)
 
     async def _keep_list(self, connection: Connection) -> None:
         while True:
@@ -150,7 +135,42 @@ class McpServer(Actor[McpMessage]):
         self._told(known)
 
 
-def connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManager[Connection]]":
+async def take_tools(
+    known: Directory, connection: Connection, accepted: AcceptedTools, offload: Offload
+) -> None:
+    """Note the server's tools. Those of its first connection are accepted: the configuration names it.
+
+    Raises:
+        McpError: The server does not list them, or the file of what is accepted cannot be written.
+    """
+    settings = known.settings
+    tools = await connection.list_tools()
+    known.tools = tuple(tool for tool in tools if not settings.tools or tool.name in settings.tools)
+    known.pin = await offload(partial(accepted.of, settings))
+    if known.pin is None:
+        known.pin = await offload(partial(accepted.accept, settings, tools))
+
+
+@asynccontextmanager
+async def opened(settings: ServerSettings, home: Path) -> AsyncIterator[tuple[Connection, trio.CancelScope]]:
+    """Connect to a server; end the connection with the block. Cancelled, nothing is left.
+
+    The scope's deadline is that of the server's start, also for the block, which moves it.
+
+    Raises:
+        McpError: It cannot be used, was not ready in time, or has ended.
+    """
+    if settings.fault is not None:
+        raise McpError(settings.fault.message, settings.fault.advice)
+    connected = await http.loaded(_connecting)
+    with trio.move_on_after(settings.start_timeout_s) as start:
+        async with connected(settings, home) as connection:
+            yield connection, start
+    if start.cancelled_caught:
+        raise McpError(f"The server was not ready within {settings.start_timeout_s:g} s.")
+
+
+def _connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManager[Connection]]":
     """Import the library, which takes long, and return what connects to a server. Blocks."""
     from rumi.mcp.connection import connected
 

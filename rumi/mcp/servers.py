@@ -14,7 +14,7 @@ from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
 from rumi.mcp.results import Store
 from rumi.mcp.said import own_words
-from rumi.mcp.server import Directory, McpServer
+from rumi.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.mcp.tool import McpTool, WithheldTool, names_for
 from rumi.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
 from rumi.models import Message
@@ -173,28 +173,8 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Dir
         McpError: It cannot be used; the error says why.
     """
     known, accepted, offload = Directory(settings), AcceptedTools(home), Threads()
-    failure: list[McpError] = []
-    settled = trio.Event()
-
-    def told(directory: Directory) -> None:
-        if directory.settled.is_set():
-            settled.set()
-
-    root = Supervisor("mcp")
-    # It never restarts: its first failure is the answer.
-    spec: ChildSpec[McpMessage] = ChildSpec(
-        settings.name,
-        lambda: McpServer(known, home / FOLDER / settings.name, accepted, offload, told),
-        restart="temporary",
-        shutdown=SHUTDOWN_S,
-    )
-    root.add(spec)
-    async with root.running():
-        await settled.wait()
-        if known.state == "failed":
-            failure.append(McpError(known.why or "The server failed."))
-        elif accept:
-            known.pin = await offload(lambda: accepted.accept(settings, known.tools))
-    if failure:
-        raise failure[0]
+    async with opened(settings, home / FOLDER / settings.name) as (connection, _):
+        await take_tools(known, connection, accepted, offload)
+        if accept:
+            known.pin = await offload(partial(accepted.accept, settings, known.tools))
     return known
