@@ -20,10 +20,11 @@ COPY_S = 300.0
 
 DATABASES = ("state.db", "memory.db")
 TASKS = "tasks"
-FILES = ("config.toml", "skills-trusted.json", "skills", "prompts", "bots", TASKS)
+MCP = "mcp"
+FILES = ("config.toml", "skills-trusted.json", "mcp-tools.json", "skills", "prompts", "bots", TASKS, MCP)
 KEYS = ".env"
 WORKSPACE = "workspace"
-FOLDERS = ("skills", "prompts", "bots", TASKS, WORKSPACE)
+FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
 
 
 class BackupError(RumiError):
@@ -85,8 +86,8 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         for name in there:
             if name in DATABASES:
                 copy_database(home.root / name, draft / name)
-            elif name == TASKS:
-                copy_files(home.tasks, draft / name)  # what vanishes meanwhile is skipped
+            elif name in (TASKS, MCP):
+                copy_files(home.root / name, draft / name)  # what vanishes meanwhile is skipped
             else:
                 copy_entry(home.root / name, draft / name)
         holds = [(name, size_of_entry(draft / name)) for name in there]

@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Literal, TypeAlias
 
@@ -215,16 +215,7 @@ class Child:
             self._process.kill()
             await self._process.wait()
             return
-        with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
-            os.killpg(pid, signal.SIGSTOP)  # it starts nothing more
-            try:
-                while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
-                    await trio.sleep(PAUSE_S)
-            finally:
-                os.killpg(pid, signal.SIGKILL)
-        await self._process.wait()
-        while any(group == pid and state not in "ZX" for state, _, group in processes().values()):  # noqa: ASYNC110  # no event for others' children
-            await trio.sleep(PAUSE_S)
+        await kill_family(pid, self._process.wait)
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
@@ -245,6 +236,23 @@ class Child:
                 )
             return ChildFailed(f"it ended its process with exit code {code}", why="exited", number=code)
         return ChildFailed("it closed its pipe to Rumi", why="closed")
+
+
+async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None:
+    """Kill a process, its group and its descendants; return when none is left. `exited` waits for its end.
+
+    The process leads its group and has not been waited for.
+    """
+    with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
+        os.killpg(pid, signal.SIGSTOP)  # it starts nothing more
+        try:
+            while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
+                await trio.sleep(PAUSE_S)
+        finally:
+            os.killpg(pid, signal.SIGKILL)
+    await exited()
+    while any(group == pid and state not in "ZX" for state, _, group in processes().values()):  # noqa: ASYNC110  # no event for others' children
+        await trio.sleep(PAUSE_S)
 
 
 def signal_name(number: int) -> str:

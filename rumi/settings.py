@@ -12,8 +12,10 @@ from rumi.chats import ChatLimits
 from rumi.config import Loaded
 from rumi.config.commands import unread
 from rumi.config.files import read_text
+from rumi.config.schema import McpSection, filled
 from rumi.errors import ConfigError
 from rumi.home import Home
+from rumi.mcp import ServerSettings
 from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, missing_key
 from rumi.providers import key_owner
 from rumi.research import PROMPTS
@@ -66,6 +68,43 @@ def model_settings_of(
         unread=tuple(unread(loaded)),
         aliases=given.aliases,
         language=language,
+    )
+
+
+def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
+    """Return the servers of tools, with their secrets; the `fault` of one says which variable is not set."""
+    known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
+    return tuple(_mcp_server(name, given, known) for name, given in loaded.settings.mcp.items())
+
+
+def _mcp_server(name: str, given: McpSection, known: Mapping[str, str]) -> ServerSettings:
+    tables: list[dict[str, str]] = []
+    fault = None
+    for table in (given.env, given.headers):
+        try:
+            tables.append({each: filled(value, known) for each, value in table.items()})
+        except KeyError as missing:
+            tables.append({})
+            fault = ConfigError(
+                f"mcp.{name} refers to ${missing.args[0]}, which is not set.",
+                "Set it in the environment or in .env.",
+            )
+    return ServerSettings(
+        name,
+        command=given.command,
+        args=given.args,
+        env=tables[0],
+        url=given.url,
+        headers=tables[1],
+        trusted=given.trusted,
+        tools=given.tools,
+        sandbox=given.sandbox,
+        network=given.network,
+        paths=given.paths,
+        start_timeout_s=given.start_timeout_s,
+        timeout_s=given.timeout_s,
+        max_bytes=given.max_kb * 1000,
+        fault=fault,
     )
 
 

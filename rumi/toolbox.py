@@ -41,6 +41,7 @@ class Toolbox:
     tasks: Callable[[], Tasks]
     schedules: Callable[[], Schedules]
     bots: Callable[[], Bots]
+    mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
     of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
 
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
@@ -61,6 +62,7 @@ class Toolbox:
                 view.tainted,
             ),
             *self.of_channel(chat),
+            *self.mcp(view),
         )
         return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
 

@@ -9,6 +9,7 @@ rumi             rest_for_one: each child depends on the children above it
 ├── models       permits for model calls, shared between chats
 ├── registry     names of containers that may exist
 ├── sandboxes    keyed: one child per chat
+├── mcp          keyed: one child per server of tools   (only if servers are configured)
 ├── sender       sends replies                      (a channel)
 ├── extractor    extracts facts from sessions that have ended
 ├── task_recovery  goes on with the tasks of earlier processes
@@ -41,6 +42,7 @@ from rumi.chat_ids import ChatIds, task_key
 from rumi.chats import (
     ChatContext,
     ChatServices,
+    ChatView,
     Hub,
     Inbox,
     PendingMessages,
@@ -56,6 +58,7 @@ from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.home import Home
 from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
+from rumi.mcp import ForChat, McpServers, Pictures
 from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting
 from rumi.offload import Threads
@@ -70,6 +73,7 @@ from rumi.settings import (
     bot_limits_of,
     budget_rules_of,
     chat_limits_of,
+    mcp_settings_of,
     prompts_of,
     schedule_limits_of,
     task_limits_of,
@@ -90,6 +94,7 @@ from rumi.stopping import Everything
 from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox
+from rumi.tools import Tool
 from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, Live, TaskStream, Windows, of_the_tree
 
@@ -157,6 +162,18 @@ class Tree:
                 meter=self.budgets,
             )
 
+        self.mcp = McpServers(
+            self.root,
+            home.root,
+            mcp_settings_of(loaded),
+            lambda **more: self.audit.write("mcp_server", chat_id="", **more),
+        )
+        pictures = Pictures(home, engine.user, sandbox_limits(loaded))
+
+        def mcp_tools(view: ChatView) -> tuple[Tool, ...]:
+            store = partial(pictures.put, view.chat, view.files_from_outside)
+            return self.mcp.tools_for(ForChat(view.messages, store), models.context_tokens)
+
         toolbox = Toolbox(
             web=web,
             ids=ids,
@@ -168,6 +185,7 @@ class Tree:
             tasks=lambda: self.tasks,
             schedules=lambda: self.schedules,
             bots=lambda: self.bots,
+            mcp=mcp_tools,
             of_channel=lambda chat: self._channel_of(chat).tools_for(chat),
         )
         self.audit = AuditLog(
@@ -196,6 +214,7 @@ class Tree:
             instructions=instructions,
             prompts=prompts,
             tools_for=toolbox.tools_for,
+            tools_ready=self.mcp.ready,
             memory=asking(memory),
             skills=skills.ask,
             channel_of=lambda chat: self._channel_of(chat).name,
@@ -331,6 +350,7 @@ class Tree:
             "tasks": tasks_calls(self.tasks),
             "usage": usage_calls(self.budgets, money.written),
             "schedules": schedules_calls(self.schedules),
+            "mcp": self.mcp.answer,
             "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
         answers = Switchboard(self.status, self.inbox, language, everything, more).calls()

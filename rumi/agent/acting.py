@@ -15,7 +15,7 @@ from rumi.errors import RumiError, single
 from rumi.marked import one_line
 from rumi.models import ToolCall
 from rumi.texts import Language, told
-from rumi.tools import CallsTools, Progress, ReportsProgress, Tool, ToolResult
+from rumi.tools import BringsTools, CallsTools, Progress, ReportsProgress, Tool, ToolResult
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +43,15 @@ class Acting:
         self._gate = gate
         self._language = language
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that can be called now: those of the turn, and what they have brought."""
+        own = self._tools.values()
+        return (*own, *(more for tool in own if isinstance(tool, BringsTools) for more in tool.brought))
+
     def tool(self, name: str) -> Tool | None:
         """Return the tool of that name."""
-        return self._tools.get(name)
+        return self._tools.get(name) or next((t for t in self.tools if t.spec.name == name), None)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """Return the calls in their order, in batches: neighbours that may run concurrently share a batch."""

@@ -265,7 +265,7 @@ class _Turn:
 
     @property
     def _specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec for tool in self.given.tools)
+        return tuple(tool.spec for tool in self.acting.tools)
 
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.fitting.add(message)

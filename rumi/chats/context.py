@@ -79,6 +79,10 @@ class ChatView:
     """The model that was chosen for it; empty: the process's own."""
     project: Callable[[], str] = lambda: ""
     """The folder whose skills count for it as well; empty: none."""
+    messages: Callable[[], Sequence[Message]] = lambda: ()
+    """What prompts of its session hold so far."""
+    files_from_outside: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    """Called before something from outside is put into its files: they are marked when it returns."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
 
@@ -110,6 +114,8 @@ class ChatContext:
     """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
     """The tools that a chat has besides its sandbox."""
+    tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
+    """Waits, within bounds, for tools that are starting."""
     memory: Ask | None = None
     """Facts that last. Without, turns know none."""
     skills: AskSkills | None = None

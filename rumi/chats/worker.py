@@ -111,6 +111,9 @@ class Worker:
             )
         keep = partial(self._session.keep, job.turn)
         limits = self._context.turn_limits(job.message)
+        job.stage = "waiting for tools that start"
+        await self._context.tools_ready()
+        job.stage = ""
         tools = self._tools_for(job)
         await self._context.make_room(self._session, tools, model)
         while not await self._noted(job, model):
@@ -133,6 +136,8 @@ class Worker:
             lambda: chat_session.files_tainted,
             lambda: job.message.model,
             lambda: job.message.project,
+            lambda: [entry.message for entry in chat_session.entries],
+            partial(chat_session.mark_files, True),
             shell.touched,
         )
         return (

@@ -92,14 +92,16 @@ def _value(text: str) -> str:
 
 
 def _referenced(root: "Path") -> set[str]:
-    """Return the variables that keys of servers refer to."""
+    """Return the variables that the configuration refers to."""
     from rumi.config import load_settings
+    from rumi.config.cascade import variables_of
     from rumi.config.secrets import key_references
     from rumi.config.sources import key_source
     from rumi.errors import ConfigError
 
     try:
-        references = key_references(load_settings(root, {}, {}).settings.model)
+        settings = load_settings(root, {}, {}).settings
     except ConfigError:  # `set` may be what corrects it
         return set()
-    return {key_source(text).variable for text in references.values()} - {""}
+    keys = {key_source(text).variable for text in key_references(settings.model).values()} - {""}
+    return {*keys, *variables_of(settings.mcp)}

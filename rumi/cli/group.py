@@ -34,7 +34,7 @@ COMMANDS = {
     "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
-    "mcp": ("rumi.cli.mcp", "Let programs ask Rumi, by the Model Context Protocol."),
+    "mcp": ("rumi.cli.mcp", "Manage servers that bring tools (MCP), and let programs ask Rumi."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
     "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),

@@ -1,112 +1,251 @@
 """`rumi mcp`."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rumi.cli import run_async
-from rumi.cli.chat import attach_window
-from rumi.cli.holder import Begun, begin, on_holder
-from rumi.cli.research import connected_to
+from rumi.cli.asking import when_free
+from rumi.cli.mcp_serve import serve
+from rumi.cli.speaking import say, told
+from rumi.errors import UsageError
 
 if TYPE_CHECKING:
-    from rumi.channels.mcp import McpEndpoint
-    from rumi.config import Loaded
-    from rumi.control import ControlClient
+    from collections.abc import Mapping, Sequence
+
     from rumi.home import Home
-    from rumi.texts import Language
-    from rumi.windows import RemoteChat
+    from rumi.mcp import RemoteTool, ServerSettings
 
-T = TypeVar("T")
-
-LEAST_TOKEN: Final = 16
-"""Characters that a token must have."""
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+NOT_RUNNING = "not running"
 
 
-@click.group()
-def command() -> None:
-    """Let programs ask Rumi, by the Model Context Protocol (MCP)."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Manage servers that bring tools, by the Model Context Protocol, and let programs ask Rumi."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+command.add_command(serve)
+
+
+@command.command("list")
+@JSON
+def list_(as_json: bool = False) -> None:
+    """List the servers: name, state, tools, and what they may do."""
+    from rumi.home import Home
+
+    root, servers = _servers()
+    states: dict[str, Any] = {}
+    if Home(root).holder():
+        found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
+        states = {each["name"]: each for each in found}
+    listed = [{"name": each.name, **states.get(each.name, {}), **_rights(each)} for each in servers.values()]
+    if as_json:
+        click.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+        return
+    if not servers:
+        say("There are no servers of tools. Add one with: rumi mcp add NAME -- COMMAND")
+    for row, each in zip(listed, servers.values(), strict=True):
+        tools = f"{len(row['tools'])}" if "tools" in row else "-"
+        state = told(str(row.get("state", NOT_RUNNING)))
+        click.echo(f"{each.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(each)))}".rstrip())
+        if row.get("withheld"):
+            names = ", ".join(map(_visible, row["withheld"]))
+            say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {each.name}")
+        if row.get("why") and row.get("state") != "ready":
+            click.echo(f"  {told(_visible(row['why']))}")
 
 
 @command.command()
-@click.option("--trusted", is_flag=True, help="What the program says counts as what you say.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def serve(trusted: bool, debug: bool) -> None:
-    """Serve one program over standard input and output, until it closes them.
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[-- COMMAND [ARG...]]")
+@click.option("--url", default="", help="The address of a server of streamable HTTP, instead of a command.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for the command.")
+@click.option("--header", multiple=True, metavar="NAME=VALUE", help="A header for the address.")
+@click.option("--tool", multiple=True, metavar="NAME", help="Take only this tool.")
+@click.option("--path", multiple=True, help="A folder that the command may read and change.")
+@click.option("--network", is_flag=True, help="Let the command use the network.")
+@click.option("--trusted", is_flag=True, help="Take its results as if they were yours.")
+@click.option("--no-sandbox", is_flag=True, help="Run the command as you, without a sandbox.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing.")
+def add(
+    name: str,
+    words: tuple[str, ...],
+    url: str,
+    env: tuple[str, ...],
+    header: tuple[str, ...],
+    tool: tuple[str, ...],
+    path: tuple[str, ...],
+    network: bool,
+    trusted: bool,
+    no_sandbox: bool,
+    yes: bool,
+) -> None:
+    """Add server NAME to config.toml. The command stands behind --.
 
-    Its tools are ask, research_web, research_repo, tasks, remember and recall. What the program says counts
-    as words from outside, and what needs your yes is refused. Programs that come over HTTP use the page's
-    server: set MCP_TOKEN in the environment or in .env, and start Rumi with --web.
+    Secrets are given as $VAR, the name of a variable of the environment or of .env.
     """
-    run_async(_serve, begin("mcp", {}), trusted)
+    from rumi.config.editing import set_keys
+    from rumi.home import Home
+    from rumi.mcp import find
 
-
-async def _serve(begun: Begun, trusted: bool) -> None:
-    import trio
-
-    from rumi.channels.mcp import MOST_CALLS, Service, serve_stdio
-
-    holder = _Holder(begun.home, begun.language, begun)
-    await serve_stdio(Service(holder, begun.language, trusted, trio.CapacityLimiter(MOST_CALLS)))
-
-
-def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEndpoint | None":
-    """Return the endpoint for programs that come over HTTP; None without a token for them.
-
-    Raises:
-        ConfigError: The token is too short.
-    """
-    if loaded.secrets.mcp_token is None:
-        return None
-    import trio
-
-    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, Service
-    from rumi.errors import ConfigError
-
-    token = loaded.secrets.mcp_token.reveal()
-    if len(token) < LEAST_TOKEN or not token.isascii():
-        raise ConfigError(
-            "MCP_TOKEN is too short, or it has characters that are not ASCII.",
-            "Make one with: openssl rand -hex 32",
+    root, servers = _servers()
+    if name in servers:
+        raise UsageError(f"There is a server {name} already.", f"Remove it first: rumi mcp remove {name}")
+    if words:
+        find(words[0])
+    if words and no_sandbox and not yes:
+        say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
+        click.confirm(told("Run it so?"), abort=True, err=True)
+    chosen: dict[str, object] = {
+        "command": words[0] if words else "",
+        "args": [*words[1:]],
+        "url": url,
+        "env": _pairs(env),
+        "headers": _pairs(header),
+        "tools": [*tool],
+        "paths": [str(Path(each).expanduser().absolute()) for each in path],
+        "network": network,
+        "trusted": trusted,
+    }
+    keys = {f"mcp.{name}.{key}": value for key, value in chosen.items() if value}
+    if no_sandbox:
+        keys[f"mcp.{name}.sandbox"] = False
+    if not words and not url:
+        raise UsageError(
+            "The server needs a command or --url.", "Example: rumi mcp add time -- mcp-server-time"
         )
+    home = Home(root).make()
+    set_keys(home.root / "config.toml", keys)
+    say(f"Added {name}. Try it with: rumi mcp test {name}")
+    unseen = [each for each in words[1:] if os.path.isabs(each) and os.path.exists(each)]
+    for each in () if no_sandbox else unseen:
+        if not any(Path(each).is_relative_to(folder) for folder in ("/usr", *map(os.path.abspath, path))):
+            say(f"Its sandbox does not have {each}. To give it to the server: --path {each}", err=True)
+    if holder := home.holder():
+        say(f"{holder} uses it after its next start.", err=True)
 
-    def service() -> Service:
-        return Service(_Holder(home, language), language, False, trio.CapacityLimiter(MOST_CALLS))
 
-    return McpEndpoint(token, service)
+@command.command()
+@click.argument("name")
+@click.option("--accept", is_flag=True, help="Accept the tools as the server describes them now.")
+@JSON
+def test(name: str, accept: bool, as_json: bool) -> None:
+    """Connect to server NAME, list its tools, and end it.
+
+    A tool whose description has changed since it was accepted is withheld until --accept.
+    """
+    from rumi.home import Home
+    from rumi.mcp import try_once
+
+    root, servers = _servers()
+    settings = _named(servers, name)
+    home = Home(root).make()
+
+    async def trying() -> "Any":
+        return await try_once(settings, home.root, accept=accept)
+
+    known = run_async(trying)
+    tools: Sequence[RemoteTool] = known.tools
+    taken = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
+    if as_json:
+        rows = [
+            {"name": tool.name, "asks": told(_asks(tool)), "accepted": taken[tool.name]} for tool in tools
+        ]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for tool in tools:
+        about = _visible(tool.description)
+        mark = "" if taken[tool.name] else f" · {told('withheld')}"
+        click.echo(f"{_visible(tool.name)}  ({told(_asks(tool))}{mark})")
+        click.echo(f"  {about if taken[tool.name] and len(about) <= 100 else about[:1000]}")
+    say(f"{name} works: tools: {len(tools)}.")
+    if not all(taken.values()):
+        say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
 
 
-@dataclass(frozen=True, slots=True)
-class _Holder:
-    """The process that holds the home. With `begun`, each call starts it if none does."""
+@command.command()
+@click.argument("name")
+@click.option("--files", is_flag=True, help="Delete its own folder too.")
+def remove(name: str, files: bool) -> None:
+    """Remove server NAME from config.toml, and what was accepted of it."""
+    from rumi.config.editing import edit_toml
+    from rumi.home import Home
+    from rumi.mcp import FOLDER, AcceptedTools
 
-    home: "Home"
-    language: "Language"
-    begun: Begun | None = None
+    root, servers = _servers()
+    _named(servers, name)
 
-    def client(self) -> "AbstractAsyncContextManager[ControlClient]":
-        """Connect to its control socket."""
-        return self._reached(connected_to)
+    def change(document: "Any") -> None:
+        del document["mcp"][name]
+        if not document["mcp"]:
+            del document["mcp"]
 
-    def window(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
-        """Open a program's window on a chat."""
-        from rumi.windows import Wish
+    edit_toml(root / "config.toml", change)
+    AcceptedTools(root).forget(name)
+    folder = root / FOLDER / name
+    if files:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.is_dir() and any(folder.iterdir()):
+        say(f"Its files stay in {folder}.", err=True)
+    say(f"Removed {name}.")
+    if holder := Home(root).holder():
+        say(f"{holder} uses it until its next start.", err=True)
 
-        wish = Wish(chat, person=False, language=self.language, single=True, tainted=tainted)
-        return self._reached(partial(attach_window, wish))
 
-    @asynccontextmanager
-    async def _reached(
-        self, attach: "Callable[[Home], AbstractAsyncContextManager[T]]"
-    ) -> "AsyncIterator[T]":
-        if self.begun is None:
-            async with attach(self.home) as found:
-                yield found
-            return
-        async with on_holder(self.begun, attach) as reached:
-            assert reached is not None, "nobody leaves while it waits"
-            yield reached
+def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
+    from rumi.config import home_from, load_settings
+    from rumi.settings import mcp_settings_of
+
+    root = home_from(os.environ)
+    return root, {each.name: each for each in mcp_settings_of(load_settings(root, os.environ, {}))}
+
+
+def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
+    if name not in servers:
+        raise UsageError(f"Unknown server {name}.", "rumi mcp list shows the servers.")
+    return servers[name]
+
+
+async def _nothing(home: "Home", request: "Mapping[str, object]") -> object:
+    """Answer for a home that no process holds any more: no server runs."""
+    import trio
+
+    await trio.lowlevel.checkpoint()
+    return []
+
+
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    if not all(equals for _, equals, _ in pairs):
+        raise UsageError("A variable or a header is NAME=VALUE.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _rights(each: "ServerSettings") -> dict[str, object]:
+    return {"command": each.command, "url": each.url, "marks": _marks(each)}
+
+
+def _marks(each: "ServerSettings") -> list[str]:
+    local = bool(each.command)
+    marks = ["address"] if not local else ["sandbox" if each.sandbox else "no sandbox"]
+    marks += ["network"] * (local and each.sandbox and each.network)
+    return marks + ["trusted"] * each.trusted + (["fault"] if each.fault else [])
+
+
+def _asks(tool: "RemoteTool") -> str:
+    if tool.read_only:
+        return "only reads, outside too" if tool.open_world else "only reads"
+    return "destroys" if tool.destructive else "may change things"
+
+
+def _visible(text: str) -> str:
+    """Return the text of others without characters that move the cursor or hide text."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -114,7 +114,7 @@ def _page(
         return
     from rumi import texts
     from rumi.channels.page import Page, open_entrance
-    from rumi.cli.mcp import endpoint_of
+    from rumi.cli.mcp_serve import endpoint_of
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"

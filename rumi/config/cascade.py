@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.config.editing import as_toml
 from rumi.config.given import Given
-from rumi.config.schema import Section, Settings
+from rumi.config.schema import McpSection, Section, Settings, references
 from rumi.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
 from rumi.errors import ConfigError
 from rumi.providers import PROVIDERS
@@ -104,13 +104,19 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     given.add_flags(flags)
     settings = given.settings()
     origins = {key: given.origin(key) for key, _ in _leaves(settings)}
-    secrets = load_secrets(home, environment, key_references(settings.model))
+    secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings.mcp))
     return Loaded(settings, origins, secrets, _notes(home))
 
 
 def _key_name(name: str) -> str:
     """Return the name of a server's key for people."""
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_place(name)
+
+
+def variables_of(servers: Mapping[str, McpSection]) -> frozenset[str]:
+    """Return the variables that servers of tools refer to."""
+    texts = (text for server in servers.values() for text in (*server.env.values(), *server.headers.values()))
+    return frozenset(name for text in texts for name in references(text))
 
 
 def _notes(home: Path) -> tuple[str, ...]:
@@ -128,7 +134,7 @@ def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
         value = getattr(section, name)
         if isinstance(value, Section):
             yield from _leaves(value, f"{prefix}{name}.")
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and not isinstance(section, McpSection):
             for key, inner in value.items():
                 if isinstance(inner, Section):
                     yield from _leaves(inner, f"{prefix}{name}.{key}.")

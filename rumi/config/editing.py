@@ -99,8 +99,8 @@ def section_in(document: "TOMLDocument", names: Key) -> Any:
     return section
 
 
-def set_keys(path: Path, values: Mapping[str, str]) -> dict[str, object]:
-    """Set dotted keys of config.toml, given as in the environment: lists as JSON, an empty text for none.
+def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
+    """Set dotted keys of config.toml; texts as in the environment: lists as JSON, an empty text for none.
 
     Return the values as stored. Nothing is stored unless the whole file is valid afterwards.
 
@@ -175,4 +175,7 @@ def as_toml(value: object) -> str:
     if value is None:
         return ""
     value = _stored(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(name)} = {as_toml(each)}" for name, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

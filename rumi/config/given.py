@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.config.files import read_text
-from rumi.config.schema import GENERAL, CustomServer, PriceSection, Section, Settings
+from rumi.config.schema import GENERAL, CustomServer, McpSection, PriceSection, Section, Settings
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
 from rumi.providers import CHOICES, OFFLINE
@@ -24,7 +24,8 @@ Key: TypeAlias = tuple[str, ...]
 _PREFIX = "RUMI_"
 _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
-_TABLES = (_CUSTOM, _PRICES)
+_MCP: Key = ("mcp",)
+_TABLES = (_CUSTOM, _PRICES, _MCP)
 """Sections of sections whose names people choose."""
 _MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
 """Sections of values whose names people choose."""
@@ -79,6 +80,11 @@ class Given:
             if not name.startswith(_PREFIX):
                 continue
             key = tuple(name.removeprefix(_PREFIX).lower().split("__"))
+            if key[:1] == _MCP and len(key) > 1:
+                raise ConfigError(
+                    f"{name} is not allowed: servers of tools are named in config.toml only.",
+                    "Unset it, and use: rumi mcp add",
+                )
             if len(key) == 1 and not (key[0] in Settings.model_fields and _section_at(key) is None):
                 _refuse_single_underscore(name, key[0])
                 continue
@@ -232,6 +238,8 @@ def _section_at(key: Key) -> type[Section] | None:
         return CustomServer
     if len(key) == 2 and key[:1] == _PRICES:
         return PriceSection
+    if len(key) == 2 and key[:1] == _MCP:
+        return McpSection
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from rumi.config.sources import key_source
 from rumi.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
@@ -22,6 +22,10 @@ _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
 _LEAST_MEMORY = 6 * 1024**2
 _PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
+_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
 _PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -39,6 +43,20 @@ def memory_bytes(size: str) -> int:
     if count < _LEAST_MEMORY:
         raise ValueError("a size of at least 6m")
     return count
+
+
+def references(text: str) -> tuple[str, ...]:
+    """Return the names of the variables that a text refers to, as `$NAME` or `${NAME}`."""
+    return tuple(matched[1] or matched[2] for matched in _VARIABLE.finditer(text))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with values in place of its references.
+
+    Raises:
+        KeyError: A variable has no value.
+    """
+    return _VARIABLE.sub(lambda matched: values[matched[1] or matched[2]], text)
 
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
@@ -125,6 +143,37 @@ def _check_path(text: str) -> None:
 def _check_server_name(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name):
         raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
+
+
+def _check_mcp_name(name: str) -> None:
+    if not _MCP_NAME.fullmatch(name) or "__" in name:
+        raise ValueError("a name of at most 24 letters, digits, `-` and single `_`")
+
+
+def _check_argument(text: str) -> None:
+    if any(c in text for c in "\0\r\n"):
+        raise ValueError("a text on one line")
+
+
+def _check_command(text: str) -> None:
+    _check_argument(text)
+    if text and not text.strip():
+        raise ValueError("the name or the path of a program")
+
+
+def _check_variable(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name) or name.startswith("LD_"):
+        raise ValueError("the name of a variable")
+
+
+def _check_header(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", name):
+        raise ValueError("the name of a header")
+
+
+def _check_mcp_url(url: str) -> None:
+    if url:
+        _check_url(url)
 
 
 def _bytes_as_text(value: Any) -> Any:
@@ -388,6 +437,39 @@ class TelegramSection(Section):
     admins: tuple[UserId, ...] = ()
 
 
+class McpSection(Section):
+    """`[mcp.NAME]`: a program or a server whose tools the assistant gets, by the Model Context Protocol.
+
+    `command` starts a process, in a sandbox unless `sandbox` is false; `url` names a server. Secrets in `env`
+    and `headers` are `$VAR` or `${VAR}`. `tools` are the ones to take; none named is all. The results of a
+    `trusted` server do not count as read from outside. `max_kb` bounds one message from it.
+    """
+
+    command: Annotated[str, _checked(_check_command)] = ""
+    args: tuple[Annotated[str, _checked(_check_argument)], ...] = ()
+    env: dict[Annotated[str, _checked(_check_variable)], Annotated[str, _checked(_check_argument)]] = {}
+    url: Annotated[str, _checked(_check_mcp_url)] = ""
+    headers: dict[Annotated[str, _checked(_check_header)], Annotated[str, _checked(_check_argument)]] = {}
+    trusted: bool = False
+    tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
+    sandbox: bool = True
+    network: bool = False
+    paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 10
+    timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
+    max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "McpSection":
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server with a `command` or with a `url`, one of them")
+        for table, secret in ((self.env, _SECRET_VARIABLE), (self.headers, _SECRET_HEADER)):
+            for name, value in table.items():
+                if secret.search(name) and not references(value):
+                    raise ValueError(f"a reference such as $MY_KEY for the secret {name}")
+        return self
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of old logs to keep."""
 
@@ -415,4 +497,5 @@ class Settings(Section):
     memory: MemorySection = MemorySection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
+    mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     log: LogSection = LogSection()

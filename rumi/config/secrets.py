@@ -4,7 +4,7 @@ A `.env` in the working folder is never read (someone else's could send the key 
 is never changed, so that no child process inherits what was read here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -41,7 +41,7 @@ class Secrets:
 
     `keys` are those of model servers, by the provider's scheme or by `custom:NAME`. `commands` are the
     commands that print a key, by the same names; `rumi.config.commands` runs them. `faults` say why a key
-    cannot be had. The base URLs are addresses of test servers and proxies. They are not secret, but they
+    cannot be had. `referenced` are the variables that servers of tools refer to. The base URLs are addresses of test servers and proxies. They are not secret, but they
     decide where secrets are sent.
     """
 
@@ -52,6 +52,7 @@ class Secrets:
     kagi_session_token: Secret | None
     tabstack_api_key: Secret | None
     mcp_token: Secret | None
+    referenced: Mapping[str, Secret]
     keys: Mapping[str, Secret]
     base_urls: Mapping[str, str]
     commands: Mapping[str, str]
@@ -72,7 +73,7 @@ class Secrets:
         """Yield every secret value, for the redactor."""
         kagi = (self.kagi_api_key, self.kagi_session_token)
         known = (self.telegram_token, self.tavily_api_key, self.tabstack_api_key, self.mcp_token, *kagi)
-        for secret in (*known, *self.keys.values()):
+        for secret in (*known, *self.referenced.values(), *self.keys.values()):
             if secret is not None:
                 yield secret.reveal()
 
@@ -101,8 +102,15 @@ def key_references(model: "ModelSection") -> dict[str, str]:
     return {**model.keys, **custom}
 
 
-def load_secrets(home: Path, environment: Mapping[str, str], references: Mapping[str, str]) -> Secrets:
+def load_secrets(
+    home: Path,
+    environment: Mapping[str, str],
+    references: Mapping[str, str],
+    variables: Collection[str] = (),
+) -> Secrets:
     """Return the secrets by their names. `references` say where a server's key is, by the server's name.
+
+    The `variables` are those that servers of tools refer to.
 
     An empty variable counts as not set.
 
@@ -112,10 +120,10 @@ def load_secrets(home: Path, environment: Mapping[str, str], references: Mapping
     """
     file = _read_env_file(home / ".env")
     sources = {name: key_source(text) for name, text in references.items()}
-    variables = {source.variable for source in sources.values() if source.variable}
+    named = {*variables, *(source.variable for source in sources.values() if source.variable)}
     found: dict[str, str] = {}
     origins: dict[str, str] = {}
-    for name in (*NAMES, *sorted(variables)):
+    for name in (*NAMES, *sorted(named)):
         for origin, source in (("environment", environment), (".env", file)):
             if value := source.get(name, "").strip():
                 found[name], origins[name] = value, origin
@@ -148,6 +156,7 @@ def load_secrets(home: Path, environment: Mapping[str, str], references: Mapping
         kagi_session_token=secret("KAGI_SESSION_TOKEN"),
         tabstack_api_key=secret("TABSTACK_API_KEY"),
         mcp_token=secret("MCP_TOKEN"),
+        referenced={name: Secret(found[name]) for name in variables if name in found},
         keys=keys,
         base_urls={
             row.scheme: found[row.base_url_variable]

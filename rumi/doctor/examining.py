@@ -77,6 +77,10 @@ async def _examine(
         examination.add(fault)
         return
     examination.add(*settings(home, loaded))
+    if loaded.settings.mcp:
+        from rumi.doctor.mcp import mcp
+
+        await examination.look("mcp", partial(blocking, partial(mcp, loaded)))
     await _sandboxes(examination, home, loaded)
     if ask_servers:
         from rumi.doctor.online import online

@@ -44,7 +44,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
             "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n"
             "- `edit FILE: OLD => NEW`\n- `fetch URL`\n- `search QUERY`\n- `remember KEY = VALUE`\n"
             "- `forget KEY`\n- `what do you know about me`\n"
-            "- `use skill NAME: INPUT`\n- `remind me WHEN: TEXT`\n- `research QUESTION`\n"
+            "- `use skill NAME: INPUT`\n- `use tool NAME {JSON}`\n"
+            "- `remind me WHEN: TEXT`\n- `research QUESTION`\n"
             "- `research repo URL: QUESTION`\n\n"
             "Several steps are joined by `; then `."
         ),
@@ -62,7 +63,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
             "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `escribe FILE: TEXT`\n"
             "- `edita FILE: OLD => NEW`\n- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n"
             "- `olvida KEY`\n- `qué sabes de mí`\n"
-            "- `usa skill NAME: INPUT`\n- `recordame CUÁNDO: TEXT`\n- `investiga PREGUNTA`\n"
+            "- `usa skill NAME: INPUT`\n- `usa herramienta NAME {JSON}`\n"
+            "- `recordame CUÁNDO: TEXT`\n- `investiga PREGUNTA`\n"
             "- `investiga repo URL: PREGUNTA`\n\n"
             "Varios pasos se unen con `; luego `."
         ),
@@ -175,7 +177,7 @@ class _Work:
                 result = next(results, None)
                 if result is None:
                     break
-                shown = fenced(result) if step.tool in _VERBATIM else result
+                shown = fenced(result) if step.tool in _VERBATIM or "__" in step.tool else result
             parts.append(f"**{len(parts) + 1}. {_one_line(step.text)}**\n\n{shown}" if several else shown)
         return parts
 

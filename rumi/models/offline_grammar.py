@@ -1,5 +1,6 @@
 """The grammar of the offline model: requests in English and Spanish, each one tool call."""
 
+import json
 import re
 import shlex
 import unicodedata
@@ -17,7 +18,7 @@ class Step:
     text: str
     language: Language
     tool: str | None = None
-    arguments: Mapping[str, str] | None = None
+    arguments: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ def _step(text: str) -> Step | Unclear:
     for pattern, language, tool, arguments in _RULES:
         if match := pattern.fullmatch(text):
             return Step(text.strip(), language, tool, arguments(match))
+    if match := _USE_TOOL.fullmatch(text):
+        arguments_of_tool = _object(match["rest"] or "{}")
+        if arguments_of_tool is not None:
+            spoken: Language = "en" if match["verb"].casefold().startswith("use") else "es"
+            return Step(text.strip(), spoken, match["name"], arguments_of_tool)
     plain = _plain(text)
     for question, language in _ABOUT_ME:
         if question.fullmatch(plain):
@@ -69,6 +75,21 @@ _ENGLISH: Final = re.compile(
     r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
     r"|could|want|need|do|make|tell|help|run|list|read|write|edit|fetch|search|remember|forget|use|then|files?"
 )
+
+_USE_TOOL: Final = re.compile(
+    r"(?P<verb>use\s+tool|us[aá]\s+(?:la\s+)?herramienta)\s+(?P<name>[A-Za-z0-9_-]{1,64})\s*(?P<rest>\{.*\})?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _object(text: str) -> Mapping[str, object] | None:
+    """Return a JSON object; None if it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
 
 _Arguments = Callable[[re.Match[str]], Mapping[str, str]]
 

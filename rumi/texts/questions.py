@@ -17,6 +17,7 @@ Deed: TypeAlias = Literal[
     "start_bot",
     "write_skill",
     "propose_plan",
+    "mcp",
 ]
 
 
@@ -41,6 +42,7 @@ _DEEDS: dict[Deed, tuple[str, str]] = {
         "work by this plan, without asking again for what it says",
     ),
     "write_skill": ("guardar esta forma de trabajar", "keep this way of working"),
+    "mcp": ("llamar a esta herramienta de otro programa", "call this tool of another program"),
 }
 
 
@@ -61,6 +63,8 @@ _DETAILS = {
     "recipient": ("el informe va a", "the report goes to"),
     "model_calls": ("llamadas al modelo, como máximo", "model calls, at most"),
     "money": ("dinero, como máximo", "money, at most"),
+    "tool": ("herramienta", "tool"),
+    "arguments": ("argumentos", "arguments"),
     "hours": ("vale, en horas", "holds, in hours"),
 }
 

@@ -2,6 +2,7 @@
 
 from rumi.tools.base import (
     AlwaysAsks,
+    BringsTools,
     Calls,
     CallsTools,
     CommandTrace,
@@ -29,6 +30,7 @@ __all__ = [
     "NO_LINKS",
     "AlwaysAsks",
     "Bash",
+    "BringsTools",
     "Calls",
     "CallsTools",
     "CommandTrace",

@@ -107,6 +107,16 @@ class AlwaysAsks(Protocol):
 
 
 @runtime_checkable
+class BringsTools(Protocol):
+    """A tool that brings others into the turn: they can be called from the model's next reply on."""
+
+    @property
+    def brought(self) -> tuple[Tool, ...]:
+        """The tools that it has brought so far."""
+        ...
+
+
+@runtime_checkable
 class ReportsProgress(Protocol):
     """A tool whose calls take long and show their steps; then this is called instead of `call`."""
 

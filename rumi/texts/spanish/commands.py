@@ -71,8 +71,8 @@ COMMANDS: Final[dict[str, str]] = {
     "Without HOST:PORT it is at 127.0.0.1:8080.": "Sin HOST:PORT está en 127.0.0.1:8080.",
     "Serving terminals: rumi chat. Ctrl-C ends me.": "Atiendo terminales: rumi chat. Ctrl-C me termina.",
     # rumi mcp
-    "Let programs ask Rumi, by the Model Context Protocol.": "Dejar que programas le pregunten a Rumi, con el Model Context Protocol.",
-    "Let programs ask Rumi, by the Model Context Protocol (MCP).": "Dejar que programas le pregunten a Rumi, con el Model Context Protocol (MCP).",
+    "Manage servers that bring tools (MCP), and let programs ask Rumi.": "Administrar servidores que traen herramientas (MCP), y dejar que programas le pregunten a Rumi.",
+    "Manage servers that bring tools, by the Model Context Protocol, and let programs ask Rumi.": "Administra servidores que traen herramientas, con el Model Context Protocol, y deja que programas le pregunten a Rumi.",
     "Serve one program over standard input and output, until it closes them.": "Atiende a un programa por la entrada y la salida estándar, hasta que las cierre.",
     "Its tools are ask, research_web, research_repo, tasks, remember and recall. What the program says counts as words from outside, and what needs your yes is refused. Programs that come over HTTP use the page's server: set MCP_TOKEN in the environment or in .env, and start Rumi with --web.": "Sus herramientas son ask, research_web, research_repo, tasks, remember y recall. Lo que dice el programa cuenta como palabras de afuera, y lo que necesita tu sí se rechaza. Los programas que llegan por HTTP usan el servidor de la página: definí MCP_TOKEN en el entorno o en .env, y arrancá Rumi con --web.",
     "What the program says counts as what you say.": "Lo que dice el programa cuenta como lo que decís vos.",

@@ -1,0 +1,107 @@
+"""`rumi mcp serve`, and the endpoint for programs that come over HTTP."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.chat import attach_window
+from rumi.cli.holder import Begun, begin, on_holder
+from rumi.cli.research import connected_to
+
+if TYPE_CHECKING:
+    from rumi.channels.mcp import McpEndpoint
+    from rumi.config import Loaded
+    from rumi.control import ControlClient
+    from rumi.home import Home
+    from rumi.texts import Language
+    from rumi.windows import RemoteChat
+
+T = TypeVar("T")
+
+LEAST_TOKEN: Final = 16
+"""Characters that a token must have."""
+
+
+@click.command()
+@click.option("--trusted", is_flag=True, help="What the program says counts as what you say.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def serve(trusted: bool, debug: bool) -> None:
+    """Serve one program over standard input and output, until it closes them.
+
+    Its tools are ask, research_web, research_repo, tasks, remember and recall. What the program says counts
+    as words from outside, and what needs your yes is refused. Programs that come over HTTP use the page's
+    server: set MCP_TOKEN in the environment or in .env, and start Rumi with --web.
+    """
+    run_async(_serve, begin("mcp", {}), trusted)
+
+
+async def _serve(begun: Begun, trusted: bool) -> None:
+    import trio
+
+    from rumi.channels.mcp import MOST_CALLS, Service, serve_stdio
+
+    holder = _Holder(begun.home, begun.language, begun)
+    await serve_stdio(Service(holder, begun.language, trusted, trio.CapacityLimiter(MOST_CALLS)))
+
+
+def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEndpoint | None":
+    """Return the endpoint for programs that come over HTTP; None without a token for them.
+
+    Raises:
+        ConfigError: The token is too short.
+    """
+    if loaded.secrets.mcp_token is None:
+        return None
+    import trio
+
+    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, Service
+    from rumi.errors import ConfigError
+
+    token = loaded.secrets.mcp_token.reveal()
+    if len(token) < LEAST_TOKEN or not token.isascii():
+        raise ConfigError(
+            "MCP_TOKEN is too short, or it has characters that are not ASCII.",
+            "Make one with: openssl rand -hex 32",
+        )
+
+    def service() -> Service:
+        return Service(_Holder(home, language), language, False, trio.CapacityLimiter(MOST_CALLS))
+
+    return McpEndpoint(token, service)
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """The process that holds the home. With `begun`, each call starts it if none does."""
+
+    home: "Home"
+    language: "Language"
+    begun: Begun | None = None
+
+    def client(self) -> "AbstractAsyncContextManager[ControlClient]":
+        """Connect to its control socket."""
+        return self._reached(connected_to)
+
+    def window(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
+        """Open a program's window on a chat."""
+        from rumi.windows import Wish
+
+        wish = Wish(chat, person=False, language=self.language, single=True, tainted=tainted)
+        return self._reached(partial(attach_window, wish))
+
+    @asynccontextmanager
+    async def _reached(
+        self, attach: "Callable[[Home], AbstractAsyncContextManager[T]]"
+    ) -> "AsyncIterator[T]":
+        if self.begun is None:
+            async with attach(self.home) as found:
+                yield found
+            return
+        async with on_holder(self.begun, attach) as reached:
+            assert reached is not None, "nobody leaves while it waits"
+            yield reached

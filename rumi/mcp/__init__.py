@@ -1,0 +1,29 @@
+"""Tools of other programs, by the Model Context Protocol: this Rumi is their client.
+
+The client library is imported when the first configured server starts, in a thread.
+"""
+
+from rumi.mcp.bwrap import find, installation
+from rumi.mcp.pins import FILE, AcceptedTools, digest_of
+from rumi.mcp.results import Pictures
+from rumi.mcp.said import all_said, own_words
+from rumi.mcp.servers import FOLDER, ForChat, McpServers, try_once
+from rumi.mcp.types import McpError, RemoteTool, ServerSettings
+
+__all__ = [
+    "FILE",
+    "FOLDER",
+    "AcceptedTools",
+    "ForChat",
+    "McpError",
+    "McpServers",
+    "Pictures",
+    "RemoteTool",
+    "ServerSettings",
+    "all_said",
+    "digest_of",
+    "find",
+    "installation",
+    "own_words",
+    "try_once",
+]

@@ -1,0 +1,94 @@
+"""The descriptions of tools that the user has accepted: `mcp-tools.json`."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rumi.mcp.types import McpError, RemoteTool, ServerSettings
+from rumi.replacing import locked, replace_file
+
+FILE: Final = "mcp-tools.json"
+MOST_BYTES: Final = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name."""
+
+    address: str = ""
+    tools: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, tool: RemoteTool) -> bool:
+        """Return True if this very description was accepted."""
+        return self.tools.get(tool.name) == digest_of(tool)
+
+
+class AcceptedTools:
+    """The file with the pins, by the names of servers, read at each use; an unreadable one accepts nothing.
+
+    All methods block.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / FILE
+
+    def of(self, settings: ServerSettings) -> Pin | None:
+        """Return what was accepted of a server; None if nothing was, or its command or address is new."""
+        pin = self._pins().get(settings.name)
+        return pin if pin is not None and pin.address == _address(settings) else None
+
+    def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> Pin:
+        """Accept these descriptions, and no others, from this server.
+
+        Raises:
+            McpError: The file cannot be written.
+        """
+        pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools})
+        self._change({settings.name: pin})
+        return pin
+
+    def forget(self, name: str) -> None:
+        """Forget what was accepted of a server.
+
+        Raises:
+            McpError: The file cannot be written.
+        """
+        self._change({name: None})
+
+    def _change(self, changes: Mapping[str, Pin | None]) -> None:
+        try:
+            with locked(self._path.parent):
+                pins = {**self._pins(), **changes}
+                servers = {
+                    name: {"address": pin.address, "tools": dict(pin.tools)}
+                    for name, pin in sorted(pins.items())
+                    if pin is not None
+                }
+                replace_file(self._path, f"{json.dumps({'servers': servers}, indent=1)}\n".encode())
+        except OSError as error:
+            raise McpError(f"{self._path} cannot be written: {error.strerror}.") from error
+
+    def _pins(self) -> dict[str, Pin]:
+        try:
+            with self._path.open("rb") as file:
+                found = json.loads(file.read(MOST_BYTES))["servers"]
+            return {
+                name: Pin(str(pin["address"]), {str(k): str(v) for k, v in pin["tools"].items()})
+                for name, pin in found.items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+
+
+def digest_of(tool: RemoteTool) -> str:
+    """Return the SHA-256 of all that a server says about a tool, in hexadecimal digits."""
+    said = [tool.name, tool.description, tool.parameters, tool.read_only, tool.open_world, tool.destructive]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _address(settings: ServerSettings) -> str:
+    said = [settings.command, *settings.args] if settings.command else [settings.url]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()

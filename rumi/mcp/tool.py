@@ -1,0 +1,129 @@
+"""A tool of a server, bound to one chat."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, TypeAlias
+
+from rumi.marked import block, harmless, one_line
+from rumi.mcp.results import Store, result_of
+from rumi.mcp.said import all_said
+from rumi.mcp.types import McpError, Outcome, RemoteTool
+from rumi.models import ToolSpec
+from rumi.tools import Progress, Question, Tool, ToolResult
+
+MOST_NAME_CHARS: Final = 64
+MOST_DESCRIPTION_CHARS: Final = 4000
+BETWEEN: Final = "__"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[Outcome]]
+"""Calls a tool: server, tool, arguments, progress. Raises McpError."""
+
+
+class McpTool(Tool):
+    """Calls one tool of a server for one chat.
+
+    `said` returns the user's own words. The result counts as read from outside, unless `trusted`.
+    """
+
+    concurrent = True
+
+    def __init__(
+        self,
+        server: str,
+        name: str,
+        tool: RemoteTool,
+        ask: Ask,
+        store: Store,
+        said: Callable[[], str],
+        *,
+        trusted: bool,
+    ) -> None:
+        self._spec = ToolSpec(name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], tool.parameters)
+        self.concurrent = tool.read_only
+        self._server = server
+        self._tool = tool
+        self._ask = ask
+        self._store = store
+        self._said = said
+        self._trusted = trusted
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question for a call that could change something or carry data away.
+
+        A tool that only reads and stays in its own data does neither. Values that the user wrote word for
+        word need no yes, unless the server says that the tool destroys.
+        """
+        tool = self._tool
+        if tool.read_only and not tool.open_world:
+            return None
+        free = not tool.destructive and (tool.read_only or bool(arguments))
+        if free and all_said(arguments, tool.parameters, self._said(), given, strict=not tool.read_only):
+            return None
+        return Question(
+            "mcp", {"tool": self.spec.name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+        )
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Call the tool. Cancelled, the server is told so."""
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Call the tool, and show the steps that the server reports."""
+        try:
+            outcome = await self._ask(self._server, self._tool.name, arguments, progress)
+        except McpError as error:
+            words = getattr(error, "words", "")
+            if not words:
+                return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
+            said = block(self._server, one_line(words))
+            return ToolResult(False, f"the server refused\n{said}", tainted=True)
+        return await result_of(self.spec.name, outcome, self._store, trusted=self._trusted)
+
+
+class WithheldTool(Tool):
+    """A tool whose description has changed since the user accepted it: the model learns only that."""
+
+    concurrent = True
+
+    def __init__(self, server: str, name: str) -> None:
+        self._said = (
+            f"This tool's description has changed since the user accepted it, so it cannot be called. If it "
+            f"is needed, tell the user to look at the change with: rumi mcp test {server} --accept"
+        )
+        self._spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: it does nothing."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Refuse."""
+        return ToolResult(False, self._said)
+
+
+def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
+    """Return the name of each tool as models see it: `SERVER__tool`, of their letters, and unique."""
+    names: dict[str, str] = {}
+    taken = set[str]()
+    for tool in tools:
+        whole = _NOT_IN_NAMES.sub("_", f"{server}{BETWEEN}{tool}")[:MOST_NAME_CHARS]
+        number = 2
+        while whole in taken:
+            ending = f"_{number}"
+            whole = whole[: MOST_NAME_CHARS - len(ending)] + ending
+            number += 1
+        taken.add(whole)
+        names[tool] = whole
+    return names

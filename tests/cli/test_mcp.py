@@ -1,0 +1,159 @@
+"""`rumi mcp`, and servers of tools in chats of the whole program."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rumi.config import load_settings
+from rumi.errors import ConfigError
+from tests.cli.program import Program
+from tests.cli.telegram_world import World
+from tests.cli.test_chat import wait_for
+from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
+from tests.mcp.world import FAKE, processes_with
+
+pytestmark = pytest.mark.bubblewrap
+
+BIN = Path(sys.executable).parent
+
+
+def add_fake(program: Program, *words: str) -> None:
+    program.run("mcp", "add", "fake", *words, "--path", str(FAKE.parent), "--", sys.executable, str(FAKE))
+
+
+def test_a_server_is_added_tested_listed_and_removed(bubblewrap: Program) -> None:
+    added = bubblewrap.run(
+        "mcp", "add", "time", "--tool", "get_current_time", "--", str(BIN / "mcp-server-time")
+    )
+    assert added.stdout == "Added time. Try it with: rumi mcp test time\n"
+    config = bubblewrap.home / "config.toml"
+    assert "[mcp.time]" in config.read_text()
+    tested = bubblewrap.run("mcp", "test", "time")
+    assert tested.stdout.startswith("get_current_time  (only reads)\n")
+    assert "time works: tools: 1." in tested.stdout
+    assert bubblewrap.run("mcp").stdout.split() == ["time", "not", "running", "-", "sandbox"]
+    (listed,) = json.loads(bubblewrap.run("mcp", "list", "--json").stdout)
+    assert (listed["name"], listed["marks"]) == ("time", ["sandbox"])
+    again = bubblewrap.run("mcp", "add", "time", "--url", "http://127.0.0.1/mcp", code=2)
+    assert "There is a server time already." in again.stderr
+    assert "mcp time" in bubblewrap.run("doctor", code=None).stdout
+    assert (bubblewrap.home / "mcp-tools.json").exists()
+    assert bubblewrap.run("mcp", "remove", "time", "--files").stdout == "Removed time.\n"
+    assert "mcp" not in config.read_text()
+    assert json.loads((bubblewrap.home / "mcp-tools.json").read_text()) == {"servers": {}}
+    assert not (bubblewrap.home / "mcp" / "time").exists()
+    assert "Unknown server time." in bubblewrap.run("mcp", "test", "time", code=2).stderr
+
+
+def test_a_server_without_a_sandbox_is_asked_about_and_shown(bubblewrap: Program) -> None:
+    words = ("mcp", "add", "open", "--no-sandbox")
+    asked = bubblewrap.run(*words, "--", sys.executable, text="n\n", code=130)
+    assert "can read and change all that you can" in asked.stderr
+    assert not (bubblewrap.home / "config.toml").exists()
+    bubblewrap.run(*words, "--", sys.executable, text="y\n")
+    assert "sandbox = false" in (bubblewrap.home / "config.toml").read_text()
+    assert "no sandbox" in bubblewrap.run("mcp").stdout
+    assert "open runs without a sandbox" in bubblewrap.run("doctor", code=None).stdout
+
+
+def test_wrong_servers_are_refused_in_one_sentence(bubblewrap: Program, tmp_path: Path) -> None:
+    for words, said in (
+        (("x",), "The server needs a command or --url."),
+        (("x", "--", "no-such-program"), "The command no-such-program is not there."),
+        (("x", "--url", "ftp://a/"), "mcp.x.url"),
+        (("a__b", "--url", "http://127.0.0.1/mcp"), "a name of at most 24 letters"),
+        (
+            ("x", "--url", "http://127.0.0.1/mcp", "--header", "Authorization=Bearer abc"),
+            "a reference such as",
+        ),
+        (("x", "--env", "API_TOKEN=abc", "--", sys.executable), "a reference such as"),
+        (("x", "--env", "API_TOKEN", "--", sys.executable), "A variable or a header is NAME=VALUE."),
+    ):
+        refused = bubblewrap.run("mcp", "add", *words, code=None)
+        assert refused.returncode in (1, 2)
+        assert said in refused.stderr, refused.stderr
+        assert "abc" not in refused.stderr
+        assert not (bubblewrap.home / "config.toml").exists()
+    with pytest.raises(ConfigError, match=r"named in config\.toml only"):
+        load_settings(tmp_path, {"RUMI_MCP__EVIL__COMMAND": "sh"}, {})
+
+
+def test_a_secret_comes_from_a_variable_and_is_shown_nowhere(bubblewrap: Program) -> None:
+    add_fake(bubblewrap, "--env", "API_TOKEN=$MY_TOKEN")
+    missing = bubblewrap.run("mcp", "test", "fake", code=None)
+    assert "mcp.fake refers to $MY_TOKEN, which is not set." in missing.stderr
+    bubblewrap.run("config", "set", "MY_TOKEN", "-", text="s3cret-of-mine\n")
+    shown = bubblewrap.run("config", "show").stdout
+    assert '"API_TOKEN" = "$MY_TOKEN"' in shown
+    told = bubblewrap.run("chat", "-p", 'use tool fake__environment {"text": "x"}').stdout
+    assert "API_TOKEN" in told
+    assert "s3cret" not in shown + told + (bubblewrap.home / "logs" / "audit.jsonl").read_text()
+
+
+@pytest.mark.long
+def test_real_servers_serve_one_chat(bubblewrap: Program, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    git = ("git", "-C", str(repository), "-c", "user.name=A", "-c", "user.email=a@example.org")
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "The first of all"], check=True)
+    bubblewrap.run("mcp", "add", "time", "--", str(BIN / "mcp-server-time"))
+    bubblewrap.run("mcp", "add", "git", "--path", str(repository), "--", str(BIN / "mcp-server-git"))
+    steps: list[tuple[str, dict[str, object]]] = [
+        ("time__get_current_time", {"timezone": "Europe/Madrid"}),
+        ("git__git_log", {"repo_path": str(repository), "max_count": 2}),
+        ("git__git_create_branch", {"repo_path": str(repository), "branch_name": "boiler"}),
+    ]
+    heard: list[str] = []
+
+    def thinks(body: Body) -> Behaviour:
+        heard[:] = answered_calls(body)
+        if len(heard) < len(steps):
+            name, arguments = steps[len(heard)]
+            return Answer(calls=[(name, json.dumps(arguments))])
+        return Answer("Done.")
+
+    def branches() -> str:
+        return subprocess.run([*git, "branch"], check=True, capture_output=True, text=True).stdout
+
+    with World() as world:
+        world.do(setattr, world.groq, "_choose", thinks)
+        bubblewrap.env |= {"GROQ_API_KEY": world.groq.key or "", "GROQ_BASE_URL": world.groq.base_url}
+        bubblewrap.env["RUMI_MEMORY__EXTRACT"] = "false"
+        events = bubblewrap.events("-p", "Look at the time and the log, and make a branch", code=None)
+        (asked,) = [each for each in events if each["event"] == "confirm"]
+        assert "git__git_create_branch" in str(asked)
+        assert '"timezone": "Europe/Madrid"' in heard[0]
+        assert "The first of all" in heard[1]
+        assert "the user said no" in heard[2]
+        assert "boiler" not in branches()
+        events = bubblewrap.events("-p", f"Make the branch boiler in {repository}")
+        assert [each for each in events if each["event"] == "confirm"] == []
+        assert "boiler" in branches()
+    assert processes_with("mcp-server-") == []
+
+
+@pytest.mark.long
+def test_a_stop_cancels_the_call_and_a_kill_leaves_no_server(bubblewrap: Program) -> None:
+    add_fake(bubblewrap)
+    kept = bubblewrap.home / "mcp" / "fake"
+    for attempt in (1, 2):
+        window = bubblewrap.start("chat", "-p", "use tool fake__slow {}")
+        wait_for(lambda: _lines(kept / "calls") == attempt)  # noqa: B023
+        if attempt == 1:
+            bubblewrap.run("stop", "cli")
+            window.communicate(timeout=30)
+            wait_for(lambda: _lines(kept / "cancelled") == 1)
+        else:
+            os.kill(bubblewrap.serving(), signal.SIGKILL)
+            window.kill()
+            window.communicate(timeout=30)
+    wait_for(lambda: not processes_with(str(FAKE)))
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0

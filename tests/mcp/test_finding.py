@@ -1,0 +1,109 @@
+"""Many tools are found instead of listed: their schemas do not fill the prompt."""
+
+from pathlib import Path
+
+import pytest
+
+from rumi.agent import TurnInput, TurnLimits, run_turn
+from rumi.mcp.finding import MOST_BROUGHT, FindTools
+from rumi.mcp.tool import names_for
+from rumi.models import Chain, Message, ModelRequest, ToolCall, request_tokens
+from rumi.tools import Tool
+from tests.mcp.world import fake, house
+
+
+def tokens(tools: dict[str, Tool]) -> int:
+    return request_tokens(ModelRequest((), tuple(tool.spec for tool in tools.values())))
+
+
+@pytest.mark.bubblewrap
+async def test_two_hundred_tools_cost_no_more_than_ten(tmp_path: Path) -> None:
+    costs = {}
+    for count in (10, 200):
+        async with house(tmp_path / str(count), fake("many", str(count))) as here:
+            tools = await here.tools(context_tokens=131_072)
+            whole = tokens(await here.tools(context_tokens=10**9))
+            costs[count] = tokens(tools)
+            print(f"{count} tools: {whole} tokens of schemas, {costs[count]} in the prompt")
+            assert (list(tools) == ["find_tools"]) is (count == 200)
+    assert costs[200] <= costs[10]
+
+
+@pytest.mark.bubblewrap
+async def test_what_was_found_can_be_called_in_the_same_turn(tmp_path: Path) -> None:
+    async with house(tmp_path, fake("many", "200")) as here:
+        tools = await here.tools(context_tokens=131_072)
+        name = "fake__record_117_lookup"
+        seen: list[ModelRequest] = []
+
+        class Scripted(Chain):
+            """A model that looks for a tool, calls it, and answers with its result."""
+
+            name = "scripted"
+
+            def __init__(self) -> None:
+                pass
+
+            async def reply(self, request: ModelRequest, emit: object) -> object:  # type: ignore[override]
+                from rumi.models import Reply
+
+                seen.append(request)
+                calls = {
+                    1: ToolCall("1", "find_tools", '{"query": "record of department 117"}'),
+                    2: ToolCall("2", name, '{"field_1": "x", "text": "found it"}'),
+                }
+                if len(seen) in calls:
+                    return Reply("", (calls[len(seen)],), "tool_calls")
+                return Reply(request.messages[-1].content)
+
+        given = TurnInput(
+            instructions="",
+            history=(Message("user", "look"),),
+            model=Scripted(),
+            tools=tuple(tools.values()),
+            limits=TurnLimits(5, 2, 3, 30),
+            language="en",
+        )
+
+        async def keep(kept: object) -> None:
+            pass
+
+        finished = await run_turn(given, lambda event: None, keep)
+        assert "found it" in finished.answer
+        assert [len(each.tools) for each in seen] == [1, 7, 7]
+        assert name in [spec.name for spec in seen[1].tools]
+
+
+async def test_a_tool_that_the_session_called_is_there_from_the_beginning() -> None:
+    tools = [_tool(f"s__tool_{number}") for number in range(40)]
+    finding = FindTools(tools, ("s__tool_7", "bash", "s__tool_7"))
+    assert [tool.spec.name for tool in finding.brought] == ["s__tool_7"]
+    for number in range(10):
+        await finding.call({"query": f"tool {number} {number + 1} {number + 2}"})
+        assert len(finding.brought) <= MOST_BROUGHT
+
+
+async def test_words_that_fit_no_tool_find_none() -> None:
+    finding = FindTools([_tool("mail__send_message")], ())
+    assert "no tool fits" in (await finding.call({"query": "wheather"})).content
+    assert "mail__send_message" in (await finding.call({"query": "sending messages"})).content
+    assert not (await finding.call({})).ok
+
+
+def test_names_are_made_of_letters_that_models_take_and_are_unique() -> None:
+    long = "x" * 80
+    names = names_for("my-server", ["read file", "read/file", "ñandú", long, f"{long}y"])
+    assert names["read file"] == "my-server__read_file"
+    assert names["read/file"] == "my-server__read_file_2"
+    assert names["ñandú"] == "my-server___and_"
+    assert len(set(names.values())) == 5
+    assert max(map(len, names.values())) == 64
+
+
+def _tool(name: str) -> Tool:
+    from rumi.mcp.types import RemoteTool
+    from tests.mcp.test_said import bound
+
+    tool = bound(RemoteTool("x", "", {"type": "object"}), "")
+    tool._spec = type(tool.spec)(name, "", {"type": "object"})
+    return tool

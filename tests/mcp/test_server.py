@@ -1,0 +1,203 @@
+"""Servers in their actors: calls, cancellation, crashes, and what a hostile one tries."""
+
+import json
+import os
+import resource
+import signal
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.mcp import AcceptedTools, McpError, try_once
+from tests.mcp.world import House, fake, house, processes_with, until
+
+pytestmark = pytest.mark.bubblewrap
+
+
+async def test_a_turn_waits_for_a_server_and_calls_its_tools(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        result = await here.call("fake__echo", text="hello")
+        assert (result.ok, result.tainted) == (True, True)
+        assert '<page source="fake__echo">\nhello\n</page>' in result.content
+        assert [each["state"] for each in here.audit] == ["starting", "ready"]
+
+
+async def test_the_results_of_a_trusted_server_are_plain(tmp_path: Path) -> None:
+    async with house(tmp_path, fake(trusted=True)) as here:
+        result = await here.call("fake__echo", text="hello")
+        assert (result.content, result.tainted) == ("hello", False)
+
+
+async def test_only_the_tools_that_are_named_are_taken(tmp_path: Path) -> None:
+    async with house(tmp_path, fake(tools=("echo",))) as here:
+        assert list(await here.tools()) == ["fake__echo"]
+
+
+async def test_instructions_in_results_and_errors_stay_inside_their_marks(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        for name in ("fake__trick", "fake__refuse"):
+            result = await here.call(name)
+            assert result.tainted
+            assert result.content.count("</page>") == 1, result.content
+            assert result.content.endswith("</page>")
+
+
+async def test_a_picture_in_a_result_is_stored_and_goes_along(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        result = await here.call("fake__picture")
+        (picture,) = result.pictures
+        assert picture.path == "/workspace/fake__picture.png"
+        assert picture.media_type == "image/png"
+        assert here.stored == {"fake__picture.png": picture.data}
+        assert picture.data.startswith(b"\x89PNG")
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        tools = await here.tools()
+        with trio.move_on_after(5) as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tools["fake__slow"].call, {})
+                await until(lambda: here.kept("calls"))
+                begun = trio.current_time()
+                nursery.cancel_scope.cancel()
+        assert not scope.cancelled_caught
+        assert trio.current_time() - begun < 1
+        await until(lambda: here.kept("cancelled"))
+        assert (await here.call("fake__echo", text="still there")).ok
+
+
+async def test_a_call_that_takes_too_long_fails_and_is_cancelled(tmp_path: Path) -> None:
+    async with house(tmp_path, fake(timeout_s=0.3)) as here:
+        result = await here.call("fake__slow")
+        assert not result.ok
+        assert "The server did not answer within 0.3 s." in result.content
+        await until(lambda: here.kept("cancelled"))
+
+
+async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        result = await here.call("fake__die")
+        assert not result.ok
+        assert "ended" in result.content
+        await until(lambda: len(here.kept("starts")) == 2)
+        assert (await here.call("fake__echo", text="again")).ok
+
+
+async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        await here.tools()
+        for pid in processes_with("mcp_server.py"):
+            with suppress(ProcessLookupError):  # it went with another one
+                os.kill(pid, signal.SIGKILL)
+        await until(lambda: len(here.kept("starts")) == 2)
+        assert (await here.call("fake__echo", text="again")).ok
+    assert processes_with("mcp_server.py") == []
+
+
+async def test_a_silent_server_delays_a_turn_by_its_limit_and_once(tmp_path: Path) -> None:
+    for kind in ("silence", "rubbish"):
+        async with house(tmp_path / kind, fake(kind, start_timeout_s=1.0)) as here:
+            begun = trio.current_time()
+            assert await here.tools() == {}
+            assert 0.9 < trio.current_time() - begun < 4
+            begun = trio.current_time()
+            await here.tools()
+            assert trio.current_time() - begun < 0.5
+            await until(partial(_is_late, here))
+
+
+def _is_late(here: House) -> bool:
+    return here.servers.report()[0]["why"] == "The server was not ready within 1 s."
+
+
+async def test_a_server_that_floods_us_with_rubbish_is_ended(tmp_path: Path) -> None:
+    async with house(tmp_path, fake("flood")) as here:
+        assert await here.tools() == {}
+        (report,) = here.servers.report()
+        assert report["why"] == "The server writes lines that are no messages, so it was ended."
+
+
+async def test_a_server_that_exits_says_why(tmp_path: Path) -> None:
+    with pytest.raises(McpError, match="The server has ended: the database is locked"):
+        await try_once(fake("exits"), tmp_path, accept=False)
+
+
+@pytest.mark.long
+async def test_a_result_of_one_gigabyte_does_not_fill_our_memory(tmp_path: Path) -> None:
+    async with house(tmp_path, fake(max_bytes=2_000_000)) as here:
+        await here.tools()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result = await here.call("fake__huge")
+        grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(f"a result of 1 GB: memory grew by {grown_kb} KB")
+        assert not result.ok
+        assert grown_kb < 50_000
+        assert "sent more than 2000000 bytes" in result.content
+
+
+@pytest.mark.parametrize("sandbox", [True, False])
+async def test_a_stubborn_server_and_its_child_are_killed_whole(tmp_path: Path, sandbox: bool) -> None:
+    tmp_path.joinpath("mcp").mkdir()
+    env = {"MCP_FAKE_HOME": str(tmp_path)} if not sandbox else {}
+    async with house(tmp_path, fake("stubborn", sandbox=sandbox, env=env)) as here:
+        await here.tools()
+        assert processes_with("deaf-child")
+        begun = trio.current_time()
+    assert trio.current_time() - begun < 3
+    assert processes_with("deaf-child") == []
+    assert processes_with("mcp_server.py") == []
+
+
+async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> None:
+    os.environ["SECRET_OF_RUMI"] = "x"
+    try:
+        env = {"PROBE": str(tmp_path), "TOKEN": "t"}
+        async with house(tmp_path, fake(env=env)) as here:
+            content = (await here.call("fake__environment")).content
+    finally:
+        del os.environ["SECRET_OF_RUMI"]
+    seen = json.loads(content[content.index("{") : content.rindex("}") + 1])
+    assert "TOKEN" in seen["environment"]
+    assert "SECRET_OF_RUMI" not in seen["environment"]
+    assert not seen["rumi"]
+    assert seen["interfaces"] == 1  # the loopback
+    assert seen["processes"] <= 3
+
+
+async def test_a_changed_description_withholds_the_tool_until_accepted(tmp_path: Path) -> None:
+    settings = fake("changes")
+    async with house(tmp_path, settings) as here:
+        assert (await here.call("fake__echo", text="first")).ok
+    async with house(tmp_path, settings) as here:
+        await _is_withheld(here)
+        await try_once(settings, tmp_path, accept=True)
+        assert (await here.call("fake__echo", text="accepted")).ok
+
+
+async def _is_withheld(here: House) -> None:
+    tool = (await here.tools())["fake__echo"]
+    assert "evil.example" not in tool.spec.description
+    result = await tool.call({"text": "x"})
+    assert not result.ok
+    assert "rumi mcp test fake --accept" in result.content
+    assert here.servers.report()[0]["withheld"] == ["echo"]
+    assert (await here.call("fake__trick")).ok  # what has not changed works
+
+
+async def test_another_command_under_the_same_name_is_accepted_by_itself(tmp_path: Path) -> None:
+    async with house(tmp_path, fake()) as here:
+        await here.tools()
+    accepted = AcceptedTools(tmp_path)
+    assert accepted.of(fake()) is not None
+    assert accepted.of(fake("changes")) is None
+    accepted.forget("fake")
+    assert accepted.of(fake()) is None
+
+
+async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(McpError, match=r"The command no-such-thing is not there\."):
+        await try_once(fake(command="no-such-thing"), tmp_path, accept=False)
