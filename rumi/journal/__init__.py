@@ -16,6 +16,7 @@ from rumi.journal.accounts import (
     UsageRow,
 )
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
+from rumi.journal.history import load_message
 from rumi.journal.messages import (
     FAILURES,
     MOST_MOVED,
@@ -93,7 +94,7 @@ from rumi.journal.messages import (
     Waiting,
     ZoneOf,
 )
-from rumi.journal.reading import excerpt
+from rumi.journal.reading import excerpt, folded
 from rumi.journal.records import (
     Attachment,
     Button,
@@ -241,5 +242,7 @@ __all__ = [
     "Waiting",
     "ZoneOf",
     "excerpt",
+    "folded",
+    "load_message",
     "open_journal",
 ]

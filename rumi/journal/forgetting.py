@@ -31,7 +31,7 @@ _TABLES = (
         "created",
         " AND delivered IS NOT NULL AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)",
     ),
-    ("summaries", "created", _OF_A_SESSION.format("summaries")),
+    *((table, "created", _OF_A_SESSION.format(table)) for table in ("summaries", "episodes")),
     *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
@@ -80,7 +80,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
     transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
-    for table in ("sessions", "summaries", "titles", "tainted_files", "parked", "schedules"):
+    for table in ("sessions", "summaries", "episodes", "titles", "tainted_files", "parked", "schedules"):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -269,11 +269,16 @@ class Study(Request[Lesson]):
 
 @dataclass(frozen=True, slots=True)
 class LearnedFrom(Request[None]):
-    """Note up to which entry a session was learned from; what is to be forgotten is deleted then."""
+    """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
+
+    The `episode` is a line on what the session was about, which `began` then; empty: none is known.
+    """
 
     chat: str
     session: int
     upto: int
+    episode: str = ""
+    began: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
