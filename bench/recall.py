@@ -1,9 +1,9 @@
 """How well and how fast the recall finds: a hand-made set beside plain BM25, and 100,000 generated exchanges.
 
-The set is in `bench/data/recall`: conversations of 20 people, and questions with the exchange that answers each.
-Half of the questions share no content word with their answer; conversations 11 to 20 were set apart before any constant of
-the ranking was chosen. BM25 (rank-bm25) returns whole turns for as many tokens as the recall's answer has.
-A question counts as answered if what the user said in its exchange is among what is returned.
+The set is in `bench/data/recall`: conversations of 20 people, and questions with the exchange that answers
+each. Half of the questions share no content word with their answer; conversations 11 to 20 were set apart
+before any constant of the ranking was chosen. BM25 (rank-bm25) returns whole turns for as many tokens as the
+recall's answer has. A question counts as answered if what the user said in its exchange is among what is returned.
 """
 
 import json
@@ -20,9 +20,19 @@ from pathlib import Path
 from rank_bm25 import BM25Okapi
 
 from rumi.chat_ids import ChatIds, Prefix
-from rumi.journal import STATE
-from rumi.models import Message, text_tokens
-from rumi.recall import ENGLISH, CatchUp, Count, Passage, Search, Store, language_of, plain_words, says_something, shown
+from rumi.models import text_tokens
+from rumi.recall import (
+    ENGLISH,
+    CatchUp,
+    Count,
+    Passage,
+    Search,
+    Store,
+    language_of,
+    plain_words,
+    says_something,
+    shown,
+)
 from tests.recall.states import State
 
 DATA = Path(__file__).parent / "data" / "recall"
@@ -103,7 +113,9 @@ def answered(passages: Sequence[Passage], turn: Turn) -> bool:
     return " ".join(turn.user.split()) in " ".join(text.split())
 
 
-def compare(store: Store, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int) -> list[tuple[bool, bool]]:
+def compare(
+    store: Store, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int
+) -> list[tuple[bool, bool]]:
     """Return for each question whether the recall and BM25 answer it."""
     plain = {name: Bm25(each) for name, each in turns.items()}
     results = []
@@ -128,7 +140,9 @@ def hand_made(folder: Path) -> None:
     store = Store(folder / "set.db", state.path, lambda: latest + 7 * 86_400)
     catch_up(store)
     other = {q: not content(q.question) & content(turns[q.conversation][q.answer].text) for q in questions}
-    print(f"{len(turns)} conversations, {sum(map(len, turns.values()))} exchanges, {len(questions)} questions,")
+    print(
+        f"{len(turns)} conversations, {sum(map(len, turns.values()))} exchanges, {len(questions)} questions,"
+    )
     print(f"{sum(other.values())} of them without a content word of their answer\n")
     tongue = {name: spoken(" ".join(turn.text for turn in each)) for name, each in turns.items()}
     groups: dict[str, Callable[[Question], bool]] = {
@@ -138,8 +152,12 @@ def hand_made(folder: Path) -> None:
         "no content word in common": lambda q: other[q],
         "same, untouched": lambda q: other[q] and q.part == "untouched",
         "asked in the other language": lambda q: spoken(q.question) != tongue[q.conversation],
-        "same language, untouched": lambda q: spoken(q.question) == tongue[q.conversation] and q.part == "untouched",
-        "same language, no word in common": lambda q: spoken(q.question) == tongue[q.conversation] and other[q],
+        "same language, untouched": lambda q: (
+            spoken(q.question) == tongue[q.conversation] and q.part == "untouched"
+        ),
+        "same language, no word in common": lambda q: (
+            spoken(q.question) == tongue[q.conversation] and other[q]
+        ),
         **{kind: (lambda q, kind=kind: q.kind == kind) for kind in dict.fromkeys(q.kind for q in questions)},
     }
     for limit in (5, 10):
@@ -152,7 +170,9 @@ def hand_made(folder: Path) -> None:
         if "-v" in sys.argv:
             for q, (mine, _) in results.items():
                 if not mine and q.part == "tuned":
-                    print(f"  {q.conversation} {q.kind}: {q.question} -> {turns[q.conversation][q.answer].user}")
+                    print(
+                        f"  {q.conversation} {q.kind}: {q.question} -> {turns[q.conversation][q.answer].user}"
+                    )
     store.close()
 
 
@@ -206,7 +226,10 @@ def large(folder: Path, count: int) -> None:
     print(f"{store.do(Count()):,} exchanges of {text / 1e6:.1f} MB text, indexed in {took:.0f} s")
     print(f"index: {size / 1e6:.1f} MB, {size / text:.2f} times the text")
     p = [times[int(len(times) * share)] for share in (0.5, 0.9, 0.99)]
-    print(f"a query of five words: p50 {p[0]:.1f} ms, p90 {p[1]:.1f} ms, p99 {p[2]:.1f} ms ({len(times)} queries)")
+    print(
+        f"a query of five words: p50 {p[0]:.1f} ms, p90 {p[1]:.1f} ms, p99 {p[2]:.1f} ms"
+        f" ({len(times)} queries)"
+    )
     store.close()
 
 

@@ -131,6 +131,7 @@ class Worker:
             lambda: chat_session.files_tainted,
             lambda: job.message.model,
             lambda: job.message.project,
+            lambda: job.turn,
             shell.touched,
         )
         return (

@@ -367,6 +367,17 @@ class DeleteChat(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetChat(Request[bool]):
+    """Delete a slice of what was said in a chat before that message. The reply is True if there may be more.
+
+    The chat goes on. Nothing is learned from what is deleted; replies that nobody has yet stay.
+    """
+
+    chat: str
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExpiryCursor:
     """How far an expiry has come: the number of a table, and the last row that was looked at."""
 
@@ -761,6 +772,7 @@ JournalMessage: TypeAlias = (
     | MovedGroups
     | Sweep
     | DeleteChat
+    | ForgetChat
     | Expire
     | ListChats
     | NameChat

@@ -13,7 +13,7 @@ from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.chat_ids import ChatIds
 from rumi.offload import Offload
 from rumi.recall.store import Store
-from rumi.recall.types import CatchUp, Count, Look, Prune, RecallMessage, RecallUnavailable, Search
+from rumi.recall.types import CatchUp, Count, Prune, RecallMessage, RecallUnavailable, Search
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Recall(Actor[RecallMessage]):
         while True:
             self._woken = trio.Event()
             try:
-                while await self._catch_up(1):
+                while await self._catch_up(1):  # noqa: ASYNC110  # it lets others go first
                     await trio.sleep(PAUSE_S)
                 place: int | None = 0
                 while place is not None:

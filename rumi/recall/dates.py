@@ -46,7 +46,17 @@ WEEKDAYS: Final = {
 _NUMBERS: Final = {
     word: number
     for number, words in enumerate(
-        "a an un una one|two dos|three tres|four cuatro|five cinco|six seis|seven siete|eight ocho".split("|"), 1
+        [
+            "a an un una one",
+            "two dos",
+            "three tres",
+            "four cuatro",
+            "five cinco",
+            "six seis",
+            "seven siete",
+            "eight ocho",
+        ],
+        1,
     )
     for word in words.split()
 }

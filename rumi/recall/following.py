@@ -12,7 +12,7 @@ from rumi.chat_ids import BOT, TASK, ChatIds
 from rumi.journal import load_message
 from rumi.recall.indexing import Source, add, remove
 from rumi.recall.steps import steps
-from rumi.recall.types import CatchUp, Prune
+from rumi.recall.types import CatchUp, Prune, Unindex
 from rumi.steps import Transaction
 
 SLICE = 200
@@ -55,11 +55,27 @@ def prune(request: Prune, transaction: Transaction) -> int | None:
         f"SELECT id FROM passages WHERE id > ? AND id <= ? AND ({_GONE})", (request.after, last)
     ).fetchall()
     if gone:
-        remove(db, [id for (id,) in gone])
-        # Deleted words would otherwise stay in the index's segments until these are merged.
-        db.execute("INSERT INTO words (words) VALUES ('optimize')")
-        db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
+        _remove_for_good(db, [id for (id,) in gone])
     return int(last)
+
+
+@steps.of(Unindex)
+def unindex(request: Unindex, transaction: Transaction) -> int:
+    """Remove an owner's passages."""
+    db = transaction.db
+    rows = db.execute(
+        "SELECT id FROM passages WHERE owner = (SELECT id FROM owners WHERE name = ?)", (request.owner,)
+    ).fetchall()
+    if rows:
+        _remove_for_good(db, [id for (id,) in rows])
+    return len(rows)
+
+
+def _remove_for_good(db: sqlite3.Connection, ids: list[int]) -> None:
+    """Remove passages; deleted words would otherwise stay in the index's segments until these are merged."""
+    remove(db, ids)
+    db.execute("INSERT INTO words (words) VALUES ('optimize')")
+    db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
 
 
 def is_ahead(db: sqlite3.Connection) -> bool:
@@ -202,7 +218,11 @@ def text_of(db: sqlite3.Connection, id: int) -> tuple[str, str, bool] | None:
         ).fetchone()
         return str(found[0]), str(found[1]), bool(found[2])
     if kind == "episode":
-        return str(db.execute("SELECT text FROM state.episodes WHERE id = ?", (first,)).fetchone()[0]), "", False
+        return (
+            str(db.execute("SELECT text FROM state.episodes WHERE id = ?", (first,)).fetchone()[0]),
+            "",
+            False,
+        )
     said, answered, _, _, tainted = _read(db, chat, session, turn, first, last)
     files = " ".join(name for name in _files(db, chat, turn) if name and name not in said)
     return "\n".join(filter(None, (said, files))), answered, tainted

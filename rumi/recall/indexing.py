@@ -11,7 +11,7 @@ from rumi.recall.words import flags_of, stems_of
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage as `state.db` has it. `first` and `last` are its rows there; `at` is in seconds since 1970."""
+    """A passage as `state.db` has it. `first` and `last` are its rows there; `at` is in seconds."""
 
     kind: Kind
     chat: str
@@ -50,7 +50,9 @@ def add(db: sqlite3.Connection, passages: Iterable[tuple[str, Source]]) -> None:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (number, *place, each.first, each.last, each.at, flags_of(f"{each.said}\n{each.answered}")),
         ).lastrowid
-        db.execute("INSERT INTO words (rowid, said, answered) VALUES (?, ?, ?)", (id, *map(" ".join, columns)))
+        db.execute(
+            "INSERT INTO words (rowid, said, answered) VALUES (?, ?, ?)", (id, *map(" ".join, columns))
+        )
     for term, count in counts.items():
         row = db.execute("UPDATE terms SET passages = passages + ? WHERE term = ?", (count, term))
         if not row.rowcount:

@@ -1,4 +1,4 @@
-"""What a query asks for: its words and what they may stand for, a span of time, and the kind of its answer."""
+"""What a query asks for: its words and what they may stand for, a span of time, the kind of its answer."""
 
 import re
 from collections.abc import Callable, Collection
@@ -14,14 +14,17 @@ from rumi.recall.words import DATE, NAME, NUMBER, both, plain_words, says_someth
 
 MOST_QUERY_WORDS: Final = 24
 
-_WHEN: Final = re.compile(r"\b(?:when|what (?:day|date|time)|how long|cuando|que (?:dia|fecha|hora)|a que hora)\b")
+_WHEN: Final = re.compile(
+    r"\b(?:when|what (?:day|date|time)|how long|cuando|que (?:dia|fecha|hora)|a que hora)\b"
+)
 _WHO: Final = re.compile(r"\b(?:who|whose|whom|quien|quienes|name of|called|como se llama|nombre)\b")
 _COUNT: Final = re.compile(
-    r"\b(?:how (?:much|many|old|tall|big|long|far)|what (?:size|price|number)|cuant[oa]s?|que (?:talle|numero|edad))\b"
+    r"\b(?:how (?:much|many|old|tall|big|long|far)|what (?:size|price|number)|"
+    r"cuant[oa]s?|que (?:talle|numero|edad))\b"
 )
 _NOW: Final = re.compile(
-    r"\b(?:now|nowadays|current|currently|latest|these days|anymore|any more|still|finally|in the end|ahora|actual|"
-    r"actualmente|hoy en dia|ultim[oa]|todavia|al final|finalmente|sigue|sigo|terminamos)\b"
+    r"\b(?:now|nowadays|current|currently|latest|these days|anymore|any more|still|finally|in the end|ahora|"
+    r"actual|actualmente|hoy en dia|ultim[oa]|todavia|al final|finalmente|sigue|sigo|terminamos)\b"
 )
 _BEFORE: Final = re.compile(
     r"\b(?:originally|at first|first|initially|used to|previous|previously|before|earlier|old|formerly|"

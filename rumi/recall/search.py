@@ -1,11 +1,12 @@
 """Finds passages for a query: words, what they may stand for, spellings, neighbours, dates, and a second hop.
 
-Candidates come from FTS5 with BM25; the rarest words first, so that frequent ones cost nothing. They are scored by
-the words of the query that they have, each once. Passages beside a good one gain, as do those of its session's line.
+Candidates come from FTS5 with BM25; the rarest words first, so that frequent ones cost nothing. They are
+scored by the words of the query that they have, each once. Passages beside a good one gain, as do those of
+its session's line.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from math import log
@@ -20,11 +21,11 @@ from rumi.steps import Transaction
 
 CANDIDATES: Final = 40
 """Passages that one list of candidates has."""
-POSTINGS: Final = 2_500
+POSTINGS: Final = 2_000
 """Passages that one list looks at: the words of more than these are left out, the most frequent first."""
 BESIDE: Final = 0.3
 """The share of its score that a passage hands to each of its neighbours."""
-SPREAD: Final = 8
+SPREAD: Final = 6
 """So many of the best passages hand a share on."""
 IN_SESSION: Final = 0.15
 """The share of the score that a session's line hands to the session's passages."""
@@ -170,7 +171,9 @@ class _Index:
 
 def _in_common(one: str, other: str, size: int) -> float:
     """Return the share of pieces of that size that two words have in common."""
-    first, second = (frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other))
+    first, second = (
+        frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other)
+    )
     return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
@@ -297,7 +300,7 @@ def _fit(query: Query, pool: dict[int, _Found]) -> None:
 
 
 def _of_the_span(index: _Index, query: Query) -> list[_Found]:
-    """Return the latest passages of the time that is asked for: the query has no word that any passage has."""
+    """Return the latest passages of the time that is asked for: no passage has a word of the query."""
     since, until = index.request.since, index.request.until
     if query.span is not None:
         since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)
@@ -321,13 +324,23 @@ def _passage(index: _Index, found: _Found) -> Passage | None:
         return None
     said, answered, tainted = text
     neighbours = []
-    for after in (False, True):
-        beside = index.beside(found, after=after)
+    for later in (False, True):
+        beside = index.beside(found, after=later)
         other = text_of(index.db, beside.id) if beside is not None else None
         line = " ".join(other[0].split()) if other is not None else ""
         tainted = tainted or (other is not None and other[2])
         neighbours.append(f"{line[:NEIGHBOUR_CHARS]}{'…' if len(line) > NEIGHBOUR_CHARS else ''}")
-    (turn, kind) = index.db.execute("SELECT turn, kind FROM passages WHERE id = ?", (found.id,)).fetchone()
+    (turn,) = index.db.execute("SELECT turn FROM passages WHERE id = ?", (found.id,)).fetchone()
+    before, after = neighbours
     return Passage(
-        kind, found.chat, turn, found.at, said, answered, *neighbours, tainted=tainted, score=found.score
+        "episode" if found.kind == "episode" else "task" if found.kind == "task" else "exchange",
+        found.chat,
+        turn,
+        found.at,
+        said,
+        answered,
+        before,
+        after,
+        tainted,
+        found.score,
     )

@@ -1,6 +1,6 @@
-"""`recall.db`: opened beside `state.db`, which is only read; made again where it is missing, old or damaged.
+"""`recall.db`: opened beside `state.db`, which is only read; made again if it is missing, old or damaged.
 
-Plain blocking SQLite, used by one thread at a time. Nothing in it is lost with it: it follows from `state.db`.
+Plain blocking SQLite, used by one thread at a time. Nothing is lost with it: it follows from `state.db`.
 """
 
 import contextlib
@@ -67,7 +67,11 @@ class Store:
     def _opened(self) -> sqlite3.Connection:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(
-            self.path.absolute().as_uri(), isolation_level=None, check_same_thread=False, timeout=OPEN_S, uri=True
+            self.path.absolute().as_uri(),
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=OPEN_S,
+            uri=True,
         )
         try:
             db.text_factory = _text

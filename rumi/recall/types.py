@@ -83,8 +83,15 @@ class Count(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class Unindex(Request[int]):
+    """Remove all passages of an owner; the answer is their number. What `state.db` still has comes back."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Something was deleted from `state.db`: what was indexed of it is removed now."""
 
 
-RecallMessage: TypeAlias = Search | CatchUp | Prune | Count | Look
+RecallMessage: TypeAlias = Search | CatchUp | Prune | Unindex | Count | Look

@@ -20,36 +20,43 @@ MOST_WORDS: Final = 2000
 """Words of one text that are indexed."""
 _MOST_WORD: Final = 40
 
-SPANISH: Final = frozenset(
-    "a al algo alguien algun alguna algunos ahi alla alli ante antes aquel aquella aqui asi aun aunque bien bueno "
-    "cada casi como con contra cosa creo cual cuales cuando cuanta cuantas cuanto cuantos cuya cuyo da dale de "
-    "debe del desde despues dice dijo dijiste dijimos dime donde dos e el ella ellas ellos en entonces entre era "
-    "eran eras eres es esa esas ese eso esos esta estaba estan estar estas este esto estos estoy fue fueron fui "
-    "gracias ha haber habia hablamos hace hacer haces hacia hago han has hasta hay he hemos hizo hola iba igual "
-    "incluso ir jamas la las le les lo los luego mas me mejor menos mi mia mias mientras mio mios mis misma mismo "
-    "mucha muchas mucho muchos muy nada nadie ni ninguna ninguno no nos nosotros nuestra nuestro o os otra otras "
-    "otro otros para parece pero poco podes podria por porque pues puede puedes puedo que quien quienes quiero "
-    "sabes se sea ser si sido siempre sin sobre sois solo somos son sos soy su sus suya suyo tal tambien tampoco "
-    "tan tanto te tenemos tener tenes tengo tenia ti tiene tienen tienes toda todas todavia todo todos tu tus tuya "
-    "tuyo u un una unas uno unos va vale vamos van vas ver vez voy vos y ya yo acordas acuerdas recordas recuerdas "
-    "contame decime conte dije comente mencione quedamos quedo cuyos cuyas mio".split()
+_IN_SPANISH: Final = (
+    "a acordas acuerdas ahi al algo alguien algun alguna algunos alla alli ante antes aquel aquella aqui "
+    "asi aun aunque bien bueno cada casi comente como con contame conte contra cosa creo cual cuales "
+    "cuando cuanta cuantas cuanto cuantos cuya cuyas cuyo cuyos da dale de debe decime del desde despues "
+    "dice dije dijimos dijiste dijo dime donde dos e el ella ellas ellos en entonces entre era eran eras "
+    "eres es esa esas ese eso esos esta estaba estan estar estas este esto estos estoy fue fueron fui "
+    "gracias ha haber habia hablamos hace hacer haces hacia hago han has hasta hay he hemos hizo hola iba "
+    "igual incluso ir jamas la las le les lo los luego mas me mejor mencione menos mi mia mias mientras "
+    "mio mios mis misma mismo mucha muchas mucho muchos muy nada nadie ni ninguna ninguno no nos nosotros "
+    "nuestra nuestro o os otra otras otro otros para parece pero poco podes podria por porque puede "
+    "puedes puedo pues que quedamos quedo quien quienes quiero recordas recuerdas sabes se sea ser si "
+    "sido siempre sin sobre sois solo somos son sos soy su sus suya suyo tal tambien tampoco tan tanto te "
+    "tenemos tener tenes tengo tenia ti tiene tienen tienes toda todas todavia todo todos tu tus tuya "
+    "tuyo u un una unas uno unos va vale vamos van vas ver vez vos voy y ya yo "
 )
-ENGLISH: Final = frozenset(
-    "a about after again all also am an and any anything are as ask asked at be because been before being but by "
-    "can could did do does doing done dont during each else ever every few for from get gets getting go goes going "
-    "got had has have having he hello her here hers him his how i if im in into is it its ive just kind know let "
-    "like lot make many may me might mine more most much must my need no nor not now of off ok okay on once one "
-    "only or other our out over own please really remember remind said same say says she should so some something "
-    "still such sure tell thanks that the their them then there these they thing things this those though through "
-    "to told too until up us very was way we well were what when where which while who whom whose why will with "
-    "without would yes yet you your yours talk talked discuss discussed mention mentioned".split()
+SPANISH: Final = frozenset(_IN_SPANISH.split())
+"""Words that say nothing by themselves."""
+_IN_ENGLISH: Final = (
+    "a about after again all also am an and any anything are as ask asked at be because been before being "
+    "but by can could did discuss discussed do does doing done dont during each else ever every few for "
+    "from get gets getting go goes going got had has have having he hello her here hers him his how i if "
+    "im in into is it its ive just kind know let like lot make many may me mention mentioned might mine "
+    "more most much must my need no nor not now of off ok okay on once one only or other our out over own "
+    "please really remember remind said same say says she should so some something still such sure talk "
+    "talked tell thanks that the their them then there these they thing things this those though through "
+    "to told too until up us very was way we well were what when where which while who whom whose why "
+    "will with without would yes yet you your yours "
 )
+ENGLISH: Final = frozenset(_IN_ENGLISH.split())
+"""Words that say nothing by themselves."""
 
 _DATE: Final = re.compile(
     r"\b(?:\d{1,2}[:/]\d{2}|\d{4}-\d{2}-\d{2}|\d{1,2}(?:st|nd|rd|th)|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b|"
     r"\b(?:lunes|martes|miercoles|jueves|viernes|sabado|domingo|january|february|march|april|june|july|august|"
-    r"september|october|november|december|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|setiembre|"
-    r"octubre|noviembre|diciembre|tomorrow|yesterday|manana|ayer|week|semana|noon|midnight|mediodia|a las \d)\b"
+    r"september|october|november|december|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|"
+    r"setiembre|octubre|noviembre|diciembre|tomorrow|yesterday|manana|ayer|week|semana|noon|midnight|"
+    r"mediodia|a las \d)\b"
 )
 _NAME: Final = re.compile(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][a-záéíóúñ]+")
 
