@@ -86,6 +86,11 @@ class Home:
         return self.root / "memory.db"
 
     @property
+    def recall_db(self) -> Path:
+        """The index of what was said, which is made from `state.db`."""
+        return self.root / "recall.db"
+
+    @property
     def logs(self) -> Path:
         """The audit log and the program's own log."""
         return self.root / "logs"

@@ -30,8 +30,14 @@ from rumi.sandbox import clear_workspace, copy_files, size_of_files
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 ANOTHER: Final = "Use another backup."
-_LOGS: Final = tuple(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm"))
-"""SQLite would play an old database's log into the restored one, so they go away together."""
+_LOGS: Final = (
+    *(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm")),
+    *("recall.db", "recall.db-wal", "recall.db-shm"),
+)
+"""SQLite would play an old database's log into the restored one, so they go away together.
+
+So does the index of what was said: the next start makes it from the restored database.
+"""
 
 
 @dataclass(frozen=True, slots=True)

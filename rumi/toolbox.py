@@ -1,5 +1,6 @@
 """The tools of a chat besides its sandbox, made for each turn and bound to it."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,8 @@ from rumi.chats import ChatView
 from rumi.journal import ScheduleRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
 from rumi.models import Message, Model, ModelRequest
+from rumi.recall import Ask as AskRecall
+from rumi.recall import RecallTool
 from rumi.research import RepositoryTool, ResearchTool
 from rumi.schedules import Schedules, schedule_tools
 from rumi.skills import Ask as AskSkills
@@ -34,6 +37,7 @@ class Toolbox:
     web: Web
     ids: ChatIds
     memory: AskMemory
+    recall: AskRecall
     skills: AskSkills
     runner: CodeRunner
     workspaces: Path
@@ -50,8 +54,9 @@ class Toolbox:
         tools: tuple[Tool, ...] = (
             WebFetch(partial(self.web.fetch, chat)),
             WebSearch(partial(self.web.search, chat)),
-            RememberTool(self.memory, owner, chat, view.tainted, view.language),
+            RememberTool(self.memory, owner, chat, view.tainted, view.language, view.turn),
             ForgetTool(self.memory, owner, view.language),
+            RecallTool(self.recall, self.memory, owner, view.language, time.time),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language),) if self.bots().any else ()),
             *schedule_tools(

@@ -56,12 +56,15 @@ from rumi.chats import (
 from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
+from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers, Pictures
-from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
+from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting
 from rumi.offload import Threads
+from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
+from rumi.recall import asking as asking_recall
 from rumi.redact import Redactor
 from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
@@ -137,6 +140,7 @@ class Tree:
             ChildSpec("budgets", lambda: Ledger(self.budgets), shutdown=JOURNAL_SHUTDOWN_S)
         )
         memory = self._add_memory(home)
+        recall = asking_recall(self._add_recall(home, ids))
         trusted = TrustedSkills(home.root / "skills-trusted.json")
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
@@ -178,6 +182,7 @@ class Tree:
             web=web,
             ids=ids,
             memory=asking(memory),
+            recall=recall,
             skills=skills.ask,
             runner=CodeRunner(trusted, Threads()),
             workspaces=home.workspaces,
@@ -216,6 +221,7 @@ class Tree:
             tools_for=toolbox.tools_for,
             tools_ready=self.mcp.ready,
             memory=asking(memory),
+            choose=facts_for,
             skills=skills.ask,
             channel_of=lambda chat: self._channel_of(chat).name,
             thinks=models.name != OFFLINE,
@@ -295,6 +301,7 @@ class Tree:
             "budgets": money,
             "schedules": self.schedules,
             "bots": self.bots,
+            "recall": RecallCommands(recall, ids, time.time),
         }
         self.services = ChatServices(
             journal=journal,
@@ -319,6 +326,18 @@ class Tree:
         )
         everything = Everything(self.inbox, self.tasks, ids, {"schedules": self.schedules.pause_all})
         rooms["everything"] = everything
+        self.forgetting = Forgetting(
+            journal,
+            self.inbox,
+            ids,
+            self.audit,
+            {"schedules": schedules_of(self.schedules), "tasks": tasks_of(journal, self.tasks)},
+            {
+                "facts": lambda owner: asking(memory)(ForgetOwner(owner)),
+                "passages": lambda owner: recall(Unindex(owner)),
+            },
+        )
+        rooms["forgetting"] = self.forgetting
         # Below the chats, which have noted by then what earlier processes left.
         self.root.add(ChildSpec("schedules", lambda: ScheduleClock(self.schedules)))
         for channel in channels:
@@ -330,7 +349,7 @@ class Tree:
                 "model": models.name,
                 "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
             },
-            files=(home.state_db, home.memory_db),
+            files=(home.state_db, home.memory_db, home.recall_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
         )
         path = socket_path(home.run, home.installation())
@@ -345,7 +364,8 @@ class Tree:
             self.inbox, self.tasks, self.schedules, lessons, journal, hub, pending, ids, about
         )
         more = {
-            "memory": memory_calls(asking(memory), lessons.learn_of, ids),
+            "recall": recall_calls(recall, ids, time.time),
+            "memory": memory_calls(asking(memory), lessons.learn_of, ids, self.forgetting.forget),
             "chats": chats_calls(journal.ask, self.inbox.delete),
             "tasks": tasks_calls(self.tasks),
             "usage": usage_calls(self.budgets, money.written),
@@ -407,6 +427,12 @@ class Tree:
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
         offload = Threads()
         return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
+
+    def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
+        offload = Threads()
+        return self.root.add(
+            ChildSpec("recall", lambda: Recall(home.recall_db, home.state_db, ids, offload, time.time))
+        )
 
     def _add_skills(self, home: Home, loaded: Loaded, trusted: TrustedSkills) -> ActorRef[SkillsMessage]:
         disabled = DisabledSkills(home.root / "config.toml", os.environ)

@@ -17,7 +17,7 @@ WRITTEN = (
     *("workspace", "tasks", "bots", "cache", "logs", "run", "rootfs", "installation", "sandbox-user"),
     *("terminal_history", "reserve", "restoring", "before-restore"),
 )
-DATABASES = ("state.db", "memory.db")
+DATABASES = ("state.db", "memory.db", "recall.db")
 """These names, and names that begin with them: logs, copies."""
 LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "prompts")
 """A user may keep these elsewhere: a link is followed, if the link and its target belong to the user."""

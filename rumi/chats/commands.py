@@ -15,6 +15,8 @@ CommandName: TypeAlias = Literal[
     "status",
     "retry",
     "memory",
+    "recall",
+    "forget_everything",
     "skills",
     "research",
     "tasks",
@@ -38,6 +40,8 @@ ALL: Final = frozenset({"all", "todo"})
 """What stands behind a `/stop` of everything."""
 BUDGETS: Final = "budgets"
 SCHEDULES: Final = "schedules"
+RECALL: Final = "recall"
+FORGETTING: Final = "forgetting"
 
 ROOMS: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
@@ -50,6 +54,8 @@ ROOMS: Final[Mapping[CommandName, str]] = {
     "remind": SCHEDULES,
     "schedules": SCHEDULES,
     "timezone": SCHEDULES,
+    "recall": RECALL,
+    "forget_everything": FORGETTING,
 }
 """The rooms that serve commands for chats: `ChatServices.rooms` has each by its name."""
 

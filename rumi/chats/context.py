@@ -21,7 +21,7 @@ from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
 from rumi.journal import Attachment, Incoming
-from rumi.memory import Ask, Block, Facts, memory_block, memory_command
+from rumi.memory import Ask, Block, Fact, Facts, memory_block, memory_command
 from rumi.models import OFFLINE, Message, Model, ModelRequest, context_of, prompt_share, request_tokens
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
@@ -83,6 +83,8 @@ class ChatView:
     """What prompts of its session hold so far."""
     files_from_outside: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called before something from outside is put into its files: they are marked when it returns."""
+    turn: Callable[[], str] = lambda: ""
+    """Its id."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
 
@@ -118,6 +120,8 @@ class ChatContext:
     """Waits, within bounds, for tools that are starting."""
     memory: Ask | None = None
     """Facts that last. Without, turns know none."""
+    choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] = lambda text, facts, now: ()
+    """Returns the facts that matter for a text, the best first; asked where not all have room."""
     skills: AskSkills | None = None
     """Ways of working that somebody has written down. Without, turns know none."""
     channel_of: Callable[[str], str] = lambda chat: ""
@@ -139,23 +143,26 @@ class ChatContext:
 
         What does not answer is left out, and told when it does.
         """
-        chat, channel = message.chat, self._channel(message)
+        channel = self._channel(message)
         tokens = context_of(model, self.limits.context_tokens)
-        facts = await self._facts(chat, language, tokens, told)
+        facts = await self._facts(message, language, tokens, told)
         skills, outside = await self._skills(message, tokens, told)
         today = datetime.fromtimestamp(self.now()).astimezone().date()
         form = self.prompts.form(channel) if channel != told.channel else ""
         return Known(note(told, today, form, skills, facts.text), facts.tainted or outside)
 
-    async def _facts(self, chat: str, language: Language, context_tokens: int, told: Told) -> Block:
+    async def _facts(self, message: Incoming, language: Language, context_tokens: int, told: Told) -> Block:
+        chat = message.chat
         if self.memory is None:
             return Block()
         try:
             with trio.move_on_after(FACTS_S):
                 facts = await self.memory(Facts(self.ids.owner_of(chat)))
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
+                most_facts = self.limits.max_facts
+                first = self.choose(message.text, facts, self.now()) if len(facts) > most_facts else ()
                 return memory_block(
-                    language, facts, max_facts=self.limits.max_facts, max_tokens=most, told=told.facts
+                    language, facts, max_facts=most_facts, max_tokens=most, told=told.facts, first=first
                 )
             logger.warning("chat %s: a turn without facts: the memory is silent", chat)
         except RumiError as error:

@@ -299,8 +299,10 @@ class Inbox:
         await self._chats.stop(chat)
         await self._dispatcher.reopen(chat)
 
-    async def delete(self, chat: str) -> None:
+    async def delete(self, chat: str, *, files: bool = True) -> None:
         """Stop the chat's turns, and delete its messages, its history, its sandbox and its files; facts stay.
+
+        Without `files`, these stay too.
 
         Raises:
             RumiError: some of the files are left.
@@ -308,7 +310,8 @@ class Inbox:
         await self.end(chat)
         while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
             await trio.sleep(SLICE_PAUSE_S)
-        await self._services.workspaces.remove(chat)
+        if files:
+            await self._services.workspaces.remove(chat)
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

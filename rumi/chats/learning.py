@@ -17,7 +17,7 @@ from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
 from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
-from rumi.memory import Fact, Facts, Learn, Learned, NewFact
+from rumi.memory import Extracted, Fact, Facts, Learn, Learned
 from rumi.models import Message, Model, ModelError, context_of, message_tokens
 from rumi.texts import Language
 
@@ -46,8 +46,10 @@ class Extract(Protocol):
         messages: Sequence[Message],
         known: Sequence[Fact],
         today: date,
-    ) -> Sequence[NewFact]:
+    ) -> Extracted:
         """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+
+        And a line on what they are about.
 
         They were said `today`.
 
@@ -177,9 +179,9 @@ class FactExtractor(Actor[ExtractorMessage]):
     async def _learn(self, chat: str, session: int) -> int:
         """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
         lesson = await self._journal.ask(Study(chat, session))
-        done = LearnedFrom(chat, session, lesson.upto)
+        line = ""
         try:
-            new = await self._draw(chat, session, lesson)
+            new, line = await self._draw(chat, session, lesson)
         except Exception as error:  # whatever it is, the chats must not suffer from it
             trace = None if isinstance(error, RumiError) else error
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
@@ -188,11 +190,12 @@ class FactExtractor(Actor[ExtractorMessage]):
                 self._woken.set()
                 return 0
             new = 0
-        await self._journal.ask(done)
+        began = lesson.began or self._context.now()
+        await self._journal.ask(LearnedFrom(chat, session, lesson.upto, line, began))
         return new
 
-    async def _draw(self, chat: str, session: int, lesson: Lesson) -> int:
-        """Ask the model, and store what it says.
+    async def _draw(self, chat: str, session: int, lesson: Lesson) -> tuple[int, str]:
+        """Ask the model, and store the facts; how many are new, and the line on the session.
 
         Raises:
             ModelError: the model cannot be reached, refuses, or is silent.
@@ -202,7 +205,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         assert context.memory is not None
         assert self._extract is not None
         if not lesson.messages or await context.memory(Learned(chat, session, lesson.upto)):
-            return 0
+            return 0, ""
         language: Language = (
             "es" if lesson.language == "es" else "en" if lesson.language else context.language
         )
@@ -211,12 +214,13 @@ class FactExtractor(Actor[ExtractorMessage]):
         model = context.model_for(chat, language, "")
         messages = _latest(lesson.messages, context_of(model, self._context.limits.context_tokens) // 2)
         today = datetime.fromtimestamp(lesson.began or context.now()).astimezone().date()
-        facts = None
+        found = None
         with trio.move_on_after(EXTRACT_S):
-            facts = await self._extract(model, language, messages, known, today)
-        if facts is None:
+            found = await self._extract(model, language, messages, known, today)
+        if found is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
-        return await context.memory(Learn(owner, chat, session, lesson.upto, tuple(facts), lesson.began))
+        learn = Learn(owner, chat, session, lesson.upto, found.facts, lesson.began)
+        return await context.memory(learn), found.line
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:

@@ -138,6 +138,7 @@ class Worker:
             lambda: job.message.project,
             lambda: [entry.message for entry in chat_session.entries],
             partial(chat_session.mark_files, True),
+            lambda: job.turn,
             shell.touched,
         )
         return (

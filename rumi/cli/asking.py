@@ -10,7 +10,7 @@ Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 
 BUSY_S: Final = 10.0
 
-LOOKS: Final = frozenset({"list", "show", "history", "memory", "skills"})
+LOOKS: Final = frozenset({"recall", "list", "show", "history", "memory", "skills"})
 """Requests that change nothing, so they are sent again when the process ended before it answered."""
 
 

@@ -47,12 +47,15 @@ def list_(as_json: bool) -> None:
 @click.argument("chat")
 @click.option("-n", "--lines", type=click.IntRange(min=1), default=SHOWN, show_default=True,
               help="Only the last N entries.")  # fmt: skip
+@click.option("--turn", default="", metavar="ID", help="Only this turn, such as t12.")
+@click.option("--session", type=click.IntRange(min=1), help="Only the session of that number.")
 @JSON
-def show(chat: str, lines: int, as_json: bool) -> None:
+def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -> None:
     """Show what was last said in CHAT, oldest first, with the tools that were called."""
     entries: list[dict[str, Any]] = []
     for page in _pages(chat):
-        entries = page + entries
+        wanted = [each for each in page if turn in ("", each["turn"]) and session in (None, each["session"])]
+        entries = wanted + entries
         if len(_shown(entries)) >= lines:
             break
     if as_json:

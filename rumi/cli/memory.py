@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -10,6 +11,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.speaking import say, told
 
 if TYPE_CHECKING:
     from rumi.home import Home
@@ -26,8 +28,9 @@ def command() -> None:
 
 @command.command("list")
 @OWNER
+@click.option("--sources", is_flag=True, help="Show the chat and the turn that each fact is from.")
 @JSON
-def list_(owner: str, as_json: bool) -> None:
+def list_(owner: str, sources: bool, as_json: bool) -> None:
     """List the facts: explicitly remembered ones first, then the latest first. --json is the export."""
     facts: list[dict[str, Any]] = []
     while True:
@@ -39,19 +42,75 @@ def list_(owner: str, as_json: bool) -> None:
         click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
     else:
         _show(facts)
+    if sources and not as_json:
+        for fact in facts:
+            _source(fact)
 
 
 @command.command("set")
 @click.argument("key")
 @click.argument("value")
 @OWNER
+@click.option("--also", is_flag=True, help="Keep other values of KEY.")
 @JSON
-def set_(key: str, value: str, owner: str, as_json: bool) -> None:
-    """Remember that KEY is VALUE; keep other values of KEY."""
+def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
+    """Remember that KEY is VALUE, instead of what was known under KEY, which its history keeps."""
     from rumi import texts
 
-    answer = _ask("set", owner=owner, key=key, value=value)
-    _say(answer, as_json, texts.remembered(_language(), answer["key"], answer["value"], answer["others"]))
+    answer = _ask("set", owner=owner, key=key, value=value, also=also)
+    said = texts.remembered(_language(), answer["key"], answer["value"], answer["others"], replaced=not also)
+    _say(answer, as_json, said)
+
+
+@command.command()
+@click.argument("key")
+@OWNER
+@JSON
+def history(key: str, owner: str, as_json: bool) -> None:
+    """Show what KEY was before and is now, with dates, and the chat and turn that it is from."""
+    from rumi import texts
+
+    found = cast("list[dict[str, Any]]", _ask("history", owner=owner, key=key))
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    elif not found:
+        click.echo(texts.forgotten(_language(), key, 0))
+    for fact in found if not as_json else ():
+        ended = _date(fact["ended"]) if fact["ended"] else " " * 10
+        click.echo(f"{_date(fact['created'])} – {ended}  {fact['value']}")
+        _source(fact)
+
+
+@command.command("forget-everything")
+@OWNER
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@JSON
+def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
+    """Delete all that is stored of an owner: facts, history, index, tasks, schedules. Files stay."""
+    from rumi import texts
+    from rumi.errors import UsageError
+
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("Deleting everything needs --yes where no one can answer.")
+        answered = click.prompt(told(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
+        if texts.yes_or_no(answered) is not True:
+            say("Nothing was deleted.")
+            return
+    answer = _ask("forget_everything", owner=owner)
+    _say(answer, as_json, texts.everything_forgotten(_language(), answer["deleted"]))
+
+
+def _source(fact: dict[str, Any]) -> None:
+    """Print where a fact is from, as the command that shows it."""
+    if fact["chat"]:
+        option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
+        session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
+        click.echo(f"  {fact['key']}: rumi chats show {fact['chat']}{option}{session}")
+
+
+def _date(time: str) -> str:
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}"
 
 
 @command.command()
@@ -88,7 +147,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     from rumi.memory import check
 
     home = Home(home_from(os.environ)).make()
-    here = _extract_here if do == "extract" else _do
+    here = _in_full if do in ("extract", "forget_everything") else _do
     request = {"do": do, **fields}
     check(request, BUILT_IN)
     return cast("dict[str, Any]", run_async(when_free, home, "memory", here, request))
@@ -107,15 +166,15 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
             return await memory_calls(ask, learn, BUILT_IN)(request)
 
 
-async def _extract_here(home: "Home", request: Mapping[str, object]) -> object:
-    """Start a full Rumi for the extraction, because it asks the model."""
+async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
+    """Start a full Rumi: the extraction asks the model, and all of its parts have something to delete."""
     from rumi.app import open_app
     from rumi.building import find_engine
     from rumi.config import load_settings
     from rumi.control import connect, socket_path
 
     loaded = load_settings(home.root, os.environ, {})
-    with home.hold("rumi memory extract"):
+    with home.hold(f"rumi memory {request['do']}"):
         engine = await find_engine(home, loaded)
         async with (
             open_app(home, loaded, engine),

@@ -16,6 +16,7 @@ from rumi.journal.accounts import (
     UsageRow,
 )
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
+from rumi.journal.history import load_message
 from rumi.journal.messages import (
     FAILURES,
     MOST_MOVED,
@@ -39,6 +40,7 @@ from rumi.journal.messages import (
     Expire,
     FailedSchedules,
     Fire,
+    ForgetChat,
     InterruptTasks,
     Iterations,
     JournalMessage,
@@ -93,7 +95,7 @@ from rumi.journal.messages import (
     Waiting,
     ZoneOf,
 )
-from rumi.journal.reading import excerpt
+from rumi.journal.reading import excerpt, folded
 from rumi.journal.records import (
     Attachment,
     Button,
@@ -155,6 +157,7 @@ __all__ = [
     "Fire",
     "Fired",
     "Firing",
+    "ForgetChat",
     "FoundEntries",
     "Grant",
     "HistoryEntry",
@@ -241,5 +244,7 @@ __all__ = [
     "Waiting",
     "ZoneOf",
     "excerpt",
+    "folded",
+    "load_message",
     "open_journal",
 ]

@@ -1,6 +1,6 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
-from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, Sweep
+from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.journal.spending import merge_chat
 from rumi.journal.transaction import steps
 from rumi.steps import Transaction
@@ -31,7 +31,7 @@ _TABLES = (
         "created",
         " AND delivered IS NOT NULL AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)",
     ),
-    ("summaries", "created", _OF_A_SESSION.format("summaries")),
+    *((table, "created", _OF_A_SESSION.format(table)) for table in ("summaries", "episodes")),
     *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
@@ -80,7 +80,35 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
     transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
-    for table in ("sessions", "summaries", "titles", "tainted_files", "parked", "schedules"):
+    for table in ("sessions", "summaries", "episodes", "titles", "tainted_files", "parked", "schedules"):
+        transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
+    return False
+
+
+@steps.of(ForgetChat)
+def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
+    """Delete a slice of a chat that goes on: history, messages, replies, and what was made of them."""
+    chat, left = request.chat, SLICE
+    transaction.db.execute("UPDATE sessions SET fresh = 0, asked = 0 WHERE chat = ?", (chat,))
+    for table, which in (
+        ("history", "chat = :chat"),
+        (
+            "messages",
+            "chat = :chat AND id < :before AND reply IS NOT NULL AND id < (SELECT max(id) FROM messages)",
+        ),
+        (
+            "outbox",
+            "chat = :chat AND delivered IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM messages WHERE reply = outbox.id)",
+        ),
+    ):
+        left -= transaction.db.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT :left)",
+            {"chat": chat, "before": request.before, "left": left},
+        ).rowcount
+        if left <= 0:
+            return True
+    for table in ("summaries", "episodes", "parked", "titles"):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -47,7 +47,8 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
             " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
             chat,
         )
-        transaction.db.execute("DELETE FROM summaries WHERE chat = ?", chat)
+        for table in ("summaries", "episodes"):
+            transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", chat)
         forget_parked(transaction, request.chat)
         transaction.db.execute("UPDATE sessions SET learn_after = 0 WHERE chat = ? AND tries = 0", chat)
     return _open_session(transaction, request.chat)

@@ -5,7 +5,7 @@ import math
 from rumi.journal.history import load_message
 from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
-from rumi.journal.transaction import steps
+from rumi.journal.transaction import clean, steps
 from rumi.steps import Transaction
 
 _ROLE = "CASE WHEN json_valid(message) THEN json_extract(message, '$.role') END"
@@ -61,6 +61,12 @@ def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
         " WHERE chat = ?2 AND number = ?3",
         (request.upto, request.chat, request.session),
     )
+    if request.episode:
+        transaction.db.execute(
+            "INSERT OR REPLACE INTO episodes (chat, session, text, began, created)"
+            " SELECT ?1, ?2, ?3, ?4, ?5 FROM sessions WHERE chat = ?1 AND number = ?2 AND NOT forget",
+            (request.chat, request.session, clean(request.episode), request.began, transaction.now()),
+        )
 
 
 @steps.of(PutOff)

@@ -269,11 +269,16 @@ class Study(Request[Lesson]):
 
 @dataclass(frozen=True, slots=True)
 class LearnedFrom(Request[None]):
-    """Note up to which entry a session was learned from; what is to be forgotten is deleted then."""
+    """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
+
+    The `episode` is a line on what the session was about, which `began` then; empty: none is known.
+    """
 
     chat: str
     session: int
     upto: int
+    episode: str = ""
+    began: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +364,17 @@ class DeleteChat(Request[bool]):
     """
 
     chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetChat(Request[bool]):
+    """Delete a slice of what was said in a chat before that message. The reply is True if there may be more.
+
+    The chat goes on. Nothing is learned from what is deleted; replies that nobody has yet stay.
+    """
+
+    chat: str
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -756,6 +772,7 @@ JournalMessage: TypeAlias = (
     | MovedGroups
     | Sweep
     | DeleteChat
+    | ForgetChat
     | Expire
     | ListChats
     | NameChat

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -240,6 +240,15 @@ CREATE TABLE fires (             -- what has fired: an instant of a schedule fir
     task     INTEGER,
     PRIMARY KEY (schedule, instant)
 ) WITHOUT ROWID;
+CREATE TABLE episodes (          -- a line on what a session that ended was about
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat    TEXT NOT NULL,
+    session INTEGER NOT NULL,
+    text    TEXT NOT NULL,
+    began   REAL NOT NULL,
+    created REAL NOT NULL,
+    UNIQUE (chat, session)
+);
 CREATE TABLE zones (             -- the time zones of owners
     owner TEXT PRIMARY KEY,
     zone  TEXT NOT NULL
@@ -393,6 +402,12 @@ CREATE TABLE iterations (
     task INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL, summary TEXT NOT NULL,
     tainted INTEGER NOT NULL, spent TEXT NOT NULL, ended REAL NOT NULL, PRIMARY KEY (task, number)
 ) WITHOUT ROWID;
+""",
+    14: """
+CREATE TABLE episodes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL, text TEXT NOT NULL,
+    began REAL NOT NULL, created REAL NOT NULL, UNIQUE (chat, session)
+);
 """,
 }
 """What leads from a version to the next one."""

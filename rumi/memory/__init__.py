@@ -4,7 +4,7 @@ from rumi.chat_ids import LOCAL
 from rumi.memory.actor import Ask, Memory, asking, open_memory
 from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
-from rumi.memory.extractor import extract
+from rumi.memory.extractor import Extracted, extract
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
 from rumi.memory.types import (
@@ -13,11 +13,14 @@ from rumi.memory.types import (
     FactRefused,
     Facts,
     Forget,
+    ForgetOwner,
     Learn,
     Learned,
     MemoryMessage,
     MemoryUnavailable,
     NewFact,
+    PastFact,
+    PastFacts,
     Remember,
     Source,
 )
@@ -29,16 +32,20 @@ __all__ = [
     "MEMORY",
     "Ask",
     "Block",
+    "Extracted",
     "Fact",
     "FactRefused",
     "Facts",
     "Forget",
+    "ForgetOwner",
     "Learn",
     "Learned",
     "Memory",
     "MemoryMessage",
     "MemoryUnavailable",
     "NewFact",
+    "PastFact",
+    "PastFacts",
     "Remember",
     "Source",
     "asking",

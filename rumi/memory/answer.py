@@ -29,16 +29,17 @@ class ExtractedFacts(Strict):
     """The whole answer."""
 
     facts: Listed
+    line: Annotated[str, Field(max_length=10_000)] = ""
 
 
 ANSWER: Final[TypeAdapter[ExtractedFacts | list[AnswerFact]]] = TypeAdapter(ExtractedFacts | Listed)
 """The requested object, or the list alone, which models also write."""
 
 
-def read_answer(text: str) -> list[AnswerFact] | None:
-    """Return the facts of an answer; None if it does not have the requested form."""
+def read_answer(text: str) -> ExtractedFacts | None:
+    """Return the facts of an answer, and its line; None if it does not have the requested form."""
     try:
         answer = ANSWER.validate_json(text)
     except ValidationError:
         return None
-    return answer.facts if isinstance(answer, ExtractedFacts) else answer
+    return answer if isinstance(answer, ExtractedFacts) else ExtractedFacts(facts=answer)

@@ -11,6 +11,8 @@ from rumi.models import text_tokens
 from rumi.texts import Language
 
 MAX_TOKENS = 2000
+CHOSEN = 8
+"""How many facts are chosen for a message."""
 
 IS, NEW, GONE = "- ", "+ ", "× "
 """The beginnings of the lines of facts: in the complete block, and for new and forgotten facts."""
@@ -32,14 +34,23 @@ def memory_block(
     max_facts: int,
     max_tokens: int = MAX_TOKENS,
     told: Set[str] | None = None,
+    first: Sequence[Fact] = (),
 ) -> Block:
     """Return one line for each fact, explicit ones first, then the most recent first, up to the limits.
+
+    Where there are more than `max_facts`, up to `CHOSEN` of `first` stand before them: those that matter for
+    the message. The others keep their number, so that a later message adds no more than its own.
 
     A fact stays one line of data: it can neither end the block nor begin another line. If some facts do not
     fit, a last line, which is not a fact, says how many. If the prompt already shows the facts `told` (see
     `told_facts`), the block has only new facts and facts that no longer hold.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
+    if len(ordered) > max_facts:
+        chosen = list(first[: min(CHOSEN, max_facts // 2)])
+        others = [fact for fact in ordered if fact not in chosen]
+        kept = max_facts - min(CHOSEN, max_facts // 2)
+        ordered, max_facts = [*chosen, *others], kept + len(chosen)
     lines = [line_of(fact) for fact in ordered]
     shown = _with_room(language, lines, max_facts, max_tokens)
     visible = {*shown, *(told or ())}

@@ -1,17 +1,21 @@
 """The chat command `/memory`: it shows facts and forgets them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from rumi import texts
 from rumi.memory.actor import Ask
-from rumi.memory.types import Fact, Facts, Forget
-from rumi.memory.writing import written
+from rumi.memory.types import Fact, Facts, Forget, PastFact, PastFacts
+from rumi.memory.writing import folded, written
 from rumi.texts import Language
 
 MAX_LISTED: Final = 100
 
 _FORGET: Final = frozenset({"forget", "olvida", "olvidá", "olvidar", "borra", "borrá"})
+
+
+_HISTORY: Final = frozenset({"history", "historia"})
 
 
 async def memory_command(ask: Ask, owner: str, language: Language, rest: str) -> str:
@@ -23,6 +27,8 @@ async def memory_command(ask: Ask, owner: str, language: Language, rest: str) ->
     word, _, key = rest.strip().partition(" ")
     if not word:
         return _listed(language, await ask(Facts(owner)))
+    if word.casefold() in _HISTORY and written(key):
+        return _history(language, written(key), await ask(PastFacts(owner, key)), await ask(Facts(owner)))
     if word.casefold() not in _FORGET or not written(key):
         return texts.memory_usage(language)
     return texts.forgotten(language, _verbatim(written(key)), await ask(Forget(owner, key)))
@@ -32,10 +38,35 @@ def _listed(language: Language, facts: Sequence[Fact]) -> str:
     lines = [texts.facts_known(language, len(facts))]
     if not facts:
         return lines[0]
-    lines += ["", *(f"- {_verbatim(fact.key)}: {_verbatim(fact.value)}" for fact in facts[:MAX_LISTED])]
+    lines += [
+        "",
+        *(
+            f"- {_verbatim(fact.key)}: {_verbatim(fact.value)}, {_day(fact.updated)}"
+            for fact in facts[:MAX_LISTED]
+        ),
+    ]
     if len(facts) > MAX_LISTED:
         lines += ["", texts.facts_more(language, len(facts) - MAX_LISTED)]
     return "\n".join([*lines, "", texts.how_to_forget(language)])
+
+
+def _history(language: Language, key: str, past: Sequence[PastFact], facts: Sequence[Fact]) -> str:
+    """Return the values that a key has had, oldest first, each with its dates and where it was said."""
+    now = [fact for fact in facts if folded(fact.key) == folded(key)]
+    if not past and not now:
+        return texts.forgotten(language, _verbatim(key), 0)
+    lines = [f"- {_day(each.fact.created)} – {_day(each.ended)}: {_sourced(each.fact)}" for each in past]
+    lines += [f"- {_day(fact.created)} –: {_sourced(fact)}" for fact in now]
+    return "\n".join([f"{_verbatim(key)}:", "", *lines[-MAX_LISTED:]])
+
+
+def _sourced(fact: Fact) -> str:
+    where = " ".join(filter(None, (fact.chat, fact.turn)))
+    return f"{_verbatim(fact.value)}{f' ({where})' if where else ''}"
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d}"
 
 
 def _verbatim(text: str) -> str:

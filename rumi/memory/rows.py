@@ -2,14 +2,30 @@
 
 import sqlite3
 
-from rumi.memory.types import MAX_FACTS, Fact, FactRefused, Facts, Forget, Learn, Learned, NewFact, Remember
+from rumi.memory.types import (
+    MAX_FACTS,
+    Fact,
+    FactRefused,
+    Facts,
+    Forget,
+    ForgetOwner,
+    Learn,
+    Learned,
+    NewFact,
+    PastFact,
+    PastFacts,
+    Remember,
+)
 from rumi.memory.writing import checked, folded
 from rumi.steps import Steps, Transaction
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
 """How long forgotten keys are recorded; every session that began earlier has ended by then."""
 
-_FACT = "key, value, source, chat, tainted, created, updated"
+MOST_PAST = 1000
+"""How many replaced facts one owner may have; the oldest ones go first."""
+
+_FACT = "key, value, source, chat, tainted, created, updated, turn"
 
 steps = Steps()
 
@@ -28,13 +44,50 @@ def facts_of(request: Facts, transaction: Transaction) -> tuple[Fact, ...]:
 def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
     """Add or renew a fact. Return the other facts with the same key, oldest first."""
     now, new = transaction.now(), checked(request.fact.key, request.fact.value)
-    fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now)
-    put(transaction.db, request.owner, fact)
+    fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now, request.turn)
     rows = transaction.db.execute(
-        f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
+        f"SELECT id, {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (request.owner, folded(fact.key), fact.value),
+    ).fetchall()
+    if not request.also:
+        for row in rows:
+            _retire(transaction.db, request.owner, row[0], now)
+    put(transaction.db, request.owner, fact)
+    return tuple(_fact(row[1:]) for row in rows)
+
+
+@steps.of(PastFacts)
+def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, ...]:
+    """Return a key's replaced facts, oldest first."""
+    rows = transaction.db.execute(
+        f"SELECT {_FACT}, ended FROM past WHERE owner = ? AND folded = ? ORDER BY id",
+        (request.owner, folded(request.key)),
     )
-    return tuple(_fact(row) for row in rows)
+    return tuple(PastFact(_fact(row[:-1]), float(row[-1])) for row in rows)
+
+
+@steps.of(ForgetOwner)
+def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
+    """Delete an owner's facts, their history, and the keys that were forgotten. Return how many facts."""
+    count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
+    for table in ("past", "forgotten"):
+        transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
+    return count
+
+
+def _retire(db: sqlite3.Connection, owner: str, id: int, now: float) -> None:
+    """Move a fact to the history of its key."""
+    db.execute(
+        f"INSERT INTO past (owner, folded, {_FACT}, ended)"
+        f" SELECT owner, folded, {_FACT}, ? FROM facts WHERE id = ?",
+        (now, id),
+    )
+    db.execute("DELETE FROM facts WHERE id = ?", (id,))
+    db.execute(
+        "DELETE FROM past WHERE owner = ?1 AND id <="
+        " (SELECT id FROM past WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+        (owner, MOST_PAST),
+    )
 
 
 @steps.of(Forget)
@@ -42,6 +95,7 @@ def forget(request: Forget, transaction: Transaction) -> int:
     """Delete all facts with a key, and record that they were forgotten. Return their number."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
     gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
+    db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone
@@ -76,21 +130,22 @@ def _put_extracted(db: sqlite3.Connection, request: Learn, found: NewFact, now: 
         new = checked(found.key, found.value)
         if request.began is not None and _forgotten_since(db, request.owner, new.key, request.began):
             return False
-        fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now)
+        turn = f"session {request.session}"
+        fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now, turn=turn)
         if _place_of(db, request.owner, fact) is None:
-            _remove_replaced(db, request.owner, found.replaces, fact)
+            _retire_replaced(db, request.owner, found.replaces, fact)
         return put(db, request.owner, fact)
     except FactRefused:
         return False
 
 
-def _remove_replaced(db: sqlite3.Connection, owner: str, key: str, by: Fact) -> None:
-    """Remove the one fact with that key; nothing if it may be another one that is meant."""
+def _retire_replaced(db: sqlite3.Connection, owner: str, key: str, by: Fact) -> None:
+    """Retire the one fact with that key; nothing if it may be another one that is meant."""
     rows = db.execute(
         "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
     ).fetchall()
     if len(rows) == 1 and (rows[0][1] == "auto" or folded(key) == folded(by.key)):
-        db.execute("DELETE FROM facts WHERE id = ?", (rows[0][0],))
+        _retire(db, owner, rows[0][0], by.created)
 
 
 def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
@@ -106,10 +161,10 @@ def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True)
     if bounded:
         _make_room(db, owner)
     db.execute(
-        f"INSERT INTO facts (owner, folded, {_FACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO facts (owner, folded, {_FACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             owner, folded(fact.key), fact.key, fact.value, fact.source, fact.chat, fact.tainted,
-            fact.created, fact.updated,
+            fact.created, fact.updated, fact.turn,
         ),
     )  # fmt: skip
     return True
@@ -143,11 +198,13 @@ def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
     db.execute(
-        "UPDATE facts SET key = ?, source = ?, chat = ?, tainted = ?, created = ?, updated = ? WHERE id = ?",
+        "UPDATE facts SET key = ?, source = ?, chat = ?, turn = ?, tainted = ?, created = ?, updated = ?"
+        " WHERE id = ?",
         (
             old.key if demotes else fact.key,
             old.source if demotes else fact.source,
             old.chat if demotes or dirties else fact.chat,
+            old.turn if demotes or dirties else fact.turn,
             old.tainted and fact.tainted,
             min(old.created, fact.created),
             max(old.updated, fact.updated),
@@ -173,7 +230,7 @@ def _make_room(db: sqlite3.Connection, owner: str) -> None:
 
 
 def _fact(row: tuple[object, ...]) -> Fact:
-    key, value, source, chat, tainted, created, updated = row
+    key, value, source, chat, tainted, created, updated, turn = row
     return Fact(
         str(key),
         str(value),
@@ -182,4 +239,5 @@ def _fact(row: tuple[object, ...]) -> Fact:
         bool(tainted),
         float(created),  # type: ignore[arg-type]
         float(updated),  # type: ignore[arg-type]
+        str(turn),
     )

@@ -4,7 +4,7 @@ from typing import Final
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 SCHEMA: Final = """
 CREATE TABLE facts (
@@ -18,8 +18,24 @@ CREATE TABLE facts (
     tainted INTEGER NOT NULL,    -- something from outside had been read there before
     created REAL NOT NULL,
     updated REAL NOT NULL,
+    turn    TEXT NOT NULL DEFAULT '',  -- the turn of the chat, or the session as `session 3`
     UNIQUE (owner, folded, value)
 );
+CREATE TABLE past (              -- facts that others have replaced
+    id      INTEGER PRIMARY KEY,
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    value   TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    chat    TEXT NOT NULL,
+    turn    TEXT NOT NULL,
+    tainted INTEGER NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    ended   REAL NOT NULL
+);
+CREATE INDEX past_of_key ON past (owner, folded, id);
 CREATE TABLE learned (           -- sessions that facts were drawn from, up to an entry of the history
     chat    TEXT NOT NULL,
     session INTEGER NOT NULL,
@@ -35,7 +51,26 @@ CREATE TABLE forgotten (         -- keys whose facts were forgotten a short whil
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[dict[int, str]] = {}
+MIGRATIONS: Final[dict[int, str]] = {
+    1: """
+ALTER TABLE facts ADD COLUMN turn TEXT NOT NULL DEFAULT '';
+CREATE TABLE past (
+    id      INTEGER PRIMARY KEY,
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    value   TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    chat    TEXT NOT NULL,
+    turn    TEXT NOT NULL,
+    tainted INTEGER NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    ended   REAL NOT NULL
+);
+CREATE INDEX past_of_key ON past (owner, folded, id);
+""",
+}
 """The statements that lead from a version to the next one."""
 
 MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

@@ -1,7 +1,8 @@
 """The memory's calls for other processes: requests and answers as JSON objects.
 
-`list` (from fact number `after` on), `set` (`key`, `value`) and `forget` (`key`) are for one `owner`;
-`extract` extracts facts from the owner's words now, also if the session continues.
+`list` (from fact number `after` on), `set` (`key`, `value`; with `also` beside other values), `forget` (`key`)
+and `history` (`key`) are for one `owner`; `extract` extracts facts from the owner's words now, also if the
+session continues; `forget_everything` deletes all that is stored of the owner.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,11 +15,12 @@ from rumi.audit import utc
 from rumi.chat_ids import LOCAL, ChatIds
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask
-from rumi.memory.types import Fact, Facts, Forget, Remember
-from rumi.memory.writing import checked, written
+from rumi.memory.types import Fact, Facts, Forget, PastFacts, Remember
+from rumi.memory.writing import checked, folded, written
 
 Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
 Learn: TypeAlias = Callable[[str], Awaitable[int]]
+ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]
 
 PAGE_CHARS: Final = 100_000
 """The approximate size of a page of a list, which must fit into one message of the control socket."""
@@ -26,10 +28,10 @@ EXTRACT_S: Final = 50.0
 """How long an answer waits for the extraction, which then continues in the background."""
 
 
-def memory_calls(ask: Ask, learn: Learn, ids: ChatIds) -> Serve:
+def memory_calls(ask: Ask, learn: Learn, ids: ChatIds, forget_all: ForgetAll | None = None) -> Serve:
     """Return the function that serves such requests. `learn` extracts facts, also after its cancellation.
 
-    `ids` know the owners.
+    `ids` know the owners; `forget_all` deletes all of one.
     """
 
     def owner_in(request: Mapping[str, object]) -> str:
@@ -47,7 +49,14 @@ def memory_calls(ask: Ask, learn: Learn, ids: ChatIds) -> Serve:
             case "list":
                 return await _list(ask, owner_in(request), request.get("after"))
             case "set":
-                return await _set(ask, owner_in(request), _text(request, "key"), _text(request, "value"))
+                also = request.get("also") is True
+                return await _set(
+                    ask, owner_in(request), _text(request, "key"), _text(request, "value"), also
+                )
+            case "history":
+                return await _history(ask, owner_in(request), _text(request, "key"))
+            case "forget_everything" if forget_all is not None:
+                return {"deleted": dict(await forget_all(owner_in(request)))}
             case "forget":
                 key = _text(request, "key")
                 return {"key": written(key), "forgotten": await ask(Forget(owner_in(request), key))}
@@ -55,7 +64,8 @@ def memory_calls(ask: Ask, learn: Learn, ids: ChatIds) -> Serve:
                 return await _extract(learn, owner_in(request))
             case _:
                 raise UsageError(
-                    "The memory does not know this request.", "It can list, set, forget and extract."
+                    "The memory does not know this request.",
+                    "It can list, set, forget, extract, history and forget_everything.",
                 )
 
     return serve
@@ -81,10 +91,19 @@ async def _list(ask: Ask, owner: str, after: object) -> object:
     return {"facts": page, "all": len(facts)}
 
 
-async def _set(ask: Ask, owner: str, key: str, value: str) -> object:
+async def _set(ask: Ask, owner: str, key: str, value: str, also: bool) -> object:
     fact = checked(key, value)
-    others = await ask(Remember(owner, fact))
+    others = await ask(Remember(owner, fact, also=also))
     return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
+
+
+async def _history(ask: Ask, owner: str, key: str) -> object:
+    past = await ask(PastFacts(owner, key))
+    now = [fact for fact in await ask(Facts(owner)) if folded(fact.key) == folded(key)]
+    return [
+        *({**as_json(owner, each.fact), "ended": utc(each.ended)} for each in past),
+        *({**as_json(owner, fact), "ended": None} for fact in now),
+    ]
 
 
 async def _extract(learn: Learn, owner: str) -> object:

@@ -24,7 +24,15 @@ from rumi.databases import (
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
-from rumi.memory.types import Facts, Forget, Learned, MemoryUnavailable, MemoryUnwritable
+from rumi.memory.types import (
+    Facts,
+    Forget,
+    ForgetOwner,
+    Learned,
+    MemoryUnavailable,
+    MemoryUnwritable,
+    PastFacts,
+)
 from rumi.steps import Transaction
 
 R = TypeVar("R")
@@ -76,7 +84,9 @@ class Store:
             MemoryUnavailable: The disk is full, or the file cannot be written. Nothing has changed.
         """
         try:
-            self._db.execute("BEGIN" if isinstance(request, Facts | Learned) else "BEGIN IMMEDIATE")
+            self._db.execute(
+                "BEGIN" if isinstance(request, Facts | Learned | PastFacts) else "BEGIN IMMEDIATE"
+            )
             try:
                 answer = steps.do(request, self._transaction)
                 self._db.execute("COMMIT")
@@ -86,7 +96,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        if isinstance(request, Forget):
+        if isinstance(request, Forget | ForgetOwner):
             self._leave_no_trace()
         return answer
 

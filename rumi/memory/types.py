@@ -29,7 +29,9 @@ class FactRefused(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. `chat` is its origin; `tainted`: its turn had read something from outside.
+    """A fact. `chat` is its origin, `turn` the turn there; of an extracted one the session, as `session 3`.
+
+    `tainted`: its turn had read something from outside.
 
     `created` and `updated` are seconds since 1970.
     """
@@ -41,6 +43,15 @@ class Fact:
     tainted: bool = False
     created: float = 0.0
     updated: float = 0.0
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastFact:
+    """A fact that another one has replaced, and when, in seconds since 1970."""
+
+    fact: Fact
+    ended: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,8 @@ class NewFact:
 class Remember(Request[tuple[Fact, ...]]):
     """Store a fact, or renew its time. The answer has the other facts with the key, oldest first.
 
+    Without `also` they are replaced: they hold no longer, and are kept as the key's history.
+
     Keys are equal regardless of case and blanks; a fact shows the spelling that was written last. A stated
     fact stays stated, and a fact from a clean source stays clean.
     """
@@ -65,6 +78,8 @@ class Remember(Request[tuple[Fact, ...]]):
     source: Source = "explicit"
     chat: str = ""
     tainted: bool = False
+    turn: str = ""
+    also: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +118,25 @@ class Forget(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class PastFacts(Request[tuple[PastFact, ...]]):
+    """Return the facts of a key that others have replaced, oldest first."""
+
+    owner: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOwner(Request[int]):
+    """Delete all that is known of an owner, with its history. The answer is the number of facts."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Facts(Request[tuple[Fact, ...]]):
     """Return all facts of an owner: explicit ones first, then the most recent first."""
 
     owner: str
 
 
-MemoryMessage: TypeAlias = Remember | Learn | Learned | Forget | Facts
+MemoryMessage: TypeAlias = Remember | Learn | Learned | Forget | ForgetOwner | PastFacts | Facts

@@ -111,6 +111,13 @@ from rumi.texts.parked import (
     parked_buttons,
 )
 from rumi.texts.questions import Deed, Verdict, question, verdict, yes_or_no
+from rumi.texts.recall import (
+    everything_forgotten,
+    forget_everything_refused,
+    may_forget_everything,
+    nothing_recalled,
+    recall_usage,
+)
 from rumi.texts.replies import (
     Breaker,
     breaker,
@@ -281,6 +288,7 @@ __all__ = [
     "cut_short",
     "detect_language",
     "dropped",
+    "everything_forgotten",
     "fact_columns",
     "fact_origin",
     "facts_known",
@@ -292,6 +300,7 @@ __all__ = [
     "fire_late",
     "fire_text",
     "fire_work_late",
+    "forget_everything_refused",
     "forgotten",
     "gave_up",
     "greeting",
@@ -318,6 +327,7 @@ __all__ = [
     "lost_command",
     "make_room",
     "may_delete_files",
+    "may_forget_everything",
     "memory_changed",
     "memory_title",
     "memory_usage",
@@ -343,6 +353,7 @@ __all__ = [
     "not_your_question",
     "nothing_deleted",
     "nothing_read",
+    "nothing_recalled",
     "nothing_running",
     "nothing_to_retry",
     "other_settings",
@@ -356,6 +367,7 @@ __all__ = [
     "question_closed",
     "queued",
     "read_on",
+    "recall_usage",
     "recurrence",
     "remembered",
     "removed_citations",

@@ -22,18 +22,22 @@ def memory_changed(language: Language) -> str:
 def facts_left_out(language: Language, count: int) -> str:
     """Return the line below facts of which some had no room. It does not look like a fact."""
     if count == 1:
-        return pick(language, "(1 hecho más que no entra acá)", "(1 more fact that has no room here)")
+        return pick(language, "(1 hecho más: recall lo encuentra)", "(1 more fact: recall finds it)")
     return pick(
-        language, f"({count} hechos más que no entran acá)", f"({count} more facts that have no room here)"
+        language, f"({count} hechos más: recall los encuentra)", f"({count} more facts: recall finds them)"
     )
 
 
-def remembered(language: Language, key: str, value: str, others: Sequence[str]) -> str:
-    """Say that a fact was stored; `others` are the other values of its key."""
+def remembered(
+    language: Language, key: str, value: str, others: Sequence[str], *, replaced: bool = False
+) -> str:
+    """Say that a fact was stored; `others` are the other values of its key, or those that it replaced."""
     done = pick(language, f"📝 Guardado: {key}: {value}.", f"📝 Saved: {key}: {value}.")
     if not others:
         return done
     listed = "; ".join(others)
+    if replaced:
+        return pick(language, f"{done} Antes: {listed}.", f"{done} Before: {listed}.")
     return pick(language, f"{done} También hay en {key}: {listed}.", f"{done} Also under {key}: {listed}.")
 
 
@@ -64,8 +68,9 @@ def how_to_forget(language: Language) -> str:
     """Return what can be done with such a list."""
     return pick(
         language,
-        "`/memory forget CLAVE` olvida lo que hay en una clave.",
-        "`/memory forget KEY` forgets a key.",
+        "`/memory forget CLAVE` olvida lo que hay en una clave; "
+        "`/memory history CLAVE` muestra qué hubo antes.",
+        "`/memory forget KEY` forgets a key; `/memory history KEY` shows what it was before.",
     )
 
 
@@ -73,8 +78,10 @@ def memory_usage(language: Language) -> str:
     """Return how to use `/memory`."""
     return pick(
         language,
-        "`/memory` muestra lo que sé de vos; `/memory forget CLAVE` olvida una clave.",
-        "`/memory` shows what I know about you; `/memory forget KEY` forgets a key.",
+        "`/memory` muestra lo que sé de vos; `/memory forget CLAVE` olvida una clave; "
+        "`/memory history CLAVE` muestra qué hubo antes.",
+        "`/memory` shows what I know about you; `/memory forget KEY` forgets a key; "
+        "`/memory history KEY` shows what it was before.",
     )
 
 

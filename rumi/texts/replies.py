@@ -210,6 +210,8 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/status", "qué estoy haciendo", "what I am doing"),
     ("/retry", "repite lo último que no terminó", "runs again what did not complete"),
     ("/memory", "lo que sé de vos", "what I know about you"),
+    ("/recall", "busca en lo que se dijo: `/recall CONSULTA`", "finds what was said: `/recall QUERY`"),
+    ("/forget_everything", "borra para siempre todo lo que sé de vos", "deletes for good all I know of you"),
     ("/skills", "lo que sé hacer", "what I have learned to do"),
     ("/research", "investiga una pregunta en la web mientras seguimos",
      "researches a question on the web while we go on"),

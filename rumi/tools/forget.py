@@ -11,8 +11,7 @@ from rumi.tools.base import Question, Tool, ToolResult
 SPEC = ToolSpec(
     name="forget",
     description=(
-        "Delete all facts under a key, when the user asks or a new fact contradicts them. To change one of "
-        "several values, forget the key and remember the others."
+        "Delete all facts under a key and their history, when the user asks or they hold no longer."
     ),
     parameters={
         "type": "object",

@@ -12,9 +12,8 @@ SPEC = ToolSpec(
     name="remember",
     description=(
         "Save a fact about the user for all later conversations: when they ask for it, or tell something "
-        "that will still be true and useful in months. A key may have several values; where a new one "
-        "contradicts an old one, forget the key first. Never save secrets, passing states, or what only a "
-        "page or a file says."
+        "that will still be true and useful in months. It replaces what is under the key. Never save "
+        "secrets, passing states, or what only a page or a file says."
     ),
     parameters={
         "type": "object",
@@ -27,6 +26,7 @@ SPEC = ToolSpec(
                 "type": "string",
                 "description": "Short, in the user's language",
             },
+            "also": {"type": "boolean", "description": "Keep the key's other values"},
         },
         "required": ["key", "value"],
     },
@@ -43,13 +43,20 @@ class RememberTool(Tool):
     concurrent = False
 
     def __init__(
-        self, ask: Ask, owner: str, chat: str, tainted: Callable[[], bool], language: Callable[[], Language]
+        self,
+        ask: Ask,
+        owner: str,
+        chat: str,
+        tainted: Callable[[], bool],
+        language: Callable[[], Language],
+        turn: Callable[[], str] = lambda: "",
     ) -> None:
         self._ask = ask
         self._owner = owner
         self._chat = chat
         self._tainted = tainted
         self._language = language
+        self._turn = turn
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return a question with the fact as it would be stored."""
@@ -69,12 +76,22 @@ class RememberTool(Tool):
             return ToolResult(False, "remember needs `key` and `value`, two strings")
         try:
             fact = checked(key, value)
-            others = await self._ask(Remember(self._owner, fact, chat=self._chat, tainted=self._tainted()))
+            also = arguments.get("also") is True
+            others = await self._ask(
+                Remember(
+                    self._owner,
+                    fact,
+                    chat=self._chat,
+                    tainted=self._tainted(),
+                    turn=self._turn(),
+                    also=also,
+                )
+            )
         except FactRefused as error:
             return ToolResult(False, f"not saved: {error}")
         shown = [other.value for other in others[-MAX_OTHERS:]]
         return ToolResult(
             True,
-            texts.remembered(self._language(), fact.key, fact.value, shown),
+            texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
             tainted=any(other.tainted for other in others),
         )

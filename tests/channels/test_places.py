@@ -19,6 +19,7 @@ ABOVE = [
     "journal",
     "budgets",
     "memory",
+    "recall",
     "skills",
     "fetcher",
     "models",

@@ -143,6 +143,8 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "status",
         "retry",
         "memory",
+        "recall",
+        "forget_everything",
         "skills",
         "research",
         "tasks",

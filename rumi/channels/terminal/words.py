@@ -157,6 +157,8 @@ _COMMANDS = (
     ("/reset files", "lo mismo, y borra los archivos", "the same, and the files are removed"),
     ("/status", "qué está haciendo", "what it is doing"),
     ("/memory", "qué sabe de vos", "what it knows about you"),
+    ("/recall", "buscar en lo que se dijo: /recall CONSULTA", "find what was said: /recall QUERY"),
+    ("/forget_everything", "borrar todo lo que sabe de vos", "delete all that it knows of you"),
     ("/skills", "las habilidades", "the skills"),
     ("/research", "investigar una pregunta en segundo plano", "research a question in the background"),
     ("/tasks", "las tareas; /stop y un número detiene una", "the tasks; /stop and a number stops one"),

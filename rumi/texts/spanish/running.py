@@ -103,7 +103,7 @@ RUNNING: Final[dict[str, str]] = {
     "The value cannot be empty.": "El valor no puede estar vacío.",
     "The owner cannot be empty.": "El dueño no puede estar vacío.",
     "The memory does not know this request.": "La memoria no hace eso.",
-    "It can list, set, forget and extract.": "Sabe list, set, forget y extract.",
+    "It can list, set, forget, extract, history and forget_everything.": "Sabe list, set, forget, extract, history y forget_everything.",
     "That looks like a password, a key or a card number, and those are not kept in the memory.": "Eso parece una contraseña, una clave o un número de tarjeta, y eso no se guarda en la memoria.",
     "Keep it in a password manager.": "Guardalo en un gestor de contraseñas.",
     "The key of a fact cannot be empty.": "La clave de un hecho no puede estar vacía.",

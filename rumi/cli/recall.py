@@ -1,0 +1,70 @@
+"""`rumi recall QUERY`."""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.asking import when_free
+from rumi.cli.speaking import reader, say
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--owner", default="local", help="Whose conversations: local, or such as tg11111111.")
+@click.option("--since", default="", metavar="DAY", help="Nothing before this day.")
+@click.option("--until", default="", metavar="DAY", help="Nothing after this day.")
+@click.option("--who", type=click.Choice(["user", "assistant"]), help="Only what one side said.")
+@click.option("-n", "--limit", type=click.IntRange(1, 20), default=5, show_default=True, help="Passages.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(
+    query: tuple[str, ...], owner: str, since: str, until: str, who: str | None, limit: int, as_json: bool
+) -> None:
+    """Find what was said about QUERY, the best first, with its date. The exit code is 1 if nothing is found.
+
+    A day is like 2026-11-23, yesterday, march, or "el martes pasado".
+    """
+    from rumi.config import home_from
+    from rumi.home import Home
+    from rumi.logbook import clean
+    from rumi.recall import Passage, shown
+
+    home = Home(home_from(os.environ)).make()
+    request = {
+        "do": "recall", "query": " ".join(query), "owner": owner, "since": since, "until": until,
+        "who": who or "", "limit": limit,
+    }  # fmt: skip
+    found = cast("list[dict[str, Any]]", run_async(when_free, home, "recall", _here, request))
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    elif found:
+        passages = [
+            Passage(**{**each, "at": datetime.fromisoformat(each["at"]).timestamp()}) for each in found
+        ]
+        click.echo("\n".join(clean(line) for line in shown(reader(), passages).splitlines()))
+    else:
+        say("Nothing of that was said.", err=True)
+    if not found:
+        raise click.exceptions.Exit(1)
+
+
+async def _here(home: "Home", request: Mapping[str, object]) -> object:
+    """Work on the files of a home that no process holds."""
+    import time
+
+    from rumi.channels import BUILT_IN
+    from rumi.journal import open_journal
+    from rumi.recall import open_recall, recall_calls
+
+    with home.hold("rumi recall"):
+        async with open_journal(home.state_db):  # which brings it up to date
+            pass
+        async with open_recall(home.recall_db, home.state_db, BUILT_IN) as ask:
+            return await recall_calls(ask, BUILT_IN, time.time)(request)

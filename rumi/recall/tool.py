@@ -1,0 +1,85 @@
+"""The `recall` tool: finds what was said before, in this conversation's owner's chats."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from rumi import texts
+from rumi.errors import UsageError
+from rumi.marked import block
+from rumi.memory import Ask as AskMemory
+from rumi.memory import Facts, MemoryUnavailable, escaped
+from rumi.models import ToolSpec
+from rumi.recall.actor import Ask
+from rumi.recall.facts import facts_for
+from rumi.recall.serving import search_of
+from rumi.recall.shown import shown
+from rumi.texts import Language
+from rumi.tools import Question, Tool, ToolResult
+
+SPEC: Final = ToolSpec(
+    "recall",
+    "Find what was said in earlier conversations: decisions, names, dates, results, files.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "since": {"type": "string", "description": "Day"},
+            "until": {"type": "string"},
+            "who": {"enum": ["user", "assistant"]},
+        },
+        "required": ["query"],
+    },
+)
+
+
+MOST_FACTS: Final = 5
+
+
+class RecallTool(Tool):
+    """Recalls for one owner. `language` and `now` are called at each call; `ask` reaches the index."""
+
+    spec = SPEC
+    concurrent = True
+
+    def __init__(
+        self,
+        ask: Ask,
+        memory: AskMemory,
+        owner: str,
+        language: Callable[[], Language],
+        now: Callable[[], float],
+    ) -> None:
+        self._ask = ask
+        self._memory = memory
+        self._owner = owner
+        self._language = language
+        self._now = now
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: what it finds stays in the conversation, and is tainted if it was."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Search. Cancelled, nothing has changed."""
+        try:
+            search = search_of(self._owner, arguments, self._now())
+        except UsageError as error:
+            return ToolResult(False, str(error))
+        found = await self._ask(search)
+        language = self._language()
+        facts = await self._facts(search.query)
+        text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
+        if not text:
+            return ToolResult(True, texts.nothing_recalled(language))
+        tainted = facts[1] or any(each.tainted for each in found)
+        return ToolResult(True, block("earlier conversations", text) if tainted else text, tainted=tainted)
+
+    async def _facts(self, query: str) -> tuple[str, bool]:
+        """Return the facts that a query leads to, in lines, and whether one is tainted."""
+        try:
+            known = await self._memory(Facts(self._owner))
+        except MemoryUnavailable:
+            return "", False
+        found = facts_for(query, known, self._now())[:MOST_FACTS]
+        lines = [f"- {escaped(fact.key)}: {escaped(fact.value)}" for fact in found]
+        return "\n".join(lines), any(fact.tainted for fact in found)
