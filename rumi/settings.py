@@ -34,7 +34,9 @@ def model_settings_of(
             if f"custom:{name}" in (default or given.default, *given.fallbacks):
                 raise
             fault = error
-        custom[name] = CustomServer(server.base_url, server.model, key.reveal() if key else None, fault)
+        custom[name] = CustomServer(
+            server.base_url, server.model, key.reveal() if key else None, fault, server.pictures
+        )
     return ModelSettings(
         default=default or given.default,
         fallbacks=given.fallbacks,

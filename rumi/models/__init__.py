@@ -34,6 +34,8 @@ from rumi.models.build import (
     build_models,
     context_tokens_of,
     lacks_key,
+    model_takes_pictures,
+    models_with_pictures,
 )
 from rumi.models.chain import Chain, Step
 from rumi.models.fitting import (
@@ -44,11 +46,12 @@ from rumi.models.fitting import (
     request_tokens,
     shortened,
     text_tokens,
+    without_pictures,
 )
 from rumi.models.metering import Account, Counted, Hold, Limit, Meter, Period, Scope, Unit
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
-from rumi.models.room import Room, context_of, prompt_share
+from rumi.models.room import Room, context_of, prompt_share, takes_pictures
 from rumi.models.server import Server
 from rumi.models.transcription import Transcriber
 from rumi.models.trying import LocalServer, local_servers, offered, try_out
@@ -100,10 +103,14 @@ __all__ = [
     "local_servers",
     "message_tokens",
     "messages_tokens",
+    "model_takes_pictures",
+    "models_with_pictures",
     "offered",
     "prompt_share",
     "request_tokens",
     "shortened",
+    "takes_pictures",
     "text_tokens",
     "try_out",
+    "without_pictures",
 ]

@@ -37,6 +37,8 @@ _CONTEXT_TOKENS: Final[Mapping[str, int]] = {
     "qwen/qwen3": 131_072,
     "moonshotai/kimi-k2": 131_072,
 }
+_TAKE_PICTURES: Final = ("meta-llama/llama-4-",)
+"""Groq's models that take pictures."""
 MOST_CHOSEN: Final = 32
 """Models besides the first one whose steps are kept, because windows chose them."""
 
@@ -47,13 +49,14 @@ _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 class CustomServer:
     """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none.
 
-    `fault` says why it cannot be used: its key is missing.
+    `fault` says why it cannot be used: its key is missing. `pictures`: the model takes pictures.
     """
 
     base_url: str
     model: str
     api_key: str | None = field(default=None, repr=False)
     fault: ConfigError | None = None
+    pictures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,22 @@ def build_models(settings: ModelSettings) -> ModelSet:
     )
 
 
+def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
+    """Return True if the model of this name takes pictures, as far as is known."""
+    provider, _, model = name.partition(":")
+    if provider == "custom":
+        custom = settings.custom.get(model)
+        return custom is not None and custom.pictures
+    return name == OFFLINE or (provider == "groq" and model.startswith(_TAKE_PICTURES))
+
+
+def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
+    """Return the names of configured models that take pictures and can be used."""
+    custom = (f"custom:{name}" for name, server in settings.custom.items() if server.fault is None)
+    names = dict.fromkeys((settings.default, *settings.fallbacks, *custom))
+    return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
+
+
 def context_tokens_of(name: str) -> int:
     """Return a model's maximum of tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
     return _known_context(name) or UNKNOWN_CONTEXT_TOKENS
@@ -232,6 +251,7 @@ class _Builder:
             first_token_timeout_s=settings.first_token_timeout_s or patient_s,
             sampling=Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort),
             room=room,
+            takes_pictures=model_takes_pictures(name, settings),
         )
         return Step(remote, server.name, room)
 

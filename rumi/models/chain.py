@@ -16,7 +16,7 @@ from rumi.models.chat_completions import Seen
 from rumi.models.fitting import fitted, request_tokens
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
-from rumi.models.room import Room
+from rumi.models.room import Room, takes_pictures
 from rumi.models.types import (
     Discarded,
     Emit,
@@ -155,6 +155,11 @@ class Chain:
         It is less than the model's context if the server's plan allows less in one minute.
         """
         return self._steps[0].room.context_tokens
+
+    @property
+    def takes_pictures(self) -> bool:
+        """True if the first model gets pictures. A fallback that takes none gets a note in place of each."""
+        return takes_pictures(self._steps[0].model)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Stream one reply from the first model that answers.

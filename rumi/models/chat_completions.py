@@ -13,6 +13,7 @@ from rumi import http
 from rumi.models.body import Sampling, body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
+from rumi.models.fitting import without_pictures
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.room import Room
 from rumi.models.server import Dialect, Server
@@ -43,7 +44,8 @@ class ChatCompletions:
 
     `timeout_s` is the longest silence between two signs of life. `first_token_timeout_s` is the longest
     silence before the model's first word, while a server reads a long prompt; by default it is the same. The
-    turn bounds the time of the whole reply. `room` gets the limits that the server reports.
+    turn bounds the time of the whole reply. `room` gets the limits that the server reports. Without
+    `takes_pictures` it gets a note in place of each picture.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class ChatCompletions:
         first_token_timeout_s: float | None = None,
         sampling: Sampling | None = None,
         room: Room | None = None,
+        takes_pictures: bool = False,
     ) -> None:
+        self.takes_pictures = takes_pictures
         self._server = server
         self._model = model
         self._name = name
@@ -88,6 +92,10 @@ class ChatCompletions:
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Like `reply`; `seen` gets the server's rate limits."""
+
+        if not self.takes_pictures:
+            messages = (without_pictures(each, "this model takes none") for each in request.messages)
+            request = replace(request, messages=tuple(messages))
 
         def saw(limits: RateLimits) -> None:
             self._room.saw(limits)

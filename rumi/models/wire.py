@@ -19,7 +19,16 @@ def messages_json(
     With `system_first`, a system message in the middle is sent as a user's: the chat templates of some models
     otherwise refuse the whole request.
     """
-    messages = [_message(message, reasoning) for message in request.messages]
+    messages: list[dict[str, object]] = []
+    of_results: list[Picture] = []
+    for each in request.messages:
+        if of_results and each.role != "tool":
+            messages.append(_of_results(of_results))
+            of_results = []
+        messages.append(_message(each, reasoning))
+        of_results += each.pictures if each.role == "tool" else ()
+    if of_results:
+        messages.append(_of_results(of_results))
     for message in messages[1:]:
         if system_first and message["role"] == "system":
             message["role"] = "user"
@@ -49,7 +58,7 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
 
 def _message(message: Message, reasoning: bool) -> dict[str, object]:
     out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
-    if message.pictures:
+    if message.pictures and message.role != "tool":
         words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
         out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
@@ -61,6 +70,12 @@ def _message(message: Message, reasoning: bool) -> dict[str, object]:
     if message.role == "tool":
         out["tool_call_id"] = message.tool_call_id or ""
     return out
+
+
+def _of_results(pictures: list[Picture]) -> dict[str, object]:
+    """Return the pictures of results as a user's message: servers take none in a tool's."""
+    words = {"type": "text", "text": "[The pictures of the results above.]"}
+    return {"role": "user", "content": [words, *map(_picture, pictures)]}
 
 
 def _picture(picture: Picture) -> dict[str, object]:
