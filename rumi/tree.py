@@ -54,14 +54,14 @@ from rumi.chats import (
     chats_calls,
 )
 from rumi.config import Loaded
-from rumi.control import ControlServer, dump_on_signal, socket_path
+from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers, Pictures
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
-from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting
+from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
 from rumi.offload import Threads
 from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
 from rumi.recall import asking as asking_recall
@@ -77,6 +77,7 @@ from rumi.settings import (
     budget_rules_of,
     chat_limits_of,
     mcp_settings_of,
+    model_settings_of,
     prompts_of,
     schedule_limits_of,
     task_limits_of,
@@ -98,8 +99,9 @@ from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.tools import Tool
+from rumi.viewing import Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
-from rumi.windows import About, Live, TaskStream, Windows, of_the_tree
+from rumi.windows import About, FileStream, Live, TaskStream, Windows, of_the_tree
 
 logger = logging.getLogger(__name__)
 
@@ -209,6 +211,9 @@ class Tree:
         # Both policies have the same programs, so the prompts of all chats begin alike.
         instructions = prompts.instructions(strict.there, settings.sandbox.timeout_s)
 
+        given = settings.session
+        limits = ViewLimits(given.picture_px, given.picture_kb * 1000, given.pictures)
+        viewer = Viewer(home.workspaces, engine.user, sandbox_limits(loaded), limits, Threads())
         context = ChatContext(
             model_for=model_for,
             limits=chat_limits_of(loaded, models.context_tokens),
@@ -216,6 +221,11 @@ class Tree:
             ids=ids,
             now=time.time,
             bring=lambda chat, attachment: self._channel_of(chat).bring(chat, attachment),
+            seen_of=viewer.sent,
+            view=viewer.file,
+            load=viewer.load,
+            show=lambda chat, paths: self._channel_of(chat).show(chat, paths),
+            sighted=models_with_pictures(model_settings_of(loaded, language)),
             instructions=instructions,
             prompts=prompts,
             tools_for=toolbox.tools_for,
@@ -378,7 +388,13 @@ class Tree:
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
         task_stream = self.windows.counted_stream(TaskStream(self.tasks, hub, self.bots.asked).serve)
-        streams = {"window": self.windows.serve, "events": self._live.serve, "task": task_stream}
+        handing = FileStream(self._handed, self.inbox, ids)
+        streams: dict[str, Stream] = {
+            "window": self.windows.serve,
+            "events": self._live.serve,
+            "task": task_stream,
+        }
+        streams["file"] = self.windows.counted_stream(handing.serve)
         self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
         for channel in channels:
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)

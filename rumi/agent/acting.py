@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Final
@@ -99,7 +100,7 @@ class Acting:
         except BaseException:  # cancelled: a tool that has a nursery raises a group
             self._watch(ToolFinished(call, STOPPED, steps.shown))
             raise
-        self._watch(ToolFinished(call, result, steps.shown))
+        self._watch(ToolFinished(call, replace(result, pictures=()), steps.shown))
         return result
 
     async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:

@@ -8,7 +8,7 @@ for a while. The prompt then has one new beginning, which stays unchanged again.
 from collections.abc import Iterable
 from typing import Final
 
-from rumi.models import SHORT_CHARS, Message, message_tokens, messages_tokens, shortened
+from rumi.models import SHORT_CHARS, Message, message_tokens, messages_tokens, shortened, without_pictures
 
 STEP_SHARE: Final = 0.5
 """The share of the budget that is used after results have been shortened, if shortening suffices."""
@@ -51,6 +51,8 @@ class Fitting:
 
 def in_short(message: Message) -> Message:
     """Return the beginning of a result, with a note about the rest. A short result stays unchanged."""
-    if message.role != "tool" or len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
+    if message.role != "tool":
         return message
+    if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
+        return without_pictures(message)
     return shortened(message, SHORT_CHARS)

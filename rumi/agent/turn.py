@@ -69,6 +69,11 @@ NOT_RUN = ToolResult(False, "not run: the turn was stopped before it")
 """The result of a call behind a breaker."""
 
 
+async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
+    await trio.lowlevel.checkpoint()
+    return messages
+
+
 async def _nobody_keeps_it(message: Message) -> None:
     await trio.lowlevel.checkpoint()
 
@@ -97,6 +102,8 @@ class TurnInput:
     confirm: Confirm | None = None
     parking: Parking | None = None
     shortened: Callable[[Message], Awaitable[None]] = _nobody_keeps_it
+    look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
+    """Returns a prompt's messages with the bytes of their pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +250,7 @@ class _Turn:
         last = self.fitting.make_room(self._room)
         if last is not None:
             await self.given.shortened(last)
-        return tuple(self.fitting.messages)
+        return tuple(await self.given.look(self.fitting.messages))
 
     def _room_for_results(self) -> int:
         """Return how many tokens the results may take before the next model call.
@@ -310,7 +317,8 @@ class _Turn:
         A `note` of the program stands behind it.
         """
         self.gate.learn(result)
-        whole = Message("tool", result.content, tool_call_id=call.id)
+        pictures = tuple(replace(each, data=b"") for each in result.pictures)
+        whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
         is_whole = message is whole
         message = replace(message, content=message.content + note)

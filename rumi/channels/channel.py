@@ -1,6 +1,6 @@
 """A channel as the process sees it, and the process as a channel sees it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -97,6 +97,9 @@ class Channel:
             RumiError: It cannot be fetched.
         """
         raise RumiError(f"This front end cannot fetch {attachment.name}.")
+
+    async def show(self, chat: str, paths: Sequence[str]) -> None:
+        """Show files of a chat's workspace to its people. A channel whose people see events needs nothing."""
 
     # A process that serves channels until it is told to end: rumi.channels.serving
 

@@ -16,11 +16,17 @@ from rumi.landing import FileError, Landing, let_cancellation_through
 from rumi.offload import Threads
 from rumi.safe_open import opened
 from rumi.sandbox import SandboxLimits, about_file, open_beneath, prepare_workspace, put_file
+from rumi.tools import SendFile, Tool
 
 AT_ONCE: Final = 4
 """Files that come at the same time; others wait."""
 
 _MEGA: Final = 1024 * 1024
+
+
+async def _is_there(name: str, content: bytes) -> None:
+    """Send nothing: the people of these chats see the workspace."""
+    await trio.lowlevel.checkpoint()
 
 
 class Handed(Channel):
@@ -65,6 +71,10 @@ class Handed(Channel):
         """Return a file of the workspace as an attachment."""
         kind = mimetypes.guess_type(name)[0] or ""
         return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
+
+    def tools_for(self, chat: str) -> tuple[Tool, ...]:
+        """Return the tool that shows a file: on the page as a picture or a link, in a terminal as a path."""
+        return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Return the text about a file that is in the workspace already."""

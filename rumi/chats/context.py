@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import trio
 
@@ -22,11 +23,21 @@ from rumi.chats.summing import shown
 from rumi.errors import RumiError
 from rumi.journal import Attachment, Incoming
 from rumi.memory import Ask, Block, Fact, Facts, memory_block, memory_command
-from rumi.models import OFFLINE, Message, Model, ModelRequest, context_of, prompt_share, request_tokens
+from rumi.models import (
+    OFFLINE,
+    Message,
+    Model,
+    ModelRequest,
+    context_of,
+    prompt_share,
+    request_tokens,
+    takes_pictures,
+)
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
 from rumi.tools import Tool
+from rumi.viewing import Seen
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +125,17 @@ class ChatContext:
     now: Callable[[], float]
     bring: Callable[[str, Attachment], Awaitable[str]]
     """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
+    seen_of: Callable[[str, str, int], Awaitable[Seen]] | None = None
+    """Returns what a model sees of a file that came with a message, by the text about it, within so many
+    characters. Without, the text is all."""
+    view: Callable[[str, str], Awaitable[Seen | None]] | None = None
+    """Looks at a file of a chat's workspace, by its path there."""
+    load: Callable[[str, Sequence[Message], bool], Awaitable[Sequence[Message]]] | None = None
+    """Returns a chat's messages with the bytes of their pictures, where the model takes them."""
+    show: Callable[[str, Sequence[str]], Awaitable[None]] | None = None
+    """Shows files of a chat's workspace to its people, where its channel has a way of its own."""
+    sighted: tuple[str, ...] = ()
+    """Names of configured models that take pictures."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
     """The tools that a chat has besides its sandbox."""
     tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
@@ -248,7 +270,14 @@ class ChatContext:
             confirm=confirm,
             parking=parking,
             shortened=chat_session.shorten,
+            look=partial(self._look, chat_session.chat, model),
         )
+
+    async def _look(self, chat: str, model: Model, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return a prompt's messages with the bytes of their pictures."""
+        if self.load is None:
+            return messages
+        return await self.load(chat, messages, takes_pictures(model))
 
     def _room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> HistoryRoom:
         """The room for prompts, and what of it is taken before any history."""

@@ -274,9 +274,12 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (TurnFinished, "usage"): Usage,
     (Used, "usage"): Usage,
 }
-_TUPLES: Final = frozenset({"argv", "links", "messages"})
+_TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
+_LEFT_OUT: Final = frozenset({"pictures"})
+"""Fields that only a model needs."""
 _FIELDS: Final = {
-    kind: tuple(each.name for each in fields(kind)) for kind in (*KINDS.values(), *_PARTS.values())
+    kind: tuple(each.name for each in fields(kind) if each.name not in _LEFT_OUT)
+    for kind in (*KINDS.values(), *_PARTS.values())
 }
 
 

@@ -50,7 +50,8 @@ class Job:
     adds to `joined` (the messages that share its final reply: stops, answers to questions, and as many
     `dropped` ones, which had waited behind it) and sets `then`, and only until the worker has `sealed` the
     job. `message` is what it works on: of a retry, the number is its own and the words are the earlier
-    message's. `stage`: what it does besides its turn. The `note` stands behind its final reply. `allowed` are
+    message's. `stage`: what it does besides its turn. The `note` stands behind its final reply; `shows` are
+    files that its tools want people to see. `allowed` are
     answers in words for the model: its turn may make calls that a person has said yes to. `seen` are the
     parked calls that had been asked for when an answer came.
     """
@@ -69,6 +70,7 @@ class Job:
     asked: Asked | None = None
     dropped: int = 0
     note: str = ""
+    shows: dict[str, None] = field(default_factory=dict)
     allowed: str = ""
     seen: frozenset[int] = frozenset()
 

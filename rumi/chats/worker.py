@@ -31,16 +31,20 @@ from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
-from rumi.models import Message, Model
+from rumi.models import Message, Model, takes_pictures
 from rumi.sandbox import SandboxError, WorkspaceUse
 from rumi.texts import Verdict
 from rumi.tools import Bash, EditFile, ReadFile, Tool, WriteFile
+from rumi.viewing import Seen
 from rumi.web import given_in
 
 logger = logging.getLogger(__name__)
 
 LEARN_S = 10.0
 """How long the reply to a reset waits for what is learned from the session."""
+
+MOST_SHOWN = 10
+"""How many files one turn shows in a channel that sends them."""
 
 WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
 """Ways for a turn to end that leave no answer in the history."""
@@ -104,7 +108,7 @@ class Worker:
             why = texts.model_failed(job.language, texts.told_error(job.language, error))
             return TurnFinished("model_error", why)
         try:
-            await self._bring(job)
+            await self._bring(job, model)
         except RumiError as error:
             return TurnFinished(
                 "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
@@ -124,11 +128,15 @@ class Worker:
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
         begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
-        return await run_turn(begin, partial(self._watch, job), keep)
+        finished = await run_turn(begin, partial(self._watch, job), keep)
+        if job.shows and self._context.show is not None:
+            job.stage = "showing files"
+            await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
+        return finished
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
         """Return the tools of a turn. Each turn makes its own: thousands of idle chats need none."""
-        shell, chat_session = self._shell, self._session
+        shell, chat_session, look = self._shell, self._session, self._context.view
         view = ChatView(
             self._chat,
             lambda: chat_session.tainted,
@@ -143,7 +151,7 @@ class Worker:
         )
         return (
             Bash(shell, self._services.policy_of(self._chat)),
-            ReadFile(shell),
+            ReadFile(shell, None if look is None else partial(look, self._chat)),
             EditFile(shell),
             WriteFile(shell),
             *self._context.tools_for(view),
@@ -159,14 +167,24 @@ class Worker:
             await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
         return told_by(chat_session.entries).facts is not None
 
-    async def _bring(self, job: Job) -> None:
+    async def _bring(self, job: Job, model: Model) -> None:
         to_fetch = fetched(job.message.attachments)
         if not to_fetch:
             return
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
             await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
-        came = [brought(each, await self._context.bring(self._chat, each)) for each in to_fetch]
+        left, came = self._context.limits.handed_chars, list[Kept]()
+        for each in to_fetch:
+            seen = Seen(await self._context.bring(self._chat, each))
+            if self._context.seen_of is not None:
+                seen = await self._context.seen_of(self._chat, seen.about, left)
+            left -= len(seen.about)
+            kept = brought(each, seen.about)
+            references = tuple(replace(picture, data=b"") for picture in seen.pictures)
+            came.append(replace(kept, message=replace(kept.message, pictures=references)))
+            if references and not takes_pictures(model):
+                job.note = texts.takes_no_pictures(job.language, model.name, self._context.sighted)
         own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
         for kept in (*came, own):
             if kept.message.content.strip():
@@ -268,7 +286,9 @@ class Worker:
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
         # Not only with the history's entry: a tool that calls others goes on before it has a result.
-        self._session.tainted |= isinstance(event, ToolFinished) and event.result.tainted
+        if isinstance(event, ToolFinished):
+            self._session.tainted |= event.result.tainted
+            job.shows.update(dict.fromkeys(event.result.shows))
         if not isinstance(event, TurnFinished):  # which is told with the reply
             self._publish(job.turn, event)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "files",
     multiple=True,
     metavar="FILE",
-    help="With -p: hand on a text file; may be repeated.",
+    help="Hand on a file, such as a picture; may be repeated. Without -p: with the first message.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("--chat", "chat_id", metavar="ID", help="Which chat.  [default: cli]")
@@ -63,15 +63,14 @@ def command(
     may be open at once, on one chat or on many, and none ends another. The process ends soon after the last.
 
     With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With
-    --chat, -c or --new it goes on with that chat's history. @FILE in TEXT hands on a text file that exists,
-    as -f does. TEXT behind the options is the same as -p TEXT.
+    --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a
+    file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is
+    the same as -p TEXT.
     """
 
     if text and prompt is not None:
         raise click.UsageError("There are two texts: one with -p, and one behind the options.")
     prompt = " ".join(text) if text else prompt
-    if files and prompt is None:
-        raise click.UsageError("-f goes with -p TEXT; in the chat, @FILE in a message does the same.")
     flags: dict[str, str | None] = {"model.default": model, "sandbox.backend": sandbox}
     if prompt is not None:  # an argument may be any bytes; bytes that are not UTF-8 read as they do in a pipe
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
@@ -95,9 +94,12 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     home, loaded, language = begun.home, begun.loaded, begun.language
     files, most = options.pop("files"), loaded.settings.session.handed_chars
     options["handed_chars"] = most
+    options["workspace"] = str(home.workspaces / begun.chat)
     if options["prompt"] is not None:
         given = await what_to_send(options["prompt"], Streams(), language, most, files)
         options["prompt"], options["attachments"] = given
+    else:
+        options["files"] = files
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
     single = options["prompt"] is not None
     marks, must = loaded.marks(), loaded.is_of_this_run("model.default")

@@ -80,7 +80,7 @@ def _loaded() -> "Loaded":
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
     from rumi.budgets import price_of
-    from rumi.models import context_tokens_of, takes_pictures
+    from rumi.models import context_tokens_of, model_takes_pictures
     from rumi.settings import budget_rules_of, model_settings_of
 
     settings, prices = model_settings_of(loaded, "en", lenient=True), budget_rules_of(loaded).prices
@@ -97,7 +97,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
                 "context": first or context_tokens_of(name),
                 "usd_per_million": price
                 and [n / 1_000_000 for n in (price.input, price.output, price.cached)],
-                "pictures": takes_pictures(settings, name),
+                "pictures": model_takes_pictures(name, settings),
             }
         )
     return rows

@@ -285,15 +285,19 @@ class SessionSection(Section):
 
     Without `history_messages`, a prompt has as many messages as the model's token budget allows.
     `handed_chars` bounds the words of others in a message: forwards, quotes, piped data; `file_mb` bounds a
-    file that the page hands over. Messages, replies and history of ended sessions are deleted after
-    `keep_days`; 0 keeps them. A process that windows have started ends `linger_s` after the last one; with 0
-    a command also waits for that.
+    file that the page or a terminal hands over. A model gets a picture with at most `picture_px` pixels on
+    its longer side and at most `picture_kb` kilobytes, and at most `pictures` of them in one prompt.
+    Messages, replies and history of ended sessions are deleted after `keep_days`; 0 keeps them. A process
+    that windows have started ends `linger_s` after the last one; with 0 a command also waits for that.
     """
 
     ttl_s: Positive = 3600
     history_messages: Count | None = None
     handed_chars: Count = 50_000
     file_mb: Annotated[int, Field(ge=1, le=100_000)] = 50
+    picture_px: Annotated[int, Field(ge=64, le=4096)] = 1568
+    picture_kb: Annotated[int, Field(ge=16, le=4000)] = 600
+    pictures: Annotated[int, Field(ge=1, le=100)] = 5
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     linger_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 10
 

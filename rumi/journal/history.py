@@ -1,7 +1,7 @@
 """Steps that store sessions and their history."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 
 from rumi.agent import in_short
@@ -18,7 +18,7 @@ from rumi.journal.messages import (
 from rumi.journal.parked import forget_parked
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import clean, steps
-from rumi.models import Message, ToolCall, message_tokens
+from rumi.models import Message, Picture, ToolCall, message_tokens
 from rumi.steps import Transaction
 
 MOST_ENTRIES = 50_000
@@ -235,10 +235,12 @@ def _open_session(transaction: Transaction, chat: str) -> int:
 
 def dump_message(message: Message) -> str:
     """Return a history message as JSON text, without what a model thought on the way."""
-    fields = asdict(message)
-    del fields["reasoning"]
+    fields = asdict(replace(message, pictures=()))
+    del fields["reasoning"], fields["pictures"]
     for call in fields["tool_calls"]:
         del call["signature"]
+    if message.pictures:  # not their bytes, which are in the workspace
+        fields["pictures"] = [{"path": each.path, "media_type": each.media_type} for each in message.pictures]
     return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -247,7 +249,8 @@ def load_message(text: str) -> Message:
     try:
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
-        return Message(fields["role"], fields["content"], calls, fields["tool_call_id"])
+        pictures = tuple(Picture(**each) for each in fields.get("pictures", ()))
+        return Message(fields["role"], fields["content"], calls, fields["tool_call_id"], pictures=pictures)
     except (ValueError, KeyError, TypeError):
         return Message("assistant", UNREADABLE)
 

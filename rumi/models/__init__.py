@@ -36,7 +36,8 @@ from rumi.models.build import (
     context_tokens_of,
     lacks_key,
     missing_key,
-    takes_pictures,
+    model_takes_pictures,
+    models_with_pictures,
 )
 from rumi.models.chain import Chain, Step
 from rumi.models.fitting import (
@@ -47,11 +48,12 @@ from rumi.models.fitting import (
     request_tokens,
     shortened,
     text_tokens,
+    without_pictures,
 )
 from rumi.models.metering import Account, Counted, Hold, Limit, Meter, Period, Scope, Unit
 from rumi.models.offline import Offline
 from rumi.models.rates import RateLimits
-from rumi.models.room import Room, context_of, prompt_share
+from rumi.models.room import Room, context_of, prompt_share, takes_pictures
 from rumi.models.server import Server
 from rumi.models.transcription import Transcriber
 from rumi.models.trying import LocalServer, local_servers, offered, try_out
@@ -106,6 +108,8 @@ __all__ = [
     "message_tokens",
     "messages_tokens",
     "missing_key",
+    "model_takes_pictures",
+    "models_with_pictures",
     "offered",
     "prompt_share",
     "request_tokens",
@@ -113,4 +117,5 @@ __all__ = [
     "takes_pictures",
     "text_tokens",
     "try_out",
+    "without_pictures",
 ]

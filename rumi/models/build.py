@@ -167,7 +167,7 @@ def check_model_name(name: str) -> None:
     factory_of(name)
 
 
-def takes_pictures(settings: ModelSettings, name: str) -> bool:
+def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
     """Return True if a model, or the model of an alias, takes pictures, as far as is known."""
     name = settings.true_name(name)
     scheme, _, model = name.partition(":")
@@ -175,6 +175,13 @@ def takes_pictures(settings: ModelSettings, name: str) -> bool:
         return model in settings.custom and settings.custom[model].pictures
     facts = known(name)
     return facts is not None and facts.pictures
+
+
+def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
+    """Return the names of configured models that take pictures and can be used."""
+    custom = (f"custom:{name}" for name, server in settings.custom.items() if server.fault is None)
+    names = dict.fromkeys(map(settings.true_name, (settings.default, *settings.fallbacks, *custom)))
+    return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
 
 
 def build_models(settings: ModelSettings) -> ModelSet:

@@ -12,7 +12,7 @@ import trio
 from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
-from rumi.models.fitting import fitted, request_tokens
+from rumi.models.fitting import fitted, request_tokens, without_their_pictures
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
@@ -160,7 +160,7 @@ class Chain:
 
     @property
     def takes_pictures(self) -> bool:
-        """True if the first model takes pictures."""
+        """True if the first model gets pictures. A fallback that takes none gets a note in place of each."""
         return self._steps[0].pictures
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
@@ -206,7 +206,7 @@ class Chain:
         `others` are the later models at other servers.
         """
         if not step.pictures:
-            request = without_pictures(request)
+            request = without_their_pictures(request)
         request = fitted(request, step.room.prompt_tokens)
         tries = count(1)
         outcome = await self._persist(step, request, ear, others, tries)
@@ -383,14 +383,6 @@ class Chain:
             detail=last.detail,
             model=last.model,
         )
-
-
-def without_pictures(request: ModelRequest) -> ModelRequest:
-    """Return the request without its pictures, for a model that takes none."""
-    if not any(message.pictures for message in request.messages):
-        return request
-    messages = (replace(each, pictures=()) if each.pictures else each for each in request.messages)
-    return replace(request, messages=tuple(messages))
 
 
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:

@@ -66,15 +66,33 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
     return replace(request, messages=tuple(fit.messages))
 
 
+def without_pictures(message: Message, why: str = "it no longer fits") -> Message:
+    """Return a message with a note in place of each picture."""
+    if not message.pictures:
+        return message
+    notes = [f"[The picture {each.path} is left out: {why}.]" for each in message.pictures]
+    return replace(message, content="\n".join(filter(None, (message.content, *notes))), pictures=())
+
+
+def without_their_pictures(request: ModelRequest) -> ModelRequest:
+    """Return the request for a model that takes no pictures: with a note in place of each."""
+    if not any(message.pictures for message in request.messages):
+        return request
+    messages = (without_pictures(each, "this model takes none") for each in request.messages)
+    return replace(request, messages=tuple(messages))
+
+
 def cut_to(message: Message, max_tokens: int) -> Message:
     """Return a tool's result in about that many tokens, but at least its first `SHORT_CHARS` characters."""
-    if text_tokens(message.content) <= max_tokens:
+    if text_tokens(message.content) + PER_PICTURE * len(message.pictures) <= max_tokens:
         return message
+    message = without_pictures(message)
     return shortened(message, max(SHORT_CHARS, _chars(message.content, max_tokens - NOTE_TOKENS)))
 
 
 def shortened(message: Message, chars: int) -> Message:
     """Return a message with at most its first `chars` characters, and a note about the rest."""
+    message = without_pictures(message)
     left_out = len(message.content) - chars
     if left_out <= 0:
         return message
@@ -100,7 +118,8 @@ class _Fit:
     def cut(self, place: int) -> None:
         """Shorten a message as far as needed: a result at its end, others in their middle."""
         message = self.messages[place]
-        least = max(0, text_tokens(message.content) - self.excess)
+        pictures = PER_PICTURE * len(message.pictures)
+        least = max(0, text_tokens(message.content) + pictures - self.excess)
         if message.role == "tool":
             self.change(place, cut_to(message, least))
         else:
@@ -140,6 +159,7 @@ def _chars(text: str, max_tokens: int) -> int:
 
 def _without_middle(message: Message, max_tokens: int) -> Message:
     """Return a message's beginning and end, with a note between; the request may be in either."""
+    message = without_pictures(message)
     text = message.content
     kept = max(SHORT_CHARS, _chars(text, max_tokens - NOTE_TOKENS))
     left_out = len(text) - kept
@@ -179,6 +199,8 @@ BYTES_PER_TOKEN = 3
 PER_MESSAGE = 4
 PER_CALL = 8
 PER_TOOL = 16
+PER_PICTURE = 1600
+"""About what servers count for the largest picture that a model gets: a token for each 750 pixels."""
 
 
 def text_tokens(text: str) -> int:
@@ -190,6 +212,7 @@ def text_tokens(text: str) -> int:
 def message_tokens(message: Message) -> int:
     """Return about how many tokens a message takes, including its tool calls and their reasoning."""
     total = PER_MESSAGE + text_tokens(message.content) + text_tokens(message.reasoning)
+    total += PER_PICTURE * len(message.pictures)
     for call in message.tool_calls:
         total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
     return total

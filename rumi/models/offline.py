@@ -34,14 +34,15 @@ _PIECE_CHARS: Final = 24
 _HANDED_CHARS: Final = 2000
 _FACT: Final = re.compile(r"^\s*([-+×])\s+(.+)$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"<memory>(.*?)</memory>", re.DOTALL)
-_VERBATIM: Final = frozenset({"bash", "edit_file", "recall", "web_fetch", "web_search"})
+_VERBATIM: Final = frozenset({"bash", "read_file", "edit_file", "recall", "web_fetch", "web_search"})
 """Tools whose results are others' words. They are shown verbatim, not as Markdown."""
 
 _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "en": {
         "help": (
             "I am the offline model: I do not think, I only map plain requests onto tools. I understand:\n\n"
-            "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `write FILE: TEXT`\n"
+            "- `run CMD` or `$ CMD`\n- `list files`\n- `read FILE`\n- `look at FILE`\n- `show FILE`\n"
+            "- `write FILE: TEXT`\n"
             "- `edit FILE: OLD => NEW`\n- `fetch URL`\n- `search QUERY`\n- `remember KEY = VALUE`\n"
             "- `forget KEY`\n- `what do you know about me`\n- `what did we say about QUERY`\n"
             "- `use skill NAME: INPUT`\n- `use tool NAME {JSON}`\n"
@@ -60,7 +61,8 @@ _TEXTS: Final[dict[Language, dict[str, str]]] = {
     "es": {
         "help": (
             "Soy el modelo offline: no pienso, solo convierto pedidos simples en herramientas. Entiendo:\n\n"
-            "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `escribe FILE: TEXT`\n"
+            "- `ejecuta CMD` o `$ CMD`\n- `lista los archivos`\n- `lee FILE`\n- `mirá FILE`\n"
+            "- `mostrá FILE`\n- `escribe FILE: TEXT`\n"
             "- `edita FILE: OLD => NEW`\n- `abre URL`\n- `busca QUERY`\n- `recuerda KEY = VALUE`\n"
             "- `olvida KEY`\n- `qué sabes de mí`\n- `qué dijimos de QUERY`\n"
             "- `usa skill NAME: INPUT`\n- `usa herramienta NAME {JSON}`\n"
@@ -86,6 +88,7 @@ class Offline:
     """
 
     name = "offline"
+    takes_pictures = True
 
     def __init__(self, language: Language = "en") -> None:
         self._language: Language = language

@@ -68,12 +68,12 @@ def language_of(text: str) -> Language | None:
 _SPANISH_MARKS: Final = re.compile(r"[¿¡ñáéíóúÁÉÍÓÚ]")
 _SPANISH: Final = re.compile(
     r"hola|buenas|gracias|que|como|cual|donde|quien|el|los|las|un|una|de|del|en|por|para|con|sin|mi|mis|tu|sos"
-    r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|escribe|edita"
+    r"|eres|soy|es|esta|puedes|podes|quiero|necesito|haz|hace|dime|decime|ayuda|ejecuta|lista|lee|mira|mostra|escribe|edita"
     r"|abre|busca|investiga|recuerda|olvida|usa|luego|archivos?"
 )
 _ENGLISH: Final = re.compile(
     r"hello|hi|hey|thanks|please|what|how|which|where|who|the|an|of|for|with|without|my|your|you|are|is|can"
-    r"|could|want|need|do|make|tell|help|run|list|read|write|edit|fetch|search|remember|forget|use|then|files?"
+    r"|could|want|need|do|make|tell|help|run|list|read|look|show|write|edit|fetch|search|remember|forget|use|then|files?"
 )
 
 _USE_TOOL: Final = re.compile(
@@ -104,6 +104,10 @@ def _list(_: re.Match[str]) -> Mapping[str, str]:
 
 def _read(match: re.Match[str]) -> Mapping[str, str]:
     return {"command": f"cat {_file(match['rest'])}"}
+
+
+def _look(match: re.Match[str]) -> Mapping[str, str]:
+    return {"path": _name(match["rest"])}
 
 
 def _write(match: re.Match[str]) -> Mapping[str, str]:
@@ -172,6 +176,10 @@ _PATTERNS: Final[tuple[tuple[str, Language, str, _Arguments], ...]] = (
     (r"\$" + _REST, "en", "bash", _command),
     (r"list(?:\s+(?:the|my|all))?\s+files[\s.!?]*", "en", "bash", _list),
     (r"list[aá](?:\s+(?:los|mis|todos\s+los))?\s+archivos[\s.!?]*", "es", "bash", _list),
+    (r"look\s+at\s" + _REST, "en", "read_file", _look),
+    (r"mir[aá]\s" + _REST, "es", "read_file", _look),
+    (r"show\s" + _REST, "en", "send_file", _look),
+    (r"mostr[aá]\s" + _REST, "es", "send_file", _look),
     (r"read\s" + _REST, "en", "bash", _read),
     (r"le[eé]\s" + _REST, "es", "bash", _read),
     (r"write\s(?P<name>[^:]*[^:\s][^:]*): ?(?P<rest>.*)", "en", "bash", _write),

@@ -8,7 +8,13 @@ from urllib.parse import urlsplit
 from rumi.errors import ConfigError
 from rumi.models.anthropic import AnthropicProtocol
 from rumi.models.body import Sampling
-from rumi.models.build import CustomServer, ModelSettings, context_tokens_of, known_context, takes_pictures
+from rumi.models.build import (
+    CustomServer,
+    ModelSettings,
+    context_tokens_of,
+    known_context,
+    model_takes_pictures,
+)
 from rumi.models.chain import Step
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.native import Native, NativeModel
@@ -100,7 +106,7 @@ class Registry:
                 sampling=sampling,
                 room=room,
             )
-        return Step(made, server.name, room, takes_pictures(settings, name))
+        return Step(made, server.name, room, model_takes_pictures(name, settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
@@ -153,7 +159,7 @@ Factory: TypeAlias = Callable[[Registry, str, bool], Step]
 
 
 def _offline(registry: Registry, name: str, first: bool) -> Step:
-    return Step(Offline(registry.settings.language))
+    return Step(Offline(registry.settings.language), pictures=True)
 
 
 def _of_a_row(registry: Registry, name: str, first: bool) -> Step:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from rumi.models.rates import RateLimits
-from rumi.models.types import Model, TooLarge
+from rumi.models.types import Model, TakesPictures, TooLarge
 
 REPLY_SHARE: Final = 0.25
 """The share of the budget that is for the reply."""
@@ -90,6 +90,11 @@ def context_of(model: Model, most: int) -> int:
     """
     tokens = model.context_tokens if isinstance(model, Roomy) else None
     return most if tokens is None else min(most, tokens)
+
+
+def takes_pictures(model: Model) -> bool:
+    """Return True if a model gets the pictures of a request."""
+    return isinstance(model, TakesPictures) and model.takes_pictures
 
 
 def prompt_share(context_tokens: int) -> int:

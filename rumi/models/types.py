@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from rumi.errors import RumiError
 
@@ -31,11 +31,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture for a model. `path` is its file in the workspace; `data` are the bytes that a model gets."""
+    """A picture for a model. `path` is its file in the workspace; `data` are the bytes that a model gets.
+
+    The history has no `data`: it is read from the file for each model call.
+    """
 
     path: str
     media_type: str
-    data: bytes = field(repr=False)
+    data: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,16 @@ class ModelError(RumiError):
     def retriable(self) -> bool:
         """True if the same request to the same model may succeed later."""
         return self.kind in {"rate_limited", "unreachable", "server", "malformed", "empty"}
+
+
+@runtime_checkable
+class TakesPictures(Protocol):
+    """A model that knows if it takes pictures. Others take none."""
+
+    @property
+    def takes_pictures(self) -> bool:
+        """True if it gets the pictures of a request; otherwise it gets a note in place of each."""
+        ...
 
 
 class Model(Protocol):

@@ -29,7 +29,16 @@ def messages_json(
     otherwise refuse the whole request. `call_ids` is the length of the ids of calls, where only letters and
     digits are allowed. `signed`: each call goes back with its server's signature.
     """
-    messages = [_message(message, reasoning, signed) for message in request.messages]
+    messages: list[dict[str, object]] = []
+    of_results: list[Picture] = []
+    for each in request.messages:
+        if of_results and each.role != "tool":
+            messages.append(_of_results(of_results))
+            of_results = []
+        messages.append(_message(each, reasoning, signed))
+        of_results += each.pictures if each.role == "tool" else ()
+    if of_results:
+        messages.append(_of_results(of_results))
     if call_ids is not None:
         _shorten_ids(messages, call_ids)
     for message in messages[1:]:
@@ -61,7 +70,7 @@ def arguments_object(arguments: str) -> dict[str, object] | None:
 
 def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, object]:
     out: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
-    if message.pictures:
+    if message.pictures and message.role != "tool":
         words = [{"type": "text", "text": sendable(message.content)}] if message.content else []
         out["content"] = [*words, *map(_picture, message.pictures)]
     if message.tool_calls:
@@ -73,6 +82,12 @@ def _message(message: Message, reasoning: bool, signed: bool) -> dict[str, objec
     if message.role == "tool":
         out["tool_call_id"] = message.tool_call_id or ""
     return out
+
+
+def _of_results(pictures: list[Picture]) -> dict[str, object]:
+    """Return the pictures of results as a user's message: servers take none in a tool's."""
+    words = {"type": "text", "text": "[The pictures of the results above.]"}
+    return {"role": "user", "content": [words, *map(_picture, pictures)]}
 
 
 def _picture(picture: Picture) -> dict[str, object]:

@@ -33,7 +33,7 @@ _NO_UNNAMED: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, er
 
 _MEDIA_TYPE: Final = re.compile(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}")
 _ABOUT: Final = re.compile(
-    r"\[The user sent a file: /workspace/(?P<name>.+) \([^()\n]+, (?P<size>[0-9]{1,15}) bytes\)\]"
+    r"\[The user sent a file: /workspace/(?P<name>.+) \([^()\n]+, (?P<size>[0-9]{1,15}) bytes\)\](?:\Z|\n)"
 )
 
 _KEPT_MARKS: Final = frozenset("._-+@,%")
@@ -53,13 +53,14 @@ def put_file(
     limits: SandboxLimits,
     max_bytes: int,
     checkpoint: Callable[[], None] = lambda: None,
+    below: str = "",
 ) -> str:
     """Copy `source`, from its beginning, to a new file of the workspace; return the file's name.
 
     The name is `safe_name(name)`, or the next free one of `report-2.pdf`, `report-3.pdf`, … The file belongs
     to the sandbox's user `uid` and `gid`, and only that user may read it. `checkpoint` is called every now
     and then, the last time just before the file gets its name: its exception ends the copying, and nothing of
-    the file is left.
+    the file is left. With `below` it is put into that folder of the workspace, which is made if missing.
 
     Raises:
         WorkspaceError: More than `max_bytes` came, the workspace would exceed `limits`, or it cannot be
@@ -68,7 +69,7 @@ def put_file(
     safe = safe_name(name)
     room = _room(workspace, safe, limits)
     try:
-        with opened(os.open(workspace, FOLDER)) as folder, _unnamed(folder) as file:
+        with opened(_folder(workspace, below, uid, gid)) as folder, _unnamed(folder) as file:
             size = 0
             source.seek(0)
             while chunk := source.read(_CHUNK_BYTES):
@@ -90,6 +91,18 @@ def put_file(
         ) from error
 
 
+def _folder(workspace: Path, below: str, uid: int, gid: int) -> int:
+    """Open the folder for a new file; a link in its place is not followed."""
+    if not below:
+        return os.open(workspace, FOLDER)
+    with opened(os.open(workspace, FOLDER)) as top:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(below, 0o700, dir_fd=top)
+            if os.getuid() == 0:
+                os.chown(below, uid, gid, dir_fd=top, follow_symlinks=False)
+        return os.open(below, FOLDER, dir_fd=top)
+
+
 def about_file(name: str, media_type: str, size: int) -> str:
     """Return what a model reads of a file that its user sent and that is in the workspace."""
     # The sender's words are made harmless first.
@@ -98,8 +111,8 @@ def about_file(name: str, media_type: str, size: int) -> str:
 
 
 def file_in(about: str) -> tuple[str, int] | None:
-    """Return the name and the size that `about_file` says; None for other texts."""
-    found = _ABOUT.fullmatch(about)
+    """Return the name and the size that `about_file` says; None for other texts. More lines may follow it."""
+    found = _ABOUT.match(about)
     return None if found is None else (found["name"], int(found["size"]))
 
 

@@ -79,6 +79,7 @@ from rumi.texts.models import (
     model_retrying,
     model_takes_less,
     models_failed,
+    takes_no_pictures,
 )
 from rumi.texts.operating import (
     attached,
@@ -400,6 +401,7 @@ __all__ = [
     "stopped",
     "stopped_all",
     "stranger",
+    "takes_no_pictures",
     "task_begins",
     "task_gave_up",
     "task_list",

@@ -98,3 +98,21 @@ def cut_off(language: Language) -> str:
         "⚠️ La respuesta quedó cortada: es más larga de lo que el modelo puede escribir. Pedime que siga.",
         "⚠️ The answer is cut off: it is longer than the model can write. Ask me to go on.",
     )
+
+
+def takes_no_pictures(language: Language, model: str, others: Sequence[str]) -> str:
+    """Say that a model does not see the pictures of a message, and which one would."""
+    advice = pick(
+        language,
+        "Configurá uno que sí, con pictures = true en su [model.custom.NAME].",
+        "Configure one that does, with pictures = true in its [model.custom.NAME].",
+    )
+    if others:
+        advice = pick(
+            language,
+            f"Usá /model {others[0]} y mandala otra vez.",
+            f"Use /model {others[0]} and send it again.",
+        )
+    return pick(
+        language, f"🖼 {model} no ve imágenes. {advice}", f"🖼 {model} does not take pictures. {advice}"
+    )

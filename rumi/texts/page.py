@@ -107,6 +107,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The session is over. There is a new link in the terminal where Rumi runs.",
     ),
     "picture": ("Ver la imagen", "Show the picture"),
+    "preview": ("Vista previa de {name}", "Preview of {name}"),
     "queued": ("{count} en cola", "{count} queued"),
     "reason": ("final", "end"),
     "refresh": ("Actualizar", "Refresh"),

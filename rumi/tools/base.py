@@ -26,7 +26,9 @@ class ToolResult:
     non-zero exit code is a result, not a failure. The model reads `content`. `same_as` is the text by which
     two results are compared (without durations, which always differ). `tainted`: it contains content from
     outside. `links` are the addresses that it shows, as the WHATWG parse writes them. `diff` is the unified
-    diff of the file that the call changed, bounded; people see it, the model does not.
+    diff of the file that the call changed, bounded; people see it, the model does not. `pictures` are for the
+    model, as `rumi.viewing` scales and keeps them; events do not carry them. `shows` are files, below the
+    workspace, that people are shown: a picture as such, others by their names.
     """
 
     ok: bool
@@ -40,6 +42,7 @@ class ToolResult:
     links: tuple[str, ...] = ()
     diff: str = ""
     pictures: tuple[Picture, ...] = ()
+    shows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Final
 
+from rumi.errors import RumiError
 from rumi.models import ToolSpec
 from rumi.safe_open import shown
 from rumi.texts import short_size
 from rumi.tools.base import ToolResult
+from rumi.tools.bash import Shell
 from rumi.tools.file_access import HEAD_BYTES, LINE_BYTES, MAX_BYTES, MOST_NAMES, FileTool, Found, named
 from rumi.tools.text_file import TextFile, decoded, lines_of
+from rumi.viewing import Seen, View, kind_of_file
 from rumi.web import looks_like
 
 LINES: Final = 200
@@ -21,6 +25,7 @@ MOST_CHARS: Final = 50_000
 
 LINE_CHARS: Final = 2000
 _NAMES: Final = 40
+_WORKSPACE: Final = "/workspace/"
 _CUT: Final = re.compile(rb"^([^\n]{%d})$" % LINE_BYTES, re.MULTILINE)
 _LAST_CHARACTER: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*$")
 
@@ -31,7 +36,7 @@ class ReadFile(FileTool):
     concurrent = True
     spec = ToolSpec(
         name="read_file",
-        description="Read a text file as numbered lines.",
+        description="Read a file as numbered lines: a text, or that of a PDF or office file. See a picture.",
         parameters={
             "type": "object",
             "properties": {
@@ -42,6 +47,10 @@ class ReadFile(FileTool):
             "required": ["path"],
         },
     )
+
+    def __init__(self, shell: Shell, view: View | None = None) -> None:
+        super().__init__(shell)
+        self._view = view
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the lines. Files that hold something from outside taint the result."""
@@ -57,6 +66,8 @@ class ReadFile(FileTool):
             return found
         if found.kind not in ("file", "large"):
             return not_a_file(self, path, found)
+        if (seen := await self._seen(path, found)) is not None:
+            return self._in_view(path, found, seen, offset, limit)
         first = offset if found.kind == "large" else 1
         file = _of_large(found) if found.kind == "large" else decoded(found.content)
         if file is None:
@@ -76,6 +87,32 @@ class ReadFile(FileTool):
         noted = await self.noted(path, file)
         content = "\n".join([f"{noted}{name}: {', '.join(about)}", *part])
         return self.answer(content, found.trace, found.duration_ms)
+
+    async def _seen(self, path: str, found: Found) -> Seen | None:
+        """Return what there is to see in a file of the workspace that is no text."""
+        if self._view is None or not path.startswith(_WORKSPACE):
+            return None
+        if kind_of_file(found.content[:HEAD_BYTES], path) is None:
+            return None
+        try:
+            return await self._view(path.removeprefix(_WORKSPACE))
+        except RumiError as error:
+            return Seen(f"It cannot be shown: {error.message}")
+
+    def _in_view(self, path: str, found: Found, seen: Seen, offset: int, limit: int) -> ToolResult:
+        name = f"{named(path)} ({found.size} bytes)"
+        if not seen.text:
+            answer = self.answer(f"{name}: {seen.about}", found.trace, found.duration_ms)
+            return replace(answer, pictures=seen.pictures)
+        lines = lines_of(seen.text)
+        part = _numbered(lines[offset - 1 :][:limit], offset, cut=False)
+        last = offset + len(part) - 1
+        about = [f"{name}: {seen.about}", f"lines {offset}-{last}" if part else f"none from line {offset} on"]
+        if part and last < len(lines):
+            about.append(f"{len(lines) - last} more lines from offset={last + 1}")
+        if seen.cut:
+            about.append(seen.cut)
+        return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
     async def noted(self, path: str, file: TextFile) -> str:
         """Return what stands in front of a file's name, for those who note what was read; usually nothing."""

@@ -52,17 +52,20 @@ class SendFile(Tool):
         *,
         in_memory: trio.CapacityLimiter | None = None,
         max_bytes: int = MAX_FILE_BYTES,
+        shows: bool = False,
     ) -> None:
-        """`in_memory` bounds the whole files that all chats have in memory together."""
+        """With `shows` people see the file in the call's result, where they see all files anyway. `in_memory`
+        bounds the whole files that all chats have in memory together."""
         self._in_memory = in_memory or trio.CapacityLimiter(1)
         self._workspace = workspace
         self._send = send
         self._offload = offload
         self._max_bytes = max_bytes
+        self._shows = shows
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Return a question with the file's name."""
-        path = arguments.get("path")
+        """Return a question with the file's name; None where people see all files anyway."""
+        path = None if self._shows else arguments.get("path")
         return Question("send_file", {"path": path}) if isinstance(path, str) else None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -83,7 +86,8 @@ class SendFile(Tool):
                 await self._send(name, content)
         except RumiError as error:
             return ToolResult(False, f"not sent: {error}")
-        return ToolResult(True, f"sent {name} ({len(content)} bytes) to the user")
+        said = f"sent {name} ({len(content)} bytes) to the user"
+        return ToolResult(True, said, shows=(relative,) if self._shows else ())
 
 
 def _relative(path: str) -> str | None:

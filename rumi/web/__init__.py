@@ -3,7 +3,10 @@
 from rumi.web.guard import Verdict
 from rumi.web.judging import judge_list
 from rumi.web.links import given_in, links_in
+from rumi.web.reading.cleaning import clean
+from rumi.web.reading.confinement import confine
 from rumi.web.reading.kinds import looks_like
+from rumi.web.reading.pdf import read_pdf
 from rumi.web.tree import Web, WebSettings, add_fetcher, fetch_once, guarded_streams
 from rumi.web.types import (
     Fetch,
@@ -38,6 +41,8 @@ __all__ = [
     "WebMessage",
     "WebSettings",
     "add_fetcher",
+    "clean",
+    "confine",
     "fetch_once",
     "given_in",
     "guarded_streams",
@@ -45,4 +50,5 @@ __all__ = [
     "links_in",
     "looks_like",
     "parse_target",
+    "read_pdf",
 ]

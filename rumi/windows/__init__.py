@@ -14,10 +14,12 @@
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the
 way. When a program's window goes, however it does, the turn that it began is stopped; a person's goes on.
 When the holder ends, its windows attach to the next one: `LastingChat` is a chat over one process after the
-other. What a window is too slow to take is bounded as for everybody who listens, and delays nobody. `live` is
-what happens in the whole process, `task_stream` runs or follows one task.
+other. A file goes over a connection of its own: see `handing`. What a window is too slow to take is bounded
+as for everybody who listens, and delays nobody. `live` is what happens in the whole process, `task_stream`
+runs or follows one task.
 """
 
+from rumi.windows.handing import FileStream
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
@@ -26,6 +28,7 @@ from rumi.windows.task_stream import TaskStream
 
 __all__ = [
     "About",
+    "FileStream",
     "Gone",
     "LastingChat",
     "Live",

@@ -29,7 +29,7 @@ from rumi.journal import JournalMessage
 from rumi.schedules import Schedules
 from rumi.tasks import Tasks
 from rumi.texts import Language
-from rumi.windows.shape import OTHER_VERSION, words_from_json
+from rumi.windows.shape import OTHER_VERSION, files_from_json, words_from_json
 
 logger = logging.getLogger(__name__)
 
@@ -373,7 +373,8 @@ class Windows:
                     with suppress(ActorError):
                         await chat.delivered(delivery)
                 case {"do": "send", "id": id, "text": str(text), "words": list(words)}:
-                    await wire.send({"done": id, **await self._sent(window, text, words)})
+                    files = request.get("files", [])
+                    await wire.send({"done": id, **await self._sent(window, text, words, files)})
                 case {"do": "undelivered", "id": id, "to": list(to)} if _are_numbers(to):
                     await wire.send({"done": id, **await self._undelivered(window, to)})
                 case {"do": "recent", "id": id}:
@@ -383,9 +384,11 @@ class Windows:
                 case _:
                     raise WireClosed("not understood")
 
-    async def _sent(self, window: _Window, text: str, words: list[object]) -> Mapping[str, object]:
+    async def _sent(
+        self, window: _Window, text: str, words: list[object], files: object
+    ) -> Mapping[str, object]:
         try:
-            attachments = words_from_json(words)
+            attachments = (*words_from_json(words), *files_from_json(files))
         except (KeyError, TypeError, ValueError):
             raise WireClosed("not understood") from None
         try:

@@ -25,6 +25,7 @@ from rumi.control import ControlClient, NoAnswer, NotRunning, Wire, WireClosed, 
 from rumi.errors import RumiError, error_of
 from rumi.journal import Attachment
 from rumi.texts import Language
+from rumi.windows.handing import hand_over
 from rumi.windows.shape import OTHER_VERSION, words_to_json
 
 logger = logging.getLogger(__name__)
@@ -107,7 +108,10 @@ class RemoteChat:
     `other` the settings and keys that are others there.
     """
 
-    def __init__(self, wire: Wire, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str) -> None:
+    def __init__(
+        self, wire: Wire, path: Path, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str
+    ) -> None:
+        self._path = path
         self.chat = wish.chat
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
@@ -214,12 +218,20 @@ class RemoteChat:
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; return its number.
 
+        A file is handed over first; its reference is its path on this machine.
+
         Raises:
-            RumiError: it was not stored.
+            RumiError: it was not stored, or a file was not taken.
             Gone: the process has ended; whether it was stored is not known.
         """
-        number: int = (await self._ask("send", text=text, words=words_to_json(attachments)))["number"]
-        return number
+        words = [each for each in attachments if each.kind == "words"]
+        files = [
+            (await hand_over(self._path, self.chat, each)).reference
+            for each in attachments
+            if each.kind == "file"
+        ]
+        sent = await self._ask("send", text=text, words=words_to_json(words), files=files)
+        return int(sent["number"])
 
     def subscribe(self) -> _Listening:
         """Listen. The first listener also gets the events since the window was opened."""
@@ -271,7 +283,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
             if "opened" not in answer:
                 raise _refusal(answer)
             gone = (f"{holder} has ended, and this window with it.", "Start again with: rumi chat")
-            chat = RemoteChat(wire, wish, answer["opened"], *gone)
+            chat = RemoteChat(wire, path, wish, answer["opened"], *gone)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(chat.follow)
                 nursery.start_soon(chat.write)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rumi.channels.handed import Handed
 from rumi.journal import Attachment
 
 OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
@@ -11,7 +12,7 @@ MOST_WORDS = 10
 
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
-    """Return others' words as JSON; a window sends no files."""
+    """Return others' words as JSON."""
     return [{"source": each.source, "text": each.text, "cut": each.cut} for each in attachments]
 
 
@@ -27,3 +28,18 @@ def words_from_json(data: object) -> tuple[Attachment, ...]:
         Attachment("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
         for each in data
     )
+
+
+def files_from_json(data: object) -> tuple[Attachment, ...]:
+    """Return files that the window has handed over, by their names in the workspace.
+
+    Raises:
+        ValueError: they are not what this version knows.
+    """
+    if (
+        not isinstance(data, list)
+        or len(data) > MOST_WORDS
+        or not all(isinstance(each, str) for each in data)
+    ):
+        raise ValueError("not a short list of names")
+    return tuple(map(Handed.attachment, data))

@@ -171,4 +171,3 @@ def test_files_that_are_handed_on_are_marked_in_the_history(bubblewrap: Program,
     assert "Ignore all rules." in rows[0][0]
     assert rows[0][1] == 1
     assert "cannot be read" in bubblewrap.run("chat", "-f", "/nowhere", "-p", "x", code=2).stderr
-    assert "-f goes with -p" in bubblewrap.run("chat", "-f", "/nowhere", code=2).stderr

@@ -1,7 +1,10 @@
 """What the bot does in chats: it sends, edits, deletes, drafts. Each is refused where Telegram refuses it."""
 
 import re
+from io import BytesIO
 from typing import Any
+
+from PIL import Image
 
 from tests.fakes.bot_api_chats import EPOCH, Chats
 from tests.fakes.bot_api_params import Params
@@ -12,6 +15,7 @@ from tests.fakes.bot_api_world import Action, Chat, Document, Draft, Edit, Json,
 _ACTION = re.compile(
     "typing|choose_sticker|find_location|upload_(photo|document)|(record|upload)_(video|voice|video_note)"
 )
+PHOTO_LIMIT = 10 * 1024 * 1024
 UPLOAD_LIMIT = 50 * 1024 * 1024
 CAPTION_LIMIT = 1024
 BUTTON_LIMIT = 100
@@ -34,6 +38,7 @@ class Messages:
         self.methods = {
             "sendMessage": self.send,
             "sendDocument": self.send_document,
+            "sendPhoto": self.send_photo,
             "editMessageText": self.edit,
             "editMessageReplyMarkup": self.edit_markup,
             "deleteMessage": self.delete,
@@ -55,6 +60,23 @@ class Messages:
         if caption:
             content = {"caption": caption, **({"caption_entities": entities} if entities else {})}
         return self._send("sendDocument", chat, params, document=document, content=content)
+
+    def send_photo(self, params: Params) -> Json:
+        """Take a picture as Telegram does: up to 10 MB, and neither too large nor too thin."""
+        chat = self._chat(params)
+        picture = self._document(params, "photo")
+        try:
+            with Image.open(BytesIO(picture.content)) as image:
+                image.load()
+                width, height = image.size
+        except OSError:
+            raise Refused(400, "Bad Request: IMAGE_PROCESS_FAILED") from None
+        if len(picture.content) > PHOTO_LIMIT:
+            raise Refused(413, "Request Entity Too Large")
+        if width + height > 10_000 or max(width, height) > 20 * min(width, height):
+            raise Refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
+        sizes = [{"file_id": picture.id, "file_unique_id": picture.id, "width": width, "height": height}]
+        return self._send("sendPhoto", chat, params, document=picture, content={"photo": sizes})
 
     def edit(self, params: Params) -> Json:
         chat, message = self._own(params)
@@ -227,13 +249,13 @@ class Messages:
             raise Refused(400, "Bad Request: message can't be edited")
         return chat, message
 
-    def _document(self, params: Params) -> Document:
-        name = params.text("document")
-        upload = params.files.get(name.removeprefix("attach://") if name else "document")
+    def _document(self, params: Params, place: str = "document") -> Document:
+        name = params.text(place)
+        upload = params.files.get(name.removeprefix("attach://") if name else place)
         if upload is None:
             if name in self._chats.files:
                 return self._chats.files[name]
-            text = "wrong remote file identifier specified" if name else "there is no document in the request"
+            text = "wrong remote file identifier specified" if name else f"there is no {place} in the request"
             raise Refused(400, f"Bad Request: {text}")
         if len(upload.content) > UPLOAD_LIMIT:
             raise Refused(413, "Request Entity Too Large")

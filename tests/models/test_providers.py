@@ -25,7 +25,7 @@ from rumi.models import (
     context_tokens_of,
     lacks_key,
     missing_key,
-    takes_pictures,
+    model_takes_pictures,
 )
 from rumi.models.body import Sampling, body_of
 from rumi.models.types import ModelEvent
@@ -162,7 +162,7 @@ def test_which_models_take_pictures_is_known() -> None:
     }
     settings = ModelSettings(custom=custom, aliases={"see": "openai:gpt-5"})
     taken = {
-        name: takes_pictures(settings, name)
+        name: model_takes_pictures(name, settings)
         for name in (
             "see",
             "anthropic:claude-opus-5",
@@ -178,8 +178,8 @@ def test_which_models_take_pictures_is_known() -> None:
         "anthropic:claude-opus-5": True,
         "custom:eyes": True,
     }
-    assert not takes_pictures(settings, "groq:openai/gpt-oss-120b")
-    assert takes_pictures(settings, "ollama:gemma3:4b")
+    assert not model_takes_pictures("groq:openai/gpt-oss-120b", settings)
+    assert model_takes_pictures("ollama:gemma3:4b", settings)
 
 
 async def test_a_model_that_takes_no_pictures_gets_none() -> None:

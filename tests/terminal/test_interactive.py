@@ -453,13 +453,24 @@ async def test_a_file_named_in_a_message_is_handed_on(
     (tmp_path / "a.txt").write_text("uno")
     (tmp_path / "b.bin").write_bytes(b"\0")
     async with session(ScriptedChat({"read @a.txt and @nobody": answering("hola")})) as talk:
-        await talk.window.type(f"read @b.bin{ENTER}")
-        await talk.window.see("b.bin is not a text file.")
         await talk.window.type(f"read @a.txt and @nobody{ENTER}")
         await talk.window.see("hola")
         await talk.leave()
     assert talk.chat.texts == ["read @a.txt and @nobody"]
     assert [(each.source, each.text) for each in talk.chat.handed_on] == [("file a.txt", "uno")]
+
+
+async def test_a_file_that_is_no_text_is_handed_over_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    async with session(ScriptedChat({"see @b.png": answering("hola")})) as talk:
+        await talk.window.type(f"see @b.png{ENTER}")
+        await talk.window.see("hola")
+        await talk.leave()
+    (handed,) = talk.chat.handed_on
+    assert (handed.kind, handed.name, handed.reference) == ("file", "b.png", str(tmp_path / "b.png"))
 
 
 @pytest.mark.parametrize("word", ["exit", "Quit", "/exit"])

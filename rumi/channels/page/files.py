@@ -1,6 +1,7 @@
 """A chat's files for its owner's browser: a list, downloads, pictures, and what comes in."""
 
 import os
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from rumi.channels.page.guard import FILE_POLICY
 from rumi.channels.page.page import Page
 from rumi.channels.page.talks import Talk
 from rumi.offload import Threads
@@ -29,7 +31,7 @@ MOST_FILES: Final = 10
 PIECE_BYTES: Final = 262_144
 
 MOST_PICTURE_BYTES: Final = 20 * 1024 * 1024
-HEAD_BYTES: Final = 16
+HEAD_BYTES: Final = 1024
 
 PICTURES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -38,6 +40,9 @@ PICTURES: Final = (
     (b"GIF89a", "image/gif"),
 )
 """Pictures that hold no code, by their first bytes; WebP has its mark behind its size."""
+
+_DRAWING: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<svg[\s>]", re.DOTALL)
+"""A drawing, which may hold code: the page shows it as `<img>`, and `FILE_POLICY` forbids everything."""
 
 
 class Files:
@@ -91,6 +96,7 @@ class _Content(Response):
         self._size = size
         self._offload = offload
         self.headers["content-length"] = str(size)
+        self.raw_headers.append(FILE_POLICY)
         if not kind:
             self.headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
 
@@ -115,6 +121,8 @@ def _kind_of(file: int) -> tuple[int, str]:
     size, head = os.fstat(file).st_size, os.pread(file, HEAD_BYTES, 0)
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return size, "image/webp"
+    if _DRAWING.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return size, "image/svg+xml"
     return size, next((kind for mark, kind in PICTURES if head.startswith(mark)), "")
 
 

@@ -16,6 +16,12 @@ OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})
 OPEN_BELOW: Final = "/static/"
 """The program's own files, the same for everybody."""
 
+FILE_POLICY: Final = (
+    b"content-security-policy",
+    b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
+)
+"""The policy of a chat's files. A drawing (SVG) that is opened by itself runs nothing and loads nothing."""
+
 HEADERS: Final = (
     (
         b"content-security-policy",
@@ -144,7 +150,9 @@ def with_headers(send: Send) -> Send:
         if message["type"] == "http.response.start":
             ours = {name for name, _ in HEADERS}
             theirs = [pair for pair in message["headers"] if pair[0].lower() not in ours]
-            message = {**message, "headers": [*theirs, *HEADERS]}
+            policies = [pair for pair in message["headers"] if tuple(pair) == FILE_POLICY]
+            general = [pair for pair in HEADERS if not policies or pair[0] != FILE_POLICY[0]]
+            message = {**message, "headers": [*theirs, *policies, *general]}
         await send(message)
 
     return sending

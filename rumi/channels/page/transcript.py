@@ -309,6 +309,7 @@ def _outcome(result: ToolResult) -> dict[str, object]:
         "ms": result.duration_ms,
         "said": result.content[:SHOWN_CHARS],
         "diff": result.diff,
+        "shows": list(result.shows),
         "cut": len(result.content) > SHOWN_CHARS or result.truncated,
     }
 

@@ -1,7 +1,7 @@
 """Telegram as a channel: its connections, its two actors, and its services for chats."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -177,10 +177,18 @@ class Telegram(Channel):
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tools that a chat has because its user is on Telegram."""
-        workspace = self._workspaces / chat
-        return (
-            SendFileTool(workspace, partial(self._send_file, chat), self._reading, in_memory=self._in_memory),
-        )
+        return (self._sends_files(chat),)
+
+    async def show(self, chat: str, paths: Sequence[str]) -> None:
+        """Send the files; one that cannot be sent is logged."""
+        for path in paths:
+            sent = await self._sends_files(chat).call({"path": path})
+            if not sent.ok:
+                logger.warning("chat %s: %s", chat, sent.content)
+
+    def _sends_files(self, chat: str) -> SendFileTool:
+        send = partial(self._send_file, chat)
+        return SendFileTool(self._workspaces / chat, send, self._reading, in_memory=self._in_memory)
 
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch an attachment; return the text about it for the model."""

@@ -1,5 +1,7 @@
 """The outcome of a tool call in a few words, and the first lines of what it said."""
 
+from pathlib import PurePath
+
 from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.words import Words
 from rumi.texts import short_duration, told
@@ -31,8 +33,15 @@ def outcome_of(result: ToolResult, words: Words, steps: int = 0) -> str:
     return " · ".join(parts)
 
 
+def paths_of(result: ToolResult, words: Words) -> list[str]:
+    """Return a line for each file that the call shows: where it is on this machine."""
+    return [clean(f"→ {PurePath(words.workspace, path)}") for path in result.shows[:LINES]]
+
+
 def excerpt_of(result: ToolResult, words: Words) -> list[str]:
     """Return at most `LINES` lines of what the tool said; the last one says how many were left out."""
+    if result.shows:
+        return paths_of(result, words)
     content = result.content if result.ok else told(words.language, result.content)
     said = _lines(content)
     if result.ok and said and said[0].startswith("exit code "):

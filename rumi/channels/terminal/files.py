@@ -15,9 +15,13 @@ import trio
 from rumi.channels.terminal.words import Words
 from rumi.errors import UsageError
 from rumi.journal import Attachment
+from rumi.viewing import kind_of_file
 
 MOST_FILES: Final = 8
 """Files that one message hands on."""
+
+HEAD_BYTES: Final = 1024
+"""How much of a file is read at least, to know its kind."""
 
 _NAMED = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
 _AFTER = ".,;:!?)]}'\""
@@ -36,16 +40,24 @@ def named_in(text: str) -> tuple[str, ...]:
 async def handed_files(
     names: Sequence[str], max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
-    """Return the files' texts, at most `max_chars` in all. `tell` says what was left out.
+    """Return the files' texts, at most `max_chars` in all; files that are no text as they are.
+
+    `tell` says what was left out of a text.
 
     Raises:
-        UsageError: a file cannot be read, is not a text, or there are too many.
+        UsageError: a file cannot be read, or there are too many.
     """
     if len(names) > MOST_FILES:
         raise UsageError(words.too_many_files.format(count=MOST_FILES))
     handed = []
     for name in names:
-        text = await trio.to_thread.run_sync(_text_of, name, max_chars, words, abandon_on_cancel=True)
+        text: str | None = await trio.to_thread.run_sync(
+            _text_of, name, max_chars, words, abandon_on_cancel=True
+        )
+        if text is None:
+            path = Path(os.path.abspath(os.path.expanduser(name)))  # noqa: ASYNC240 - they ask no disk
+            handed.append(Attachment("file", reference=str(path), name=path.name))
+            continue
         if len(text) > max_chars:
             await tell(words.file_cut.format(name=name, count=max_chars))
         if text.strip():
@@ -62,18 +74,21 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _text_of(name: str, max_chars: int, words: Words) -> str:
-    """Return the beginning of a text file, one character more than is allowed if it is longer."""
+def _text_of(name: str, max_chars: int, words: Words) -> str | None:
+    """Return the beginning of a text file, one character more than is allowed if it is longer.
+
+    None if it is not a text.
+    """
     try:
         # Not blocking: opening a FIFO would wait for a writer.
         descriptor = os.open(Path(name).expanduser(), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError(words.not_a_file.format(name=name))
-            data = file.read(4 * max_chars + 4)
+            data = file.read(max(HEAD_BYTES, 4 * max_chars + 4))
     except (OSError, ValueError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{name} cannot be read: {why}.") from None
-    if b"\0" in data:
-        raise UsageError(words.not_text.format(name=name))
+    if b"\0" in data or kind_of_file(data, name) is not None:
+        return None
     return data.decode("utf-8-sig", "replace")[: max_chars + 1]

@@ -34,7 +34,7 @@ async def interact(
     Raises:
         OutputClosedError: the terminal is gone.
     """
-    words = words_for(options.language)
+    words = words_for(options.language, options.workspace)
 
     def toolbar() -> str:
         queued = words.queued.format(count=session.queued) if session.queued else ""
@@ -49,6 +49,7 @@ async def interact(
     screen = PromptScreen(streams, words, options.history_path, glance)
     view = LiveView(screen, Painter(), words, prompted=True)
     session = TerminalSession(port, view, words, yes=options.yes)
+    session.given = options.files
     # Without a limit: what is typed must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
@@ -96,7 +97,9 @@ async def _serve(
                     if is_own(text):
                         await do_own(text, session, words, view.copy)
                         continue
-                    files = await handed_files(named_in(text), max_chars, words, view.notice)
+                    names = (*session.given, *named_in(text))
+                    files = await handed_files(names, max_chars, words, view.notice)
+                    session.given = ()
                     await session.say(text, files)
                 except RumiError as error:  # the person is still there, and can send it again
                     await view.notice(told_error(words.language, error))

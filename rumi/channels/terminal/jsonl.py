@@ -9,7 +9,8 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_progress`: `id`, `step`, `text`; a call that runs shows a step, which is one line of at most 200
   characters; `step` counts from 1; a call shows at most four in a second, and its last one
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
-  a file that was changed `diff`, a unified diff; for a call that showed steps `steps`, their number
+  a file that was changed `diff`, a unified diff; for files that it shows `shows`, their paths; for a call
+  that showed steps `steps`, their number
 - `confirm`: `id`, `text`; a line with yes or no on standard input answers it
 - `usage`: of one model call, `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (those of the
   prompt that the server had in its cache) and `nano_usd` (its price in billionths of a USD, 0 if not known)
@@ -33,7 +34,9 @@ from rumi.models import Discarded, Waiting
 # U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-_OUTCOME = "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff"
+_OUTCOME = (
+    "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff result.shows"
+)
 
 PRINTED = {
     "queued": "queued place text",
@@ -65,7 +68,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
-    for name in ("diff", "steps"):
+    for name in ("diff", "shows", "steps"):
         if not fields.get(name, True):
             del fields[name]
     return fields | {"time": utc(event.time)}

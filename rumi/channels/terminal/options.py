@@ -13,7 +13,8 @@ class TerminalOptions:
 
     `prompt` is the text of a single turn, and `attachments` what it hands on; None is a whole chat.
     `json` prints events as JSON lines. `yes` answers every confirmation with yes. `handed_chars` bounds what
-    `@file` in a typed text hands on. `history_path` keeps what was typed; its folder exists. `engine`
+    `@file` in a typed text hands on. `files` go with the first message that a person types; the chat's files
+    are in the folder `workspace`. `history_path` keeps what was typed; its folder exists. `engine`
     is only shown.
     """
 
@@ -23,5 +24,7 @@ class TerminalOptions:
     language: Language = "en"
     yes: bool = False
     handed_chars: int = 50_000
+    files: tuple[str, ...] = ()
+    workspace: str = ""
     history_path: Path | None = None
     engine: str = ""

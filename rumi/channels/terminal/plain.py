@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import trio
 
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
-from rumi.channels.terminal.calls import excerpt_of, outcome_of
+from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
@@ -61,6 +61,8 @@ class PlainView:
                 outcome = outcome_of(result, self._words, steps)
                 if not result.ok:
                     outcome = f"{outcome}: " + "\n    ".join(excerpt_of(result, self._words))
+                for path in paths_of(result, self._words):
+                    await self.notice(f"  {path}")
                 if outcome:
                     await self.notice(f"  {outcome}  ({title})" if self._turn.calls else f"  {outcome}")
             case Queued(_, text):
@@ -180,7 +182,9 @@ async def _send_lines(
                 if is_own(text):
                     await do_own(text, session, words)
                 else:  # a person typed it
-                    files = await handed_files(named_in(text), max_chars, words, session.view.notice)
+                    names = (*session.given, *named_in(text))
+                    files = await handed_files(names, max_chars, words, session.view.notice)
+                    session.given = ()
                     await session.say(text, files)
             except RumiError as error:
                 await session.view.notice(told_error(words.language, error))

@@ -45,7 +45,7 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
 async def _run(
     port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
 ) -> int:
-    words = words_for(options.language)
+    words = words_for(options.language, options.workspace)
     if options.prompt is not None:
         return await _once(port, options, streams, signals)
     if options.json:
@@ -58,6 +58,7 @@ async def _run(
         view = PlainView(streams.output, streams.errors, words)
     person = streams.input.terminal and not options.json
     session = TerminalSession(port, view, words, yes=options.yes, alone=not person)
+    session.given = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     most = options.handed_chars
     return await converse(session, streams.input, signals, words=words, prompt=prompt, handed_chars=most)
@@ -66,7 +67,7 @@ async def _run(
 async def _once(
     port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
 ) -> int:
-    words = words_for(options.language)
+    words = words_for(options.language, options.workspace)
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0

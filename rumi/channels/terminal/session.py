@@ -97,6 +97,8 @@ class TerminalSession:
         self.last_answer = ""
         self.not_taken = 0
         self.sent = 0
+        self.given: tuple[str, ...] = ()
+        """Files that go with the next message that is typed."""
         self.port = port
         self._words = words
         self._yes = yes

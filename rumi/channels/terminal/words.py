@@ -46,7 +46,6 @@ class Words:
     too_many_files: str
     file_cut: str
     not_a_file: str
-    not_text: str
     model_in_use: str
     model_chosen: str
     copied: str
@@ -55,6 +54,8 @@ class Words:
     nothing_to_copy: str
     recalled: str
     commands: tuple[tuple[str, str], ...]
+    workspace: str = ""
+    """The folder of the chat's files: files that are shown stand with their paths."""
 
 
 _WORDS: dict[str, tuple[str, str]] = {
@@ -145,7 +146,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "nothing_to_copy": ("Todavía no hay una respuesta para copiar.", "There is no answer to copy yet."),
     "recalled": ("Lo último de esta sesión:", "The end of this session so far:"),
-    "not_text": ("{name} no es un archivo de texto.", "{name} is not a text file."),
 }
 
 _COMMANDS = (
@@ -195,10 +195,11 @@ TYPED_LEAVING = LEAVING | {"exit", "quit"}
 """What a person types to leave."""
 
 
-def words_for(language: Language) -> Words:
-    """Return the words of that language."""
+def words_for(language: Language, workspace: str = "") -> Words:
+    """Return the words of that language, for a chat with its files in that folder."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
-    return Words(language=language, commands=commands, **in_language(language, _WORDS))
+    own = in_language(language, _WORDS)
+    return Words(language=language, commands=commands, workspace=workspace, **own)
 
 
 def help_of_own(words: Words) -> str:

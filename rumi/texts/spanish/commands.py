@@ -311,10 +311,9 @@ COMMANDS: Final[dict[str, str]] = {
     "Print every key, its value and where the value comes from.": "Imprime cada clave, su valor y de dónde viene.",
     "Print every key, its value and where the value comes from. For secrets, print only if they are set.": "Imprime cada clave, su valor y de dónde viene. De los secretos, solo si están puestos.",
     "With -p: go on with the chat's history.": "Con -p: sigue con el historial del chat.",
-    "With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With --chat, -c or --new it goes on with that chat's history. @FILE in TEXT hands on a text file that exists, as -f does. TEXT behind the options is the same as -p TEXT.": "Con -p, el turno corre en el chat cli, con sus archivos y hechos, y tiene un historial propio. Con --chat, -c o --new sigue con el historial de ese chat. @FILE en TEXT entrega un archivo de texto que exista, como -f. TEXT detrás de las opciones es lo mismo que -p TEXT.",
-    "With -p: hand on a text file; may be repeated.": "Con -p: entrega un archivo de texto; se puede repetir.",
+    "With -p, the turn runs in the chat cli, with its files and facts, and has a history of its own. With --chat, -c or --new it goes on with that chat's history. @FILE in TEXT or in a typed message hands on a file that exists, as -f does: texts as words, pictures and documents as files. TEXT behind the options is the same as -p TEXT.": "Con -p, el turno corre en el chat cli, con sus archivos y hechos, y tiene un historial propio. Con --chat, -c o --new sigue con el historial de ese chat. @FILE en TEXT o en un mensaje escrito entrega un archivo que exista, como -f: textos como palabras, imágenes y documentos como archivos. TEXT detrás de las opciones es lo mismo que -p TEXT.",
+    "Hand on a file, such as a picture; may be repeated. Without -p: with the first message.": "Entrega un archivo, por ejemplo una imagen; se puede repetir. Sin -p: con el primer mensaje.",
     "There are two texts: one with -p, and one behind the options.": "Hay dos textos: uno con -p y uno detrás de las opciones.",
-    "-f goes with -p TEXT; in the chat, @FILE in a message does the same.": "-f va con -p TEXT; en el chat, @FILE en un mensaje hace lo mismo.",
     # The chats.
     "List, show, search, export and delete chats and what was said in them.": "Lista, muestra, busca, exporta y borra chats y lo que se dijo en ellos.",
     "List the chats, the latest first: id, last message, its beginning.": "Lista los chats, el último primero: id, último mensaje, cómo empieza.",

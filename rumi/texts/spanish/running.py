@@ -12,6 +12,13 @@ RUNNING: Final[dict[str, str]] = {
     "it wrote something into the pipe that is not its own": "escribió algo en una tubería que no es suya",
     "The process that serves the chats ended at its start.": "El proceso que atiende los chats terminó al empezar.",
     "Look at: rumi logs": "Mirá: rumi logs",
+    # Files that are handed over, and what is seen of them.
+    "{name} was not handed over: the process has gone.": "{name} no se entregó: el proceso se fue.",
+    "The file did not come in time.": "El archivo no llegó a tiempo.",
+    "it is no picture of a known format": "no es una imagen de un formato conocido",
+    "it does not become small enough": "no queda lo bastante chica",
+    "it is larger than {size}": "pesa más de {size}",
+    "its reader has failed": "su lector falló",
     # Tasks.
     "The tasks do not answer.": "Las tareas no contestan.",
     "The task {id} failed.": "La tarea {id} falló.",

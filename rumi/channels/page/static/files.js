@@ -11,7 +11,7 @@ const place = document.getElementById("files-place");
 const chosen = document.getElementById("chosen");
 const field = document.getElementById("attached");
 
-const PICTURE = /\.(png|jpe?g|gif|webp)$/i;
+const PICTURE = /\.(png|jpe?g|gif|webp|svg)$/i;
 const MOST = 10;
 let chat = "";
 let folder = "";
@@ -21,8 +21,9 @@ let going = []; // {path, item}: with the next message; without a path it is on 
 
 const link = (what, path) => `/files/${what}?${new URLSearchParams({ chat, path })}`;
 
-/** A file as it stands in a message or in the list: a link that downloads it, and a picture to unfold. */
-export function shown(path, label = path) {
+/** A file as it stands in a message or in the list: a link that downloads it, and a picture to unfold, or
+ * `unfolded` at once. */
+export function shown(path, label = path, unfolded = false) {
   const name = make("a", { href: link("download", path), download: "" }, label);
   if (!PICTURE.test(path)) return make("p", { class: "file" }, name);
   const fold = make("details", {}, make("summary", {}, say("picture")));
@@ -33,6 +34,7 @@ export function shown(path, label = path) {
       fold.append(picture);
     }
   });
+  fold.open = unfolded;
   return make("div", { class: "file" }, name, fold);
 }
 
@@ -95,6 +97,11 @@ async function send(file) {
     if (!answer.ok) throw new Error(said.error);
     each.path = said.path;
     about.textContent = size(said.size);
+    if (PICTURE.test(said.path)) {
+      const preview = make("img", { class: "preview", src: link("picture", said.path), alt: say("preview", { name: file.name }) });
+      preview.addEventListener("error", () => preview.remove());
+      item.prepend(preview);
+    }
   } catch (error) {
     if (stop.signal.aborted) return;
     forget();

@@ -277,7 +277,17 @@ function fill(element, part) {
   list.hidden = !steps.length;
   if (follow) list.scrollTop = list.scrollHeight;
   const said = part.said ? [block(make("pre", { tabindex: "0" }, part.said + (part.cut ? "\n…" : "")))] : [];
-  arrange(element, [summary, list, ...said, ...(part.diff ? [block(diff(part.diff))] : [])]);
+  const standing = new Map([...element.querySelectorAll(":scope > .file")].map((item) => [item.dataset.path, item]));
+  const shows = (part.shows ?? []).map((path) => standing.get(path) ?? shownFile(path));
+  if (shows.length && !standing.size) element.open = true; // it is there to be seen
+  arrange(element, [summary, list, ...said, ...(part.diff ? [block(diff(part.diff))] : []), ...shows]);
+  return element;
+}
+
+/** A file that a call shows. */
+function shownFile(path) {
+  const element = files.shown(path, path, true);
+  element.dataset.path = path;
   return element;
 }
 

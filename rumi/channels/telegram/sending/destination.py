@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 
 T = TypeVar("T")
+
+PHOTO_BYTES = 10 * 1024 * 1024
+"""Telegram's limit for pictures that it shows as such."""
 
 NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
 """Telegram must not fetch a link's target because a model wrote the link."""
@@ -241,8 +245,17 @@ class Destination:
         )
 
     async def upload(self, name: str, content: bytes) -> None:
-        """Send a file."""
+        """Send a file: a picture as such, unless Telegram does not take it, everything else as a document."""
         seconds = self.wire.bounds.upload_s
+        if is_photo(content):
+            try:
+                await bounded(seconds, self._in_topic(partial(self._photo, name, content)))
+            except BadRequest as error:  # too long and thin for it, or broken
+                if refusal_of(error) is not Refusal.OTHER:
+                    raise
+            else:
+                self.wire.statistics.sent += 1
+                return
 
         async def send(topic: int | None) -> None:
             await self.wire.bot.send_document(
@@ -256,6 +269,15 @@ class Destination:
         await bounded(seconds, self._in_topic(send))
         self.wire.statistics.sent += 1
 
+    async def _photo(self, name: str, content: bytes, topic: int | None) -> None:
+        await self.wire.bot.send_photo(
+            self.number,
+            BytesIO(content),
+            filename=name,
+            message_thread_id=topic,
+            **timeouts(self.wire.bounds.upload_s),
+        )
+
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
         """Send into the topic, or into the chat if the topic is gone."""
         topic = self._topic
@@ -266,6 +288,11 @@ class Destination:
                 raise
         self._topic = None
         return await send(None)
+
+
+def is_photo(content: bytes) -> bool:
+    """Return True for what Telegram shows as a picture; it reads others as documents."""
+    return len(content) <= PHOTO_BYTES and content.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"))
 
 
 async def bounded(seconds: float, call: Awaitable[T]) -> T:

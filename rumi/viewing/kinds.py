@@ -1,0 +1,33 @@
+"""The kinds of files that a model can look at, by their first bytes and their names."""
+
+from pathlib import PurePosixPath
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["picture", "pdf", "docx", "xlsx", "pptx", "odt"]
+
+HEAD_BYTES: Final = 128
+"""How much of a file's beginning tells its kind."""
+
+_PICTURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_ODT: Final = b"mimetypeapplication/vnd.oasis.opendocument.text"
+_OFFICE: Final[dict[str, Kind]] = {
+    ".docx": "docx",
+    ".docm": "docx",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".pptx": "pptx",
+    ".odt": "odt",
+}
+
+
+def kind_of_file(head: bytes, name: str) -> Kind | None:
+    """Return what a model can look at in a file that begins like this; None for other files."""
+    if head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        return "picture"
+    if head.startswith(b"BM") and head[6:10] == b"\0\0\0\0":
+        return "picture"
+    if head.startswith(b"%PDF-"):
+        return "pdf"
+    if not head.startswith(b"PK\x03\x04"):
+        return None
+    return "odt" if _ODT in head else _OFFICE.get(PurePosixPath(name).suffix.lower())

@@ -1,0 +1,231 @@
+"""Converts office files to text, in a confined process, bounded in characters and time."""
+
+import re
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
+from typing import Any, Final
+
+MOST_ENTRIES: Final = 10_000
+MOST_BYTES: Final = 256_000_000
+MOST_XML_BYTES: Final = 64_000_000
+"""What the parts of a file may take unpacked: all of them, and those that are parsed."""
+
+MOST_COLUMNS: Final = 200
+MOST_ROWS: Final = 1_100_000
+"""Rows of all sheets that are looked at; Excel's own limit for one is a little lower."""
+
+PATIENCE_S: Final = 6.0
+"""Then what has been read so far is what there is."""
+
+_DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)", re.IGNORECASE)
+
+
+class NoDocumentError(Exception):
+    """A document cannot be read; the message is part of a sentence."""
+
+
+def check_parts(body: bytes) -> None:
+    """Refuse an archive that would unpack to too much, or whose XML declares entities.
+
+    Raises:
+        NoDocumentError: It is such an archive, or none at all.
+    """
+    try:
+        with zipfile.ZipFile(BytesIO(body)) as archive:
+            parts = archive.infolist()
+            if len(parts) > MOST_ENTRIES or sum(part.file_size for part in parts) > MOST_BYTES:
+                raise NoDocumentError("it unpacks to too much")
+            if any(part.flag_bits & 1 for part in parts):
+                raise NoDocumentError("it is encrypted and needs a password")
+            xml = [part for part in parts if _is_xml(archive, part)]
+            if sum(part.file_size for part in xml) > MOST_XML_BYTES:
+                raise NoDocumentError("it unpacks to too much")
+            for part in xml:
+                # What is read is bounded by the size that the archive declares.
+                if _DECLARES.search(archive.read(part)):
+                    raise NoDocumentError("its XML declares entities, which no office program writes")
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, OSError):
+        raise NoDocumentError("it is broken") from None
+
+
+def _is_xml(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
+    """Return True if a part begins like XML, whatever its name says."""
+    with archive.open(part) as file:
+        return file.read(64).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<")
+
+
+def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
+    """Return lines as one text, and what is missing of it. None is no line, only a look at the time."""
+    until, size = time.monotonic() + PATIENCE_S, 0
+    kept: list[str] = []
+    for line in lines:
+        if line is not None:
+            size += len(line) + 1
+            if size > max_chars:
+                return "\n".join(kept), f"the rest, after {size - len(line) - 1:,} characters, was not read"
+            kept.append(line)
+        if time.monotonic() > until:
+            return "\n".join(kept), "the rest was not read, since reading took too long"
+    return "\n".join(kept), ""
+
+
+def docx_lines(body: bytes) -> Iterator[str]:
+    """Yield paragraphs and tables of a Word document, in their order."""
+    import docx
+    from docx.table import Table
+
+    document = docx.Document(BytesIO(body))
+    names = {style.style_id: style.name or "" for style in document.styles}
+    for block in document.iter_inner_content():
+        if isinstance(block, Table):
+            yield from ("", *(_row(cell.text for cell in row.cells) for row in block.rows), "")
+            continue
+        heading = re.fullmatch(r"Heading ([1-6])", names.get(block._p.style or "", ""))
+        if (text := block.text).strip():
+            yield f"{'#' * int(heading[1])} {text}" if heading else text
+
+
+def xlsx_lines(body: bytes) -> Iterator[str | None]:
+    """Yield the rows of each sheet that are not empty, with the values of formulas as they were stored."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(BytesIO(body), read_only=True, data_only=True)
+    left = MOST_ROWS
+    for sheet in book.worksheets:
+        yield f"## Sheet {sheet.title}"
+        for row in sheet.iter_rows(max_row=left, max_col=MOST_COLUMNS, values_only=True):
+            left -= 1
+            if any(value is not None for value in row):
+                yield _row("" if value is None else str(value) for value in _trimmed(row))
+            elif left % 1000 == 0:
+                yield None
+            if left <= 0:
+                return
+
+
+def pptx_lines(body: bytes) -> Iterator[str]:
+    """Yield the texts of each slide, and its notes."""
+    import pptx
+
+    for number, slide in enumerate(pptx.Presentation(BytesIO(body)).slides, 1):
+        yield f"## Slide {number}"
+        for shape in slide.shapes:
+            yield from _shape(shape, 0)
+        if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None and frame.text:
+            yield f"Notes: {frame.text}"
+
+
+def odt_lines(body: bytes) -> Iterator[str]:
+    """Yield headings, paragraphs and rows of tables of an OpenDocument text."""
+    from odf import opendocument, teletype
+
+    def walk(node: Any, depth: int) -> Iterator[str]:
+        for child in getattr(node, "childNodes", ()):
+            match getattr(child, "qname", ("", ""))[1]:
+                case "h":
+                    level = child.getAttribute("outlinelevel") or "1"
+                    yield f"{'#' * min(6, int(level))} {teletype.extractText(child)}"
+                case "p":
+                    yield teletype.extractText(child)
+                case "table-row":
+                    yield _row(teletype.extractText(cell) for cell in child.childNodes)
+                case _ if depth < 100:
+                    yield from walk(child, depth + 1)
+
+    return walk(opendocument.load(BytesIO(body)).body, 0)
+
+
+LINES: Final[dict[str, Callable[[bytes], Iterator[str | None]]]] = {
+    "docx": docx_lines,
+    "xlsx": xlsx_lines,
+    "pptx": pptx_lines,
+    "odt": odt_lines,
+}
+"""The reader of each kind."""
+
+
+def _shape(shape: Any, depth: int) -> Iterator[str]:
+    if shape.has_text_frame and shape.text_frame.text.strip():
+        yield shape.text_frame.text
+    if getattr(shape, "has_table", False):
+        yield from (_row(cell.text for cell in row.cells) for row in shape.table.rows)
+    if depth < 20:
+        for inner in getattr(shape, "shapes", ()):
+            yield from _shape(inner, depth + 1)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
+
+
+def _trimmed(row: tuple[object, ...]) -> tuple[object, ...]:
+    end = len(row)
+    while end and row[end - 1] is None:
+        end -= 1
+    return row[:end]
+
+
+def _docx_sample() -> bytes:
+    import docx
+
+    document, out = docx.Document(), BytesIO()
+    document.add_heading("a", 1)
+    document.add_table(1, 1)
+    document.save(out)
+    return out.getvalue()
+
+
+def _xlsx_sample() -> bytes:
+    # By hand: openpyxl writes through files, and this process may write none.
+    schemas, types = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats-officedocument"
+    related, sheets = f"{schemas}/officeDocument/2006/relationships", f"{schemas}/spreadsheetml/2006/main"
+
+    def related_to(target: str, kind: str) -> str:
+        package = f'<Relationships xmlns="{schemas}/package/2006/relationships">'
+        return f'{package}<Relationship Id="r1" Target="{target}" Type="{related}/{kind}"/></Relationships>'
+
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{schemas}/package/2006/content-types"><Override'
+        f' PartName="/xl/workbook.xml" ContentType="{types}.spreadsheetml.sheet.main+xml"/></Types>',
+        "_rels/.rels": related_to("xl/workbook.xml", "officeDocument"),
+        "xl/_rels/workbook.xml.rels": related_to("worksheets/sheet1.xml", "worksheet"),
+        "xl/workbook.xml": f'<workbook xmlns="{sheets}" xmlns:r="{related}"><sheets>'
+        '<sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{sheets}"><sheetData><row r="1">'
+        '<c r="A1" t="inlineStr"><is><t>a</t></is></c><c r="B1"><v>1</v></c></row></sheetData></worksheet>',
+    }
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def _pptx_sample() -> bytes:
+    import pptx
+
+    slides, out = pptx.Presentation(), BytesIO()
+    slides.slides.add_slide(slides.slide_layouts[0])
+    slides.save(out)
+    return out.getvalue()
+
+
+def _odt_sample() -> bytes:
+    from odf import opendocument, text
+
+    document, out = opendocument.OpenDocumentText(), BytesIO()
+    document.text.addElement(text.P(text="a"))
+    document.write(out)
+    return out.getvalue()
+
+
+SAMPLES: Final[dict[str, Callable[[], bytes]]] = {
+    "docx": _docx_sample,
+    "xlsx": _xlsx_sample,
+    "pptx": _pptx_sample,
+    "odt": _odt_sample,
+}
+"""A small file of each kind: reading it loads what is loaded at first use."""
