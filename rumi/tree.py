@@ -55,7 +55,7 @@ from rumi.config import Loaded
 from rumi.control import ControlServer, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.home import Home
-from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
+from rumi.journal import Incoming, Journal, JournalMessage, Shelf, TaskRecord
 from rumi.memory import Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting
 from rumi.offload import Threads
@@ -70,6 +70,7 @@ from rumi.settings import (
     bot_limits_of,
     budget_rules_of,
     chat_limits_of,
+    people_of,
     prompts_of,
     schedule_limits_of,
     task_limits_of,
@@ -85,6 +86,7 @@ from rumi.skills import (
     TrustedSkills,
     sources,
 )
+from rumi.speakers import PeopleCommands
 from rumi.status import StatusSource, outline
 from rumi.stopping import Everything
 from rumi.switchboard import Switchboard
@@ -138,6 +140,7 @@ class Tree:
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         hub = Hub()
+        people = people_of(loaded, ids)
         for channel in channels:
             channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
@@ -147,13 +150,24 @@ class Tree:
                 chat, permits, language=spoken, chosen=chosen, account=account, meter=self.budgets
             )
 
+        def speakers_model(message: Incoming, spoken: texts.Language) -> Model:
+            return models.bind(
+                message.chat,
+                permits,
+                language=spoken,
+                chosen=people.of(message).rights.model(message.model, models.name),
+                account=people.account(message),
+                meter=self.budgets,
+            )
+
         def model_for_task(task: TaskRecord) -> Model:
+            chosen = task.model or (settings.research.model if not task.bot else "") or ""
             return models.bind(
                 task_key(task.id),
                 permits,
                 language=task.language,
-                chosen=task.model or (settings.research.model if not task.bot else "") or "",
-                account=account_of(task, task_limits),
+                chosen=people.of_task(task).rights.model(chosen, models.name),
+                account=people.account_of_task(task, account_of(task, task_limits)),
                 meter=self.budgets,
             )
 
@@ -201,6 +215,8 @@ class Tree:
             channel_of=lambda chat: self._channel_of(chat).name,
             thinks=models.name != OFFLINE,
             own_model=models.name,
+            people=people,
+            speakers_model=speakers_model,
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
@@ -251,11 +267,12 @@ class Tree:
             wake=lambda message: self.inbox.wake(message),
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
+            people=people,
         )
         self.tasks = Tasks(self.root, task_services, ids)
         room = sandbox_limits(loaded)
         bounds = Bounds(room.workspace_bytes, room.workspace_files)
-        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed)
+        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed, people)
         money = BudgetCommands(self.budgets, ledger, ids, self.audit)
         self.schedules = Schedules(
             ScheduleServices(
@@ -269,6 +286,7 @@ class Tree:
                 bot=self.bots.of_schedule,
                 has_bot=bot_files.has,
                 stays=service or bool(channels),
+                people=people,
             )
         )
         rooms: dict[str, RoomCommands] = {
@@ -276,6 +294,7 @@ class Tree:
             "budgets": money,
             "schedules": self.schedules,
             "bots": self.bots,
+            "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
         self.services = ChatServices(
             journal=journal,

@@ -28,6 +28,9 @@ CommandName: TypeAlias = Literal[
     "timezone",
     "yes",
     "no",
+    "whoami",
+    "share",
+    "unshare",
 ]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -38,6 +41,7 @@ ALL: Final = frozenset({"all", "todo"})
 """What stands behind a `/stop` of everything."""
 BUDGETS: Final = "budgets"
 SCHEDULES: Final = "schedules"
+PEOPLE: Final = "people"
 
 ROOMS: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
@@ -50,6 +54,9 @@ ROOMS: Final[Mapping[CommandName, str]] = {
     "remind": SCHEDULES,
     "schedules": SCHEDULES,
     "timezone": SCHEDULES,
+    "whoami": PEOPLE,
+    "share": PEOPLE,
+    "unshare": PEOPLE,
 }
 """The rooms that serve commands for chats: `ChatServices.rooms` has each by its name."""
 

@@ -6,7 +6,7 @@ beginning; see `rumi.chats.session`.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import trio
@@ -21,8 +21,9 @@ from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
 from rumi.journal import Attachment, Incoming
-from rumi.memory import Ask, Block, Facts, memory_block, memory_command
+from rumi.memory import Ask, Block, Fact, Facts, Shared, memory_block, memory_command
 from rumi.models import OFFLINE, Message, Model, ModelRequest, context_of, prompt_share, request_tokens
+from rumi.people import People
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
@@ -81,6 +82,10 @@ class ChatView:
     """The folder whose skills count for it as well; empty: none."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
+    user: Callable[[], int | None] = lambda: None
+    """What the chat's source calls the person who asks."""
+    speakers_model: Callable[[], Model] | None = None
+    """Returns the model whose calls the person who asks pays for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,21 @@ class ChatContext:
     """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
     own_model: str = ""
     """Its name."""
+    people: People = field(default_factory=People)
+    """Who speaks, and what they may do."""
+    speakers_model: Callable[[Incoming, Language], Model] | None = None
+    """Returns the model for a message, whose calls its speaker pays for; by default that of the chat."""
+
+    def model_of(self, message: Incoming, language: Language) -> Model:
+        """Return the model that works on a message: one that its speaker's role allows.
+
+        Raises:
+            RumiError: It cannot be used.
+        """
+        if self.speakers_model is not None:
+            return self.speakers_model(message, language)
+        chosen = self.people.of(message).rights.model(message.model, self.own_model)
+        return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
         """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
@@ -147,6 +167,7 @@ class ChatContext:
         try:
             with trio.move_on_after(FACTS_S):
                 facts = await self.memory(Facts(self.ids.owner_of(chat)))
+                facts += await self._shared(chat)
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
                 return memory_block(
                     language, facts, max_facts=self.limits.max_facts, max_tokens=most, told=told.facts
@@ -155,6 +176,14 @@ class ChatContext:
         except RumiError as error:
             logger.warning("chat %s: a turn without facts: %s", chat, error)
         return Block()
+
+    async def _shared(self, chat: str) -> tuple[Fact, ...]:
+        """Return the facts that people have shared with a group, each with its owner's name."""
+        if self.memory is None or not self.ids.may_be_group(chat):
+            return ()
+        shared = await self.memory(Shared(self.ids.owner_of(chat)))
+        names = ((self.people.name_of(owner), fact) for owner, fact in shared)
+        return tuple(replace(fact, key=f"{name}: {fact.key}") for name, fact in names if name)
 
     async def _skills(self, message: Incoming, context_tokens: int, told: Told) -> tuple[str, bool]:
         chat, limit = message.chat, self.limits.max_skills
@@ -218,6 +247,7 @@ class ChatContext:
         confirm: Confirm | None,
         limits: TurnLimits,
         parking: Parking | None = None,
+        withheld: Mapping[str, str] | None = None,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
         chat_session.room = self._room(chat_session, tools, model)
@@ -234,6 +264,7 @@ class ChatContext:
             given=chat_session.given,
             confirm=confirm,
             parking=parking,
+            withheld=withheld or {},
             shortened=chat_session.shorten,
         )
 

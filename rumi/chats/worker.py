@@ -99,7 +99,7 @@ class Worker:
     async def _turn(self, job: Job) -> TurnFinished:
         """Bring what came with the message, then think and act."""
         try:
-            model = self._context.model_for(self._chat, job.language, job.message.model)
+            model = self._context.model_of(job.message, job.language)
         except RumiError as error:
             why = texts.model_failed(job.language, texts.told_error(job.language, error))
             return TurnFinished("model_error", why)
@@ -111,14 +111,16 @@ class Worker:
             )
         keep = partial(self._session.keep, job.turn)
         limits = self._context.turn_limits(job.message)
-        tools = self._tools_for(job)
+        tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         await self._context.make_room(self._session, tools, model)
         while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         # Of a scheduled turn a person may be away: what needs a yes is parked, and asked with its reply.
         confirm = None if job.message.schedule else partial(self._confirm, job)
         parking = self._session.parked if job.message.schedule or job.allowed else None
-        begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
+        begin = self._context.turn_input(
+            self._session, tools, model, job.language, confirm, limits, parking, withheld
+        )
         return await run_turn(begin, partial(self._watch, job), keep)
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
@@ -132,6 +134,8 @@ class Worker:
             lambda: job.message.model,
             lambda: job.message.project,
             shell.touched,
+            user=lambda: job.message.user,
+            speakers_model=lambda: self._context.model_of(job.message, job.language),
         )
         return (
             Bash(shell, self._services.policy_of(self._chat)),
@@ -226,6 +230,8 @@ class Worker:
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
+            if not self._context.people.may_retry(job.message, earlier):
+                return texts.retry_refused(job.language)
             job.message = replace(
                 job.message, text=earlier.text, attachments=earlier.attachments, apart=earlier.apart
             )
@@ -243,6 +249,8 @@ class Worker:
             asked = answering(job.turn, job.message, job.allowed)
         else:
             asked = opening(job.turn, job.message)
+        if self._context.people.distrusts(job.message):
+            asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
         await services.journal.ask(

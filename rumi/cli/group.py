@@ -32,6 +32,7 @@ COMMANDS = {
     "usage": ("rumi.cli.usage", "Show what model calls have used and cost, and the budgets."),
     "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
+    "people": ("rumi.cli.people", "List, add and remove the people who may talk to Rumi, and their roles."),
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),

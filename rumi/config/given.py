@@ -13,7 +13,16 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.config.files import read_text
-from rumi.config.schema import GENERAL, CustomServer, PriceSection, Section, Settings
+from rumi.config.people import check_people
+from rumi.config.schema import (
+    GENERAL,
+    CustomServer,
+    PersonSection,
+    PriceSection,
+    RoleSection,
+    Section,
+    Settings,
+)
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
 from rumi.redact import HIDDEN, Redactor
@@ -23,7 +32,8 @@ Key: TypeAlias = tuple[str, ...]
 _PREFIX = "RUMI_"
 _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
-_TABLES = (_CUSTOM, _PRICES)
+_PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
+_TABLES = (_CUSTOM, _PRICES, *_PEOPLE)
 """Sections of sections whose names people choose."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -126,6 +136,7 @@ class Given:
         except ValidationError as error:
             raise self._not_allowed(error.errors(include_url=False)[0]) from None
         self._check_custom_names(settings)
+        check_people(settings)
         return settings
 
     def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:
@@ -217,6 +228,8 @@ def _section_at(key: Key) -> type[Section] | None:
         return CustomServer
     if len(key) == 2 and key[:1] == _PRICES:
         return PriceSection
+    if len(key) == 2 and key[:1] in _PEOPLE:
+        return _PEOPLE[key[:1]]
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None

@@ -21,7 +21,7 @@ def facts_of(request: Facts, transaction: Transaction) -> tuple[Fact, ...]:
         f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC",
         (request.owner,),
     )
-    return tuple(_fact(row) for row in rows)
+    return tuple(fact_of(row) for row in rows)
 
 
 @steps.of(Remember)
@@ -34,7 +34,7 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
         f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (request.owner, folded(fact.key), fact.value),
     )
-    return tuple(_fact(row) for row in rows)
+    return tuple(fact_of(row) for row in rows)
 
 
 @steps.of(Forget)
@@ -42,6 +42,7 @@ def forget(request: Forget, transaction: Transaction) -> int:
     """Delete all facts with a key, and record that they were forgotten. Return their number."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
     gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
+    db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone
@@ -139,7 +140,7 @@ def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
 
 
 def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
-    old = _fact(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
+    old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
     db.execute(
@@ -172,7 +173,8 @@ def _make_room(db: sqlite3.Connection, owner: str) -> None:
         )
 
 
-def _fact(row: tuple[object, ...]) -> Fact:
+def fact_of(row: tuple[object, ...]) -> Fact:
+    """Return the fact of a row."""
     key, value, source, chat, tainted, created, updated = row
     return Fact(
         str(key),

@@ -4,7 +4,7 @@ from typing import Final
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 SCHEMA: Final = """
 CREATE TABLE facts (
@@ -33,9 +33,25 @@ CREATE TABLE forgotten (         -- keys whose facts were forgotten a short whil
     at      REAL NOT NULL,
     PRIMARY KEY (owner, folded)
 ) WITHOUT ROWID;
+CREATE TABLE shared (            -- keys whose facts a group sees; the facts stay their owner's
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    "group" TEXT NOT NULL,       -- the owner of the group's facts
+    at      REAL NOT NULL,
+    PRIMARY KEY (owner, folded, "group")
+) WITHOUT ROWID;
+CREATE INDEX shared_with ON shared ("group");
 """
 
-MIGRATIONS: Final[dict[int, str]] = {}
+MIGRATIONS: Final[dict[int, str]] = {
+    1: """
+CREATE TABLE shared (
+    owner TEXT NOT NULL, folded TEXT NOT NULL, "group" TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (owner, folded, "group")
+) WITHOUT ROWID;
+CREATE INDEX shared_with ON shared ("group");
+""",
+}
 """The statements that lead from a version to the next one."""
 
 MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

@@ -24,6 +24,7 @@ from rumi.databases import (
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
+from rumi.memory.sharing import Shared
 from rumi.memory.types import Facts, Forget, Learned, MemoryUnavailable, MemoryUnwritable
 from rumi.steps import Transaction
 
@@ -76,7 +77,7 @@ class Store:
             MemoryUnavailable: The disk is full, or the file cannot be written. Nothing has changed.
         """
         try:
-            self._db.execute("BEGIN" if isinstance(request, Facts | Learned) else "BEGIN IMMEDIATE")
+            self._db.execute("BEGIN" if isinstance(request, Facts | Learned | Shared) else "BEGIN IMMEDIATE")
             try:
                 answer = steps.do(request, self._transaction)
                 self._db.execute("COMMIT")
