@@ -88,6 +88,14 @@ class ChatIds:
         """
         return chat.partition("_")[0] if self._of_channel(chat) else LOCAL
 
+    def user_of(self, chat: str) -> int | None:
+        """Return the number of the one person who writes in a chat; None for a group, and for no number."""
+        prefix, owner = self._of_channel(chat), self.owner_of(chat)
+        if prefix is None or not prefix.numbers or self.may_be_group(chat):
+            return None
+        number = owner.removeprefix(prefix.text)
+        return int(number) if _NUMBER.fullmatch(number) else None
+
     def may_be_group(self, chat: str) -> bool:
         """Return True if more than one person may write in the chat."""
         prefix = self._of_channel(chat)

@@ -1,22 +1,25 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
 from collections.abc import Mapping
-from typing import Final, get_args
+from typing import Final, TypeGuard, get_args
 
 from rumi import texts
 from rumi.agent import Prompts, TurnLimits, built_in, words_in
 from rumi.bots import PROMPTS as BOT_PROMPTS
 from rumi.bots import BotLimits
 from rumi.budgets import OWN_PRICES, Price, Rules, nano_of
+from rumi.chat_ids import ChatIds
 from rumi.chats import ChatLimits
 from rumi.config import Loaded
 from rumi.config.commands import unread
 from rumi.config.files import read_text
-from rumi.config.schema import McpSection, filled
+from rumi.config.people import listed
+from rumi.config.schema import McpSection, RoleSection, filled
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.mcp import ServerSettings
 from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, missing_key
+from rumi.people import BUILT_IN, GUEST, People, Rights, Speaker
 from rumi.providers import key_owner
 from rumi.research import PROMPTS
 from rumi.schedules import ScheduleLimits, quiet_hours
@@ -197,6 +200,40 @@ def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
     """Return how many schedules an owner may have, and when none fires."""
     given = loaded.settings.schedules
     return ScheduleLimits(given.max_per_owner, quiet_hours(given.quiet))
+
+
+def people_of(loaded: Loaded, ids: ChatIds) -> People:
+    """Return the people who may talk to Rumi through a channel, and what their roles allow."""
+    given = loaded.settings
+    roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in given.roles.items()}}
+    persons: dict[int, Speaker] = {}
+    for id, (name, role) in listed(given).items():
+        mine = given.people[name].telegram if name else (id,)
+        persons[id] = Speaker(name or f"#{id}", roles[role], mine)
+    return People(ids, persons)
+
+
+def _rights(name: str, role: RoleSection) -> Rights:
+    """Return the rights of a role: what its section leaves out is as for a guest, or for its namesake."""
+    base = BUILT_IN.get(name, GUEST)
+    most: list[Limit] = []
+    if role.usd_per_day is not None:
+        most.append(Limit("person", "usd", "day", nano_of(role.usd_per_day)))
+    if role.tokens_per_day is not None:
+        most.append(Limit("person", "tokens", "day", role.tokens_per_day))
+    bots = {None: base.bots, True: None, False: 0}[role.bots] if _no_number(role.bots) else role.bots
+    return Rights(
+        name,
+        tools=base.tools if role.tools is None else role.tools,
+        models=base.models if role.models is None else role.models,
+        limits=tuple(most) or base.limits,
+        schedules=base.schedules if role.schedules is None else role.schedules,
+        bots=bots,
+    )
+
+
+def _no_number(bots: bool | int | None) -> TypeGuard[bool | None]:
+    return bots is None or isinstance(bots, bool)
 
 
 UNITS: Final[tuple[Unit, ...]] = ("usd", "tokens")

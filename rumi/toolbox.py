@@ -58,10 +58,10 @@ class Toolbox:
             ForgetTool(self.memory, owner, view.language),
             RecallTool(self.recall, self.memory, owner, view.language, time.time),
             *self._research(view, owner),
-            *((StartBot(self.bots, owner, chat, view.language),) if self.bots().any else ()),
+            *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(
                 self.schedules,
-                ScheduleRecord(owner, chat, "text", ""),
+                ScheduleRecord(owner, chat, "text", "", user=view.user()),
                 view.language,
                 view.model,
                 view.tainted,
@@ -76,11 +76,12 @@ class Toolbox:
 
         async def ask(task: TaskRecord, progress: Progress) -> TaskRecord:
             return await self.tasks().run(
-                replace(task, language=view.language(), model=view.model()), progress
+                replace(task, language=view.language(), model=view.model(), user=view.user()), progress
             )
 
         async def begin(task: TaskRecord) -> TaskRecord:
-            return await self.tasks().begin(replace(task, language=view.language(), model=view.model()))
+            told = replace(task, language=view.language(), model=view.model(), user=view.user())
+            return await self.tasks().begin(told)
 
         task = TaskRecord("", owner, "", view.chat)
         return ResearchTool(ask, task, places, begin), RepositoryTool(ask, task, places, begin)
@@ -90,6 +91,7 @@ class Toolbox:
             """Answer a question of a skill's code with the chat's model, without tools."""
             request = ModelRequest((Message("user", prompt),))
             model = self.model_for(view.chat, view.language(), view.model())
+            model = view.speakers_model() if view.speakers_model is not None else model
             return (await model.reply(request, lambda event: None)).text
 
         return UseSkill(

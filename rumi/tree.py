@@ -58,7 +58,7 @@ from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
 from rumi.databases import Trouble
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
-from rumi.journal import Journal, JournalMessage, Shelf, TaskRecord
+from rumi.journal import Incoming, Journal, JournalMessage, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers, Pictures
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
@@ -78,6 +78,7 @@ from rumi.settings import (
     chat_limits_of,
     mcp_settings_of,
     model_settings_of,
+    people_of,
     prompts_of,
     schedule_limits_of,
     task_limits_of,
@@ -93,6 +94,7 @@ from rumi.skills import (
     TrustedSkills,
     sources,
 )
+from rumi.speakers import PeopleCommands
 from rumi.status import StatusSource, outline
 from rumi.stopping import Everything
 from rumi.switchboard import Switchboard
@@ -149,6 +151,7 @@ class Tree:
         permits = self.root.add(models.spec())
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         hub = Hub()
+        people = people_of(loaded, ids)
         for channel in channels:
             channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
@@ -158,13 +161,24 @@ class Tree:
                 chat, permits, language=spoken, chosen=chosen, account=account, meter=self.budgets
             )
 
+        def speakers_model(message: Incoming, spoken: texts.Language) -> Model:
+            return models.bind(
+                message.chat,
+                permits,
+                language=spoken,
+                chosen=people.of(message).rights.model(message.model, models.name),
+                account=people.account(message),
+                meter=self.budgets,
+            )
+
         def model_for_task(task: TaskRecord) -> Model:
+            chosen = task.model or (settings.research.model if not task.bot else "") or ""
             return models.bind(
                 task_key(task.id),
                 permits,
                 language=task.language,
-                chosen=task.model or (settings.research.model if not task.bot else "") or "",
-                account=account_of(task, task_limits),
+                chosen=people.of_task(task).rights.model(chosen, models.name),
+                account=people.account_of_task(task, account_of(task, task_limits)),
                 meter=self.budgets,
             )
 
@@ -236,6 +250,8 @@ class Tree:
             channel_of=lambda chat: self._channel_of(chat).name,
             thinks=models.name != OFFLINE,
             own_model=models.name,
+            people=people,
+            speakers_model=speakers_model,
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
@@ -286,11 +302,12 @@ class Tree:
             wake=lambda message: self.inbox.wake(message),
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
+            people=people,
         )
         self.tasks = Tasks(self.root, task_services, ids)
         room = sandbox_limits(loaded)
         bounds = Bounds(room.workspace_bytes, room.workspace_files)
-        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed)
+        self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed, people)
         money = BudgetCommands(self.budgets, ledger, ids, self.audit)
         self.schedules = Schedules(
             ScheduleServices(
@@ -304,6 +321,7 @@ class Tree:
                 bot=self.bots.of_schedule,
                 has_bot=bot_files.has,
                 stays=service or bool(channels),
+                people=people,
             )
         )
         rooms: dict[str, RoomCommands] = {
@@ -312,6 +330,7 @@ class Tree:
             "schedules": self.schedules,
             "bots": self.bots,
             "recall": RecallCommands(recall, ids, time.time),
+            "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
         self.services = ChatServices(
             journal=journal,

@@ -37,8 +37,14 @@ class Acting:
     """The tools of one turn, behind its gate. `watch` gets every call, its steps and its end."""
 
     def __init__(
-        self, tools: Sequence[Tool], watch: Callable[[TurnEvent], None], gate: Gate, language: Language
+        self,
+        tools: Sequence[Tool],
+        watch: Callable[[TurnEvent], None],
+        gate: Gate,
+        language: Language,
+        withheld: Mapping[str, str] | None = None,
     ) -> None:
+        self._withheld = withheld or {}
         self._tools = {tool.spec.name: tool for tool in tools}
         self._watch = watch
         self._gate = gate
@@ -105,6 +111,8 @@ class Acting:
 
     async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
         tool = self.tool(call.name)
+        if tool is None and call.name in self._withheld:
+            return ToolResult(False, self._withheld[call.name])
         if tool is None:
             return ToolResult(False, f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
         try:

@@ -7,7 +7,7 @@ only after the model's connection is closed, the permit is returned and no comma
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -101,6 +101,8 @@ class TurnInput:
     given: Collection[str] = ()
     confirm: Confirm | None = None
     parking: Parking | None = None
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """What the model reads if it calls a tool that the turn does not have, by the tool's name."""
     shortened: Callable[[Message], Awaitable[None]] = _nobody_keeps_it
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Returns a prompt's messages with the bytes of their pictures."""
@@ -140,7 +142,7 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
         )
         fitting = Fitting((Message("system", given.instructions), *given.history))
         breakers = Breakers(given.limits)
-        acting = Acting(given.tools, watch, gate, given.language)
+        acting = Acting(given.tools, watch, gate, given.language, given.withheld)
         turn = _Turn(given, watch, keep, gate, acting, fitting, breakers)
         try:
             finished = await turn.work()

@@ -21,6 +21,7 @@ from rumi.errors import RumiError
 from rumi.journal import Incoming, ScheduleRecord, TaskRecord
 from rumi.models import ToolSpec
 from rumi.offload import Offload
+from rumi.people import People
 from rumi.schedules import bot_of
 from rumi.tasks import Tasks
 from rumi.texts import Language
@@ -132,8 +133,10 @@ class Bots:
         offload: Offload,
         bounds: Bounds,
         allowed: Collection[str] = (),
+        people: People | None = None,
     ) -> None:
         self.files = files
+        self._people = people or People()
         self._bounds = bounds
         self._tasks = tasks
         self._ids = ids
@@ -181,7 +184,7 @@ class Bots:
         first, _, rest = goal.partition(" ")
         start = Start(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
         task = session(config, start, owner, message.chat, language)
-        begun = await self.begin(replace(task, message=message.id))
+        begun = await self.begin(replace(task, message=message.id, user=message.user))
         return texts.bot_begins(language, name, begun.id)
 
     async def rows(self) -> list[tuple[str, str, str, str]]:
@@ -219,6 +222,7 @@ class Bots:
                 f"The bot {task.bot} is at work (session {running.id}).",
                 f"Say something to it with /bot {task.bot} TEXT, or stop it with /stop {task.bot}.",
             )
+        self._people.check_bots(task, tuple(self._tasks().open_tasks().values()))
         return self._tasks().checked(task)
 
     async def begin(self, task: TaskRecord) -> TaskRecord:
@@ -230,14 +234,22 @@ class Bots:
         await self._offload(partial(self.files.link_workspace, task.bot))
         return await self._tasks().begin(self.checked(task))
 
-    async def start(self, name: str, start: Start, owner: str, chat: str, language: Language) -> TaskRecord:
+    async def start(
+        self,
+        name: str,
+        start: Start,
+        owner: str,
+        chat: str,
+        language: Language,
+        user: int | None = None,
+    ) -> TaskRecord:
         """Start a bot, whose report comes to the chat.
 
         Raises:
             RumiError: It cannot begin.
         """
         config = await self._offload(partial(self.files.read, name))
-        task = session(config, start, owner, chat or config.report_to, language)
+        task = replace(session(config, start, owner, chat or config.report_to, language), user=user)
         await self._give_project(config, start, task)
         return await self.begin(task)
 
@@ -349,7 +361,8 @@ class Bots:
             raise BotError("This owner may not run bots.", "[bots] allowed in config.toml says who may.")
         start = Start(schedule.text, model=schedule.model)
         chat = schedule.chat or DEFAULT_CHAT
-        return self.checked(session(self.files.read(name), start, schedule.owner, chat, schedule.language))
+        task = session(self.files.read(name), start, schedule.owner, chat, schedule.language)
+        return self.checked(replace(task, user=schedule.user))
 
 
 class StartBot(Tool):
@@ -368,8 +381,14 @@ class StartBot(Tool):
     )
 
     def __init__(
-        self, bots: Callable[[], Bots], owner: str, chat: str, language: Callable[[], Language]
+        self,
+        bots: Callable[[], Bots],
+        owner: str,
+        chat: str,
+        language: Callable[[], Language],
+        user: int | None = None,
     ) -> None:
+        self._user = user
         self._bots = bots
         self._owner = owner
         self._chat = chat
@@ -390,5 +409,6 @@ class StartBot(Tool):
         bots = self._bots()
         if not bots.may(self._owner):
             return ToolResult(False, texts.bots_refused(self._language()))
-        begun = await bots.start(name, Start(goal), self._owner, self._chat, self._language())
+        start, language = Start(goal), self._language()
+        begun = await bots.start(name, start, self._owner, self._chat, language, self._user)
         return ToolResult(True, f"the bot {name} has begun session {begun.id}; the user gets its report")

@@ -42,7 +42,7 @@ MOST_TOOL_CHARS: Final = 64
 MOST_NOTICES: Final = 1000
 """So many notices wait for a turn of their chats."""
 
-_KEY: Final = 7
+_KEY: Final = 8
 """So many fields of a row say whose it is; the others count."""
 _FIELDS: Final = tuple(each.name for each in fields(UsageRow))
 
@@ -316,6 +316,7 @@ class _Begun:
         row = UsageRow(
             *(self.day, self.account.owner, self.account.chat, self.account.task, self.account.bot),
             self.model,
+            person=self.account.person,
             calls=1,
             prompt=usage.prompt_tokens,
             completion=usage.completion_tokens,

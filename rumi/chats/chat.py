@@ -195,6 +195,7 @@ class Chat(Actor[ChatMessage]):
 
     def _take(self, message: Incoming) -> None:
         """Judge the next message. If the chat crashes over it, recovery replies to it."""
+        message = self._context.people.current(message)
         self._cursor.judged = message.id
         self._services.pending.add(self._chat, message.id)
         self._crash_replies.failed.pop(self._chat, None)  # what is left of a failure is its reply
@@ -220,13 +221,19 @@ class Chat(Actor[ChatMessage]):
         plain = message.by_hand and not fetched(message.attachments)
         match parse_chat_command(message.text) if plain else None:
             case None:
-                if not self._answers(message):
+                refused = self._context.people.refusal(message, self._language(message))
+                if refused:
+                    self._reply(message, refused)
+                elif not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
                 room, language = room_of(self._services.rooms, command), self._language(message)
-                if room is not None:
+                refused = self._context.people.refusal(message, language, name, rest, room=room is not None)
+                if refused:
+                    self._reply(message, refused)
+                elif room is not None:
                     self._reply(message, partial(room.command, message, language, command))
                 else:
                     self._command(message, name, rest)
@@ -246,7 +253,7 @@ class Chat(Actor[ChatMessage]):
             case "start":
                 self._reply(message, texts.greeting(self._language(message)))
             case "help":
-                self._reply(message, texts.help_text(self._language(message)))
+                self._reply(message, self._help(message))
             case "memory":
                 about_memory = self._context.about_memory
                 self._reply(message, partial(about_memory, self._chat, self._language(message), rest))
@@ -254,6 +261,11 @@ class Chat(Actor[ChatMessage]):
                 self._reply(
                     message, partial(self._context.about_skills, message, self._language(message), rest)
                 )
+
+    def _help(self, message: Incoming) -> str:
+        """Return the commands that the sender's role allows."""
+        language, people = self._language(message), self._context.people
+        return texts.help_text(language, lambda name: not people.refusal(message, language, name))
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.

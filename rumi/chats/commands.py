@@ -30,6 +30,9 @@ CommandName: TypeAlias = Literal[
     "timezone",
     "yes",
     "no",
+    "whoami",
+    "share",
+    "unshare",
 ]
 NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -42,6 +45,7 @@ BUDGETS: Final = "budgets"
 SCHEDULES: Final = "schedules"
 RECALL: Final = "recall"
 FORGETTING: Final = "forgetting"
+PEOPLE: Final = "people"
 
 ROOMS: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
@@ -56,6 +60,9 @@ ROOMS: Final[Mapping[CommandName, str]] = {
     "timezone": SCHEDULES,
     "recall": RECALL,
     "forget_everything": FORGETTING,
+    "whoami": PEOPLE,
+    "share": PEOPLE,
+    "unshare": PEOPLE,
 }
 """The rooms that serve commands for chats: `ChatServices.rooms` has each by its name."""
 

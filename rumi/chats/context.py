@@ -6,7 +6,7 @@ beginning; see `rumi.chats.session`.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -22,7 +22,7 @@ from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
 from rumi.journal import Attachment, Incoming
-from rumi.memory import Ask, Block, Fact, Facts, memory_block, memory_command
+from rumi.memory import Ask, Block, Fact, Facts, Shared, memory_block, memory_command
 from rumi.models import (
     OFFLINE,
     Message,
@@ -33,6 +33,7 @@ from rumi.models import (
     request_tokens,
     takes_pictures,
 )
+from rumi.people import People
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
@@ -98,6 +99,10 @@ class ChatView:
     """Its id."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
+    user: Callable[[], int | None] = lambda: None
+    """What the chat's source calls the person who asks."""
+    speakers_model: Callable[[], Model] | None = None
+    """Returns the model whose calls the person who asks pays for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,21 @@ class ChatContext:
     """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
     own_model: str = ""
     """Its name."""
+    people: People = field(default_factory=People)
+    """Who speaks, and what they may do."""
+    speakers_model: Callable[[Incoming, Language], Model] | None = None
+    """Returns the model for a message, whose calls its speaker pays for; by default that of the chat."""
+
+    def model_of(self, message: Incoming, language: Language) -> Model:
+        """Return the model that works on a message: one that its speaker's role allows.
+
+        Raises:
+            RumiError: It cannot be used.
+        """
+        if self.speakers_model is not None:
+            return self.speakers_model(message, language)
+        chosen = self.people.of(message).rights.model(message.model, self.own_model)
+        return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
         """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
@@ -180,6 +200,7 @@ class ChatContext:
         try:
             with trio.move_on_after(FACTS_S):
                 facts = await self.memory(Facts(self.ids.owner_of(chat)))
+                facts += await self._shared(chat)
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
                 most_facts = self.limits.max_facts
                 first = self.choose(message.text, facts, self.now()) if len(facts) > most_facts else ()
@@ -190,6 +211,14 @@ class ChatContext:
         except RumiError as error:
             logger.warning("chat %s: a turn without facts: %s", chat, error)
         return Block()
+
+    async def _shared(self, chat: str) -> tuple[Fact, ...]:
+        """Return the facts that people have shared with a group, each with its owner's name."""
+        if self.memory is None or not self.ids.may_be_group(chat):
+            return ()
+        shared = await self.memory(Shared(self.ids.owner_of(chat)))
+        names = ((self.people.name_of(owner), fact) for owner, fact in shared)
+        return tuple(replace(fact, key=f"{name}: {fact.key}") for name, fact in names if name)
 
     async def _skills(self, message: Incoming, context_tokens: int, told: Told) -> tuple[str, bool]:
         chat, limit = message.chat, self.limits.max_skills
@@ -253,6 +282,7 @@ class ChatContext:
         confirm: Confirm | None,
         limits: TurnLimits,
         parking: Parking | None = None,
+        withheld: Mapping[str, str] | None = None,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
         chat_session.room = self._room(chat_session, tools, model)
@@ -269,6 +299,7 @@ class ChatContext:
             given=chat_session.given,
             confirm=confirm,
             parking=parking,
+            withheld=withheld or {},
             shortened=chat_session.shorten,
             look=partial(self._look, chat_session.chat, model),
         )

@@ -47,7 +47,13 @@ class Dispatcher:
         self._whole_status = whole_status
         self.failed: dict[str, Failed] = {}
         self._replies = CrashReplies(
-            journal, services.publisher, pending, self.failed, language, services.rooms
+            journal,
+            services.publisher,
+            pending,
+            self.failed,
+            language,
+            services.rooms,
+            services.context.people,
         )
         self._recovery = root.add(
             ChildSpec("recovery", lambda: Recovery(self._replies, self.start), capacity=10_000)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import trio
 
@@ -28,6 +28,7 @@ from rumi.journal import (
     Settle,
     Undelivered,
 )
+from rumi.people import People
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class CrashReplies:
     failed: dict[str, Failed]
     language: Language
     rooms: Mapping[str, RoomCommands]
+    people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
         """Reply to what was judged and is open; return what the history has in the place of the answers.
@@ -119,7 +121,9 @@ class CrashReplies:
         """Return the reply to a command; one that a room serves is done now: twice is as good as once."""
         room = room_of(self.rooms, command) if isinstance(command, ChatCommand) else None
         if room is not None and isinstance(command, ChatCommand):
-            return await room.command(message, language, command)
+            name, rest = command.name, command.rest
+            refused = self.people.refusal(message, language, name, rest, room=True)
+            return refused or await room.command(self.people.current(message), language, command)
         return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:

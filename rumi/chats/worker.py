@@ -103,7 +103,7 @@ class Worker:
     async def _turn(self, job: Job) -> TurnFinished:
         """Bring what came with the message, then think and act."""
         try:
-            model = self._context.model_for(self._chat, job.language, job.message.model)
+            model = self._context.model_of(job.message, job.language)
         except RumiError as error:
             why = texts.model_failed(job.language, texts.told_error(job.language, error))
             return TurnFinished("model_error", why)
@@ -118,7 +118,7 @@ class Worker:
         job.stage = "waiting for tools that start"
         await self._context.tools_ready()
         job.stage = ""
-        tools = self._tools_for(job)
+        tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
         await self._context.make_room(self._session, tools, model)
         while not await self._noted(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
@@ -127,7 +127,9 @@ class Worker:
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
-        begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
+        begin = self._context.turn_input(
+            self._session, tools, model, job.language, confirm, limits, parking, withheld
+        )
         finished = await run_turn(begin, partial(self._watch, job), keep)
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
@@ -148,6 +150,8 @@ class Worker:
             partial(chat_session.mark_files, True),
             lambda: job.turn,
             shell.touched,
+            user=lambda: job.message.user,
+            speakers_model=lambda: self._context.model_of(job.message, job.language),
         )
         return (
             Bash(shell, self._services.policy_of(self._chat)),
@@ -252,6 +256,8 @@ class Worker:
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
                 return texts.nothing_to_retry(job.language)
+            if not self._context.people.may_retry(job.message, earlier):
+                return texts.retry_refused(job.language)
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -273,6 +279,8 @@ class Worker:
             asked = answering(job.turn, job.message, job.allowed)
         else:
             asked = opening(job.turn, job.message)
+        if self._context.people.distrusts(job.message):
+            asked = tuple(replace(entry, tainted=True) for entry in asked)
         chat_session.turn = job.turn
         chat_session.remember(*asked)
         await services.journal.ask(

@@ -34,6 +34,7 @@ COMMANDS = {
     "schedule": ("rumi.cli.schedule", "Add, list, change and delete reminders and schedules."),
     "memory": ("rumi.cli.memory", "Show, change and export what the assistant knows about its users."),
     "recall": ("rumi.cli.recall", "Find what was said in earlier conversations."),
+    "people": ("rumi.cli.people", "List, add and remove the people who may talk to Rumi, and their roles."),
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "mcp": ("rumi.cli.mcp", "Manage servers that bring tools (MCP), and let programs ask Rumi."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),

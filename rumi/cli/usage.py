@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option(
     "--by",
-    type=click.Choice(["chat", "owner", "model", "tool", "day"]),
+    type=click.Choice(["chat", "owner", "person", "model", "tool", "day"]),
     default="model",
     show_default=True,
     help="What to sum up by.",
@@ -38,14 +38,14 @@ def command(
 
     home = Home(home_from(os.environ)).make()
     asked = {"by": by, "first": first, "last": last, "owner": owner, "chat": chat}
-    found: Any = run_async(when_free, home, "usage", _here, asked)
+    found: Any = run_async(when_free, home, "usage", used_here, asked)
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
         _show(found)
 
 
-async def _here(home: "Home", request: Mapping[str, object]) -> object:
+async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     """Read it in a home that no process holds."""
     import time
 

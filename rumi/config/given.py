@@ -13,7 +13,17 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from rumi.config.files import read_text
-from rumi.config.schema import GENERAL, CustomServer, McpSection, PriceSection, Section, Settings
+from rumi.config.people import check_people
+from rumi.config.schema import (
+    GENERAL,
+    CustomServer,
+    McpSection,
+    PersonSection,
+    PriceSection,
+    RoleSection,
+    Section,
+    Settings,
+)
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
 from rumi.providers import CHOICES, OFFLINE
@@ -25,7 +35,8 @@ _PREFIX = "RUMI_"
 _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
 _MCP: Key = ("mcp",)
-_TABLES = (_CUSTOM, _PRICES, _MCP)
+_PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
+_TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
 """Sections of sections whose names people choose."""
 _MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
 """Sections of values whose names people choose."""
@@ -137,6 +148,7 @@ class Given:
         except ValidationError as error:
             raise self._not_allowed(error.errors(include_url=False)[0]) from None
         self._check_models(settings)
+        check_people(settings)
         return settings
 
     def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:
@@ -240,6 +252,8 @@ def _section_at(key: Key) -> type[Section] | None:
         return PriceSection
     if len(key) == 2 and key[:1] == _MCP:
         return McpSection
+    if len(key) == 2 and key[:1] in _PEOPLE:
+        return _PEOPLE[key[:1]]
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None

@@ -345,8 +345,8 @@ class PriceSection(Section):
 class BudgetSection(Section):
     """`[budget]`: what model calls may cost in a day and in a month, in USD and in tokens; None is no limit.
 
-    `total` is all of this home; the others hold for each owner, chat, task and bot. `reply_tokens` are
-    reserved for the reply of a call that a limit bounds, which may not be longer.
+    `total` is all of this home; the others hold for each owner, chat, task, bot and person.
+    `reply_tokens` are reserved for the reply of a call that a limit bounds, which may not be longer.
     """
 
     total_usd_per_day: Money | None = None
@@ -369,6 +369,10 @@ class BudgetSection(Section):
     bot_usd_per_month: Money | None = None
     bot_tokens_per_day: Tokens | None = None
     bot_tokens_per_month: Tokens | None = None
+    person_usd_per_day: Money | None = None
+    person_usd_per_month: Money | None = None
+    person_tokens_per_day: Tokens | None = None
+    person_tokens_per_month: Tokens | None = None
     reply_tokens: Annotated[int, Field(ge=256, le=131_072)] = 4096
 
 
@@ -474,6 +478,28 @@ class McpSection(Section):
         return self
 
 
+class PersonSection(Section):
+    """`[people.NAME]`: a person's numeric Telegram ids, and the role that says what they may do."""
+
+    telegram: tuple[UserId, ...] = ()
+    role: Annotated[str, _checked(_check_server_name)] = "member"
+
+
+class RoleSection(Section):
+    """`[roles.NAME]`: what people with this role may do. A key that is left out is as for a guest.
+
+    `tools` are names or patterns such as `time__*`; `models` are the ones that may work for them, `schedules`
+    and `bots` how many of them they may have at once. `bots = true` is any number.
+    """
+
+    tools: tuple[Annotated[str, _checked(_check_word)], ...] | None = None
+    models: tuple[ModelName, ...] | None = None
+    usd_per_day: Money | None = None
+    tokens_per_day: Tokens | None = None
+    schedules: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    bots: bool | Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+
 class LogSection(Section):
     """`[log]`: the size at which a log is rotated, and the number of old logs to keep."""
 
@@ -502,4 +528,6 @@ class Settings(Section):
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
+    people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
+    roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
     log: LogSection = LogSection()

@@ -1,8 +1,10 @@
 """Checks of the configuration and the keys that it needs. They ask no server."""
 
 import shlex
+from collections import Counter
 
 from rumi.config import Loaded
+from rumi.config.people import listed
 from rumi.doctor.check import Check
 from rumi.errors import RumiError
 from rumi.home import Home
@@ -16,6 +18,7 @@ def settings(home: Home, loaded: Loaded) -> list[Check]:
         Check("configuration", "ok", "config.toml, environment and .env are valid"),
         model,
         _telegram(loaded, has_key, file),
+        _people(loaded),
         _search(loaded, file),
         _reader(loaded, file),
         prompts(home),
@@ -54,18 +57,34 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
 
 
 def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
-    given = loaded.settings.telegram
     if loaded.secrets.telegram_token is None:
         return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
     if not has_key:
         found = "there is a token, and rumi telegram does not start without the model's key"
         return Check("telegram", "failure", found, "Set the key, as the line about the model says.")
-    people = len({*given.allowed_users, *given.admins})
+    people = len(listed(loaded.settings))
     if not people:
         found = "there is a token, and nobody may talk to the bot"
         fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
         return Check("telegram", "warning", found, fix)
     return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
+
+
+def _people(loaded: Loaded) -> Check:
+    """Check the people: an id that a section of theirs and a list of Telegram give different roles."""
+    given, telegram = loaded.settings, loaded.settings.telegram
+    roles = Counter(role for _, role in listed(given).values())
+    for name, person in given.people.items():
+        more = person.role != "admin" and set(person.telegram) & set(telegram.admins)
+        if more:
+            found = f"{name} has the role {person.role}, and an id of theirs is in telegram.admins too"
+            fix = "The section of the person counts. Remove the id from telegram.admins."
+            return Check("people", "warning", found, fix)
+        if not person.telegram:
+            found = f"{name} has no Telegram id, so nobody is that person"
+            return Check("people", "warning", found, f"Set people.{name}.telegram in config.toml.")
+    found = ", ".join(f"{role}: {many}" for role, many in sorted(roles.items())) or "none but the owner"
+    return Check("people", "ok", found)
 
 
 def _search(loaded: Loaded, file: str) -> Check:

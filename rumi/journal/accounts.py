@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from actors import Request
 from rumi.models import Account, Limit
 
-By: TypeAlias = Literal["chat", "owner", "model", "tool", "day", "all"]
+By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class UsageRow:
     bot: str = ""
     model: str = ""
     tool: str = ""
+    person: str = ""
     calls: int = 0
     tool_calls: int = 0
     prompt: int = 0
@@ -137,7 +138,7 @@ class Grant(Request[None]):
 class Spending(Request[tuple[UsageRow, ...]]):
     """Return what was used from one day to another, both included, `by` one thing.
 
-    Only that of an `owner`, or of a `chat`, if they are named.
+    Only that of an `owner`, a `chat` or a `person`, if they are named.
     """
 
     by: By
@@ -145,15 +146,17 @@ class Spending(Request[tuple[UsageRow, ...]]):
     last: str
     owner: str = ""
     chat: str = ""
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing(Request[tuple[State, ...]]):
-    """Return how far budgets are used: those of an `owner` and a `chat`, or all."""
+    """Return how far budgets are used: those of an `owner`, a `chat` and a `person`, or all."""
 
     bounds: tuple[Bound, ...]
     owner: str = ""
     chat: str = ""
+    person: str = ""
 
 
 AccountMessage: TypeAlias = (

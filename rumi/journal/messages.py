@@ -612,11 +612,14 @@ FAILURES: Final = 3
 class AddSchedule(Request[ScheduleRecord | None]):
     """Store a schedule. Returns it with its number; the same one for the same `message`.
 
-    None: its owner has `most` that are not done.
+    None: its owner has `most` that are not done, or the person who is called one of the `users` has
+    `most_of_users`.
     """
 
     schedule: ScheduleRecord
     most: int
+    most_of_users: int | None = None
+    users: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

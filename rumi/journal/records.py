@@ -316,6 +316,8 @@ class TaskRecord:
     bot: str = ""
     said: tuple[str, ...] = ()
     wake_at: float = 0.0
+    user: int | None = None
+    """What its chat's source calls the person who asked for it; None where nobody is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +373,8 @@ class ScheduleRecord:
     created: float = 0.0
     id: int = 0
     fired: float = 0.0
+    user: int | None = None
+    """What its chat's source calls the person who asked for it; None where nobody is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ _KINDS: Final = get_args(ScheduleKind)
 _STATES: Final = get_args(ScheduleState)
 _FIELDS: Final = (
     "id, owner, chat, kind, text, options, cron, zone, instant, next_at, state, failures, missed, missed_at,"
-    " language, model, tainted, message, created"
+    " language, model, tainted, message, created, user"
 )
 
 
@@ -70,15 +70,23 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
     ).fetchone()
     if open_ >= request.most:
         return None
+    if request.most_of_users is not None:
+        (theirs,) = transaction.db.execute(
+            "SELECT count(*) FROM schedules WHERE state != 'done' AND user IN"
+            f" ({', '.join('?' * len(request.users))})",
+            request.users,
+        ).fetchone()
+        if theirs >= request.most_of_users:
+            return None
     now = transaction.now()
     cursor = transaction.db.execute(
         "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
-        " language, model, tainted, message, created, touched)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?)",
+        " language, model, tainted, message, created, touched, user)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?)",
         (
             *(new.owner, new.chat, new.kind, clean(new.text), clean(new.options), new.cron, new.zone),
             *(new.instant, new.next_at or new.instant, new.language, clean(new.model), new.tainted),
-            *(new.message, now, now),
+            *(new.message, now, now, new.user),
         ),
     )
     assert cursor.lastrowid is not None

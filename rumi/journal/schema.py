@@ -141,7 +141,8 @@ CREATE TABLE tasks (
     schedule INTEGER,            -- the one that began it
     bot      TEXT NOT NULL DEFAULT '',        -- the bot that it is a session of
     said     TEXT NOT NULL DEFAULT '[]',      -- JSON: what people said to it and it has not heard yet
-    wake_at  REAL NOT NULL DEFAULT 0          -- it sleeps until then
+    wake_at  REAL NOT NULL DEFAULT 0,         -- it sleeps until then
+    user     INTEGER             -- what its chat's source calls the person who asked for it
 );
 CREATE INDEX tasks_open ON tasks (id) WHERE ended IS NULL;
 CREATE INDEX tasks_of_owner ON tasks (owner, id);
@@ -174,7 +175,8 @@ CREATE TABLE usage (             -- what model calls have used, summed up
     unpriced INTEGER NOT NULL,   -- tokens without a known price
     estimated INTEGER NOT NULL,  -- calls of which no server said what they used
     created  REAL NOT NULL,
-    UNIQUE (day, owner, chat, task, bot, model, tool)
+    person   TEXT NOT NULL DEFAULT '',  -- who asked for it, empty where nobody knows
+    UNIQUE (day, owner, chat, task, bot, model, tool, person)
 );
 CREATE INDEX usage_of_task ON usage (task) WHERE task;
 CREATE TABLE reservations (      -- model calls that run while a budget bounds them
@@ -189,7 +191,8 @@ CREATE TABLE reservations (      -- model calls that run while a budget bounds t
     completion INTEGER NOT NULL,
     nano     INTEGER NOT NULL,
     priced   INTEGER NOT NULL,   -- the model's price is known
-    created  REAL NOT NULL
+    created  REAL NOT NULL,
+    person   TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE grants (            -- what was allowed on top of the budgets of a day
     id       INTEGER PRIMARY KEY,
@@ -224,7 +227,8 @@ CREATE TABLE schedules (
     tainted  INTEGER NOT NULL,   -- its text may hold what came from outside
     message  INTEGER UNIQUE,     -- the command that asked for it
     created  REAL NOT NULL,
-    touched  REAL NOT NULL       -- when its next fire was last set
+    touched  REAL NOT NULL,      -- when its next fire was last set
+    user     INTEGER             -- what its chat's source calls the person who asked for it
 );
 CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
 CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
@@ -408,6 +412,22 @@ CREATE TABLE episodes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL, text TEXT NOT NULL,
     began REAL NOT NULL, created REAL NOT NULL, UNIQUE (chat, session)
 );
+ALTER TABLE schedules ADD COLUMN user INTEGER;
+ALTER TABLE tasks ADD COLUMN user INTEGER;
+ALTER TABLE reservations ADD COLUMN person TEXT NOT NULL DEFAULT '';
+DROP INDEX usage_of_task;
+ALTER TABLE usage RENAME TO usage_before;
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, cached INTEGER NOT NULL, nano INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, created REAL NOT NULL,
+    person TEXT NOT NULL DEFAULT '', UNIQUE (day, owner, chat, task, bot, model, tool, person)
+);
+INSERT INTO usage SELECT *, '' FROM usage_before;
+DROP TABLE usage_before;
+CREATE INDEX usage_of_task ON usage (task) WHERE task;
 """,
 }
 """What leads from a version to the next one."""

@@ -31,7 +31,7 @@ _USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2,
 """What counts in `reservations` and in `usage`."""
 
 _GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
-_KEY: Final = "day, owner, chat, task, bot, model, tool"
+_KEY: Final = "day, owner, chat, task, bot, model, tool, person"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
 _ADD: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS.split(", "))
 _OFFLINE: Final = "offline"
@@ -48,11 +48,18 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None
             return state
     transaction.db.execute(
         "INSERT OR IGNORE INTO reservations"
-        " (key, day, owner, chat, task, bot, model, prompt, completion, nano, priced, created)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " (key, day, owner, chat, task, bot, person, model, prompt, completion, nano, priced, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(request.key, request.day, account.owner, account.chat, account.task, account.bot),
-            *(clean(request.model), request.prompt, request.completion, request.nano, request.priced),
+            *(
+                account.person,
+                clean(request.model),
+                request.prompt,
+                request.completion,
+                request.nano,
+                request.priced,
+            ),
             transaction.now(),
         ),
     )
@@ -124,14 +131,14 @@ def grant(request: Grant, transaction: Transaction) -> None:
 def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
     """Return what was used on those days, summed up by one column."""
     by = request.by
-    column = {"chat": "chat", "owner": "owner", "model": "model", "tool": "tool", "day": "day"}.get(by)
+    column = by if by != "all" else None
     sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
     rows = transaction.db.execute(
         f"SELECT {column or 'NULL'}, {sums} FROM usage WHERE day >= ?1 AND day <= ?2"
-        " AND (owner = ?3 OR ?3 = '') AND (chat = ?4 OR ?4 = '')"
+        " AND (owner = ?3 OR ?3 = '') AND (chat = ?4 OR ?4 = '') AND (person = ?5 OR ?5 = '')"
         f" {f'GROUP BY {column} ORDER BY' if column else 'HAVING count(*) > 0 ORDER BY'}"
         f" {'1' if by == 'day' else 'sum(nano) DESC, sum(prompt + completion) DESC, 1'}",
-        (request.first, request.last, request.owner, request.chat),
+        (request.first, request.last, request.owner, request.chat, request.person),
     )
     return tuple(
         UsageRow(**({column: name} if column else {}), **dict(zip(_COUNTS.split(", "), counts, strict=True)))
@@ -148,6 +155,7 @@ def standing(request: Standing, transaction: Transaction) -> tuple[State, ...]:
             account = Account(
                 chat=name if bound.limit.scope == "chat" else request.chat,
                 owner=name if bound.limit.scope == "owner" else request.owner,
+                person=name if bound.limit.scope == "person" else request.person,
             )
             found.append(_state(transaction, bound, name, account))
     return tuple(found)
@@ -169,18 +177,18 @@ def merge_chat(transaction: Transaction, chat: str) -> None:
 def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | None) -> bool:
     """End a reservation and count its call. Return False if it has ended before: then nothing is counted."""
     found = transaction.db.execute(
-        "SELECT day, owner, chat, task, bot, model, prompt, completion, nano, priced"
+        "SELECT day, owner, chat, task, bot, person, model, prompt, completion, nano, priced"
         " FROM reservations WHERE key = ?",
         (key,),
     ).fetchone()
     if found is None:
         return False
     transaction.db.execute("DELETE FROM reservations WHERE key = ?", (key,))
-    day, owner, chat, task, bot, model, prompt, completion, nano, priced = found
+    day, owner, chat, task, bot, person, model, prompt, completion, nano, priced = found
     if rows is None:
         rows = (
             UsageRow(
-                *(day, owner, chat, task, bot, model, ""),
+                *(day, owner, chat, task, bot, model, "", person),
                 calls=1,
                 prompt=prompt,
                 completion=completion,
@@ -196,10 +204,11 @@ def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | Non
 
 def _count(transaction: Transaction, row: UsageRow) -> None:
     transaction.db.execute(
-        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) VALUES (?{', ?' * 15})"
+        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) VALUES (?{', ?' * 16})"
         f" ON CONFLICT ({_KEY}) DO UPDATE SET {_ADD}",
         (
             *(row.day, row.owner, row.chat, row.task, row.bot, clean(row.model), clean(row.tool)),
+            row.person,
             *(row.calls, row.tool_calls, row.prompt, row.completion, row.cached, row.nano),
             *(row.unpriced, row.estimated, transaction.now()),
         ),
@@ -248,6 +257,8 @@ def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[s
     scope = bound.limit.scope
     if scope == "total":
         return ("total",) if not request.owner else ()
+    if scope == "person" and (request.owner or request.person):
+        return (request.person,) if request.person else ()
     if request.owner and scope in ("owner", "chat"):
         return (request.owner if scope == "owner" else request.chat,)
     rows = transaction.db.execute(

@@ -42,7 +42,7 @@ MOST_SAID: Final = 20
 _STATES: Final = get_args(TaskState)
 _FIELDS: Final = (
     "id, kind, owner, chat, parent, message, attached, question, options, language, model, state, answer,"
-    " report, spent, tainted, created, started, ended, schedule, bot, said, wake_at"
+    " report, spent, tainted, created, started, ended, schedule, bot, said, wake_at, user"
 )
 
 
@@ -62,8 +62,8 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
     now = transaction.now()
     cursor = transaction.db.execute(
         "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
-        " schedule, bot, state, created)"
-        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, 'queued', ?)",
+        " schedule, bot, user, state, created)"
+        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, 'queued', ?)",
         (
             *(task.kind, task.owner, task.chat, task.parent, task.message, task.attached),
             *(
@@ -73,6 +73,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
                 clean(task.model),
                 task.schedule,
                 task.bot,
+                task.user,
                 now,
             ),
         ),

@@ -7,6 +7,7 @@ from rumi.memory.command import memory_command
 from rumi.memory.extractor import Extracted, extract
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
+from rumi.memory.sharing import Share, Shared, Unshare
 from rumi.memory.types import (
     MAX_FACTS,
     Fact,
@@ -47,7 +48,10 @@ __all__ = [
     "PastFact",
     "PastFacts",
     "Remember",
+    "Share",
+    "Shared",
     "Source",
+    "Unshare",
     "asking",
     "check",
     "checked",

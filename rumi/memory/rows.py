@@ -37,7 +37,7 @@ def facts_of(request: Facts, transaction: Transaction) -> tuple[Fact, ...]:
         f"SELECT {_FACT} FROM facts WHERE owner = ? ORDER BY source = 'auto', updated DESC, id DESC",
         (request.owner,),
     )
-    return tuple(_fact(row) for row in rows)
+    return tuple(fact_of(row) for row in rows)
 
 
 @steps.of(Remember)
@@ -53,7 +53,7 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
         for row in rows:
             _retire(transaction.db, request.owner, row[0], now)
     put(transaction.db, request.owner, fact)
-    return tuple(_fact(row[1:]) for row in rows)
+    return tuple(fact_of(row[1:]) for row in rows)
 
 
 @steps.of(PastFacts)
@@ -63,14 +63,14 @@ def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, 
         f"SELECT {_FACT}, ended FROM past WHERE owner = ? AND folded = ? ORDER BY id",
         (request.owner, folded(request.key)),
     )
-    return tuple(PastFact(_fact(row[:-1]), float(row[-1])) for row in rows)
+    return tuple(PastFact(fact_of(row[:-1]), float(row[-1])) for row in rows)
 
 
 @steps.of(ForgetOwner)
 def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
     """Delete an owner's facts, their history, and the keys that were forgotten. Return how many facts."""
     count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
-    for table in ("past", "forgotten"):
+    for table in ("past", "forgotten", "shared"):
         transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
     return count
 
@@ -96,6 +96,7 @@ def forget(request: Forget, transaction: Transaction) -> int:
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
     gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
+    db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone
@@ -194,7 +195,7 @@ def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
 
 
 def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
-    old = _fact(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
+    old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
     db.execute(
@@ -229,7 +230,8 @@ def _make_room(db: sqlite3.Connection, owner: str) -> None:
         )
 
 
-def _fact(row: tuple[object, ...]) -> Fact:
+def fact_of(row: tuple[object, ...]) -> Fact:
+    """Return the fact of a row."""
     key, value, source, chat, tainted, created, updated, turn = row
     return Fact(
         str(key),

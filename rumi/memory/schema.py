@@ -49,6 +49,14 @@ CREATE TABLE forgotten (         -- keys whose facts were forgotten a short whil
     at      REAL NOT NULL,
     PRIMARY KEY (owner, folded)
 ) WITHOUT ROWID;
+CREATE TABLE shared (            -- keys whose facts a group sees; the facts stay their owner's
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    "group" TEXT NOT NULL,       -- the owner of the group's facts
+    at      REAL NOT NULL,
+    PRIMARY KEY (owner, folded, "group")
+) WITHOUT ROWID;
+CREATE INDEX shared_with ON shared ("group");
 """
 
 MIGRATIONS: Final[dict[int, str]] = {
@@ -69,6 +77,11 @@ CREATE TABLE past (
     ended   REAL NOT NULL
 );
 CREATE INDEX past_of_key ON past (owner, folded, id);
+CREATE TABLE shared (
+    owner TEXT NOT NULL, folded TEXT NOT NULL, "group" TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (owner, folded, "group")
+) WITHOUT ROWID;
+CREATE INDEX shared_with ON shared ("group");
 """,
 }
 """The statements that lead from a version to the next one."""

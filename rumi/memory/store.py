@@ -24,6 +24,7 @@ from rumi.databases import (
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
+from rumi.memory.sharing import Shared
 from rumi.memory.types import (
     Facts,
     Forget,
@@ -84,9 +85,8 @@ class Store:
             MemoryUnavailable: The disk is full, or the file cannot be written. Nothing has changed.
         """
         try:
-            self._db.execute(
-                "BEGIN" if isinstance(request, Facts | Learned | PastFacts) else "BEGIN IMMEDIATE"
-            )
+            looks = isinstance(request, Facts | Learned | PastFacts | Shared)
+            self._db.execute("BEGIN" if looks else "BEGIN IMMEDIATE")
             try:
                 answer = steps.do(request, self._transaction)
                 self._db.execute("COMMIT")

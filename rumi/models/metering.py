@@ -8,7 +8,7 @@ from rumi.models.fitting import message_tokens
 from rumi.models.types import Message, ModelError, Reply, Usage
 from rumi.texts import Language
 
-Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot"]
+Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot", "person"]
 Unit: TypeAlias = Literal["usd", "tokens", "calls"]
 Period: TypeAlias = Literal["day", "month", "ever"]
 
@@ -43,12 +43,15 @@ class Account:
     task: int = 0
     bot: str = ""
     limits: tuple[Limit, ...] = ()
+    person: str = ""
+    """Who asked for it: in a group, the one who spoke."""
 
     def name(self, scope: Scope) -> str:
         """Return who it is in a scope; empty for nobody."""
         if scope == "task":
             return str(self.task or "")
-        return {"total": "total", "owner": self.owner, "chat": self.chat, "bot": self.bot}[scope]
+        names = {"total": "total", "owner": self.owner, "chat": self.chat, "bot": self.bot}
+        return {**names, "person": self.person}[scope]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
                 model=schedule.model,
                 schedule=schedule.id,
                 tainted=schedule.tainted,
+                user=schedule.user,
             )
             return replace(firing, message=message)
     try:

@@ -15,6 +15,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats import ChatCommand, Hub
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
+from rumi.people import People
 from rumi.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
 from rumi.schedules.times import NotATime
@@ -47,6 +48,7 @@ class ScheduleServices:
     bot: MakeTask | None = None
     has_bot: Callable[[str], bool] = lambda name: False
     stays: bool = True
+    people: People = field(default_factory=People)
 
 
 class Schedules(StoredSchedules):
@@ -59,6 +61,10 @@ class Schedules(StoredSchedules):
         self.to_look = trio.Event()
         self.fired = trio.Event()
         self._firing = trio.Lock()
+
+    def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
+        """Return what the role of its person allows."""
+        return self.services.people.most_schedules(schedule)
 
     # For chats
 
@@ -84,7 +90,9 @@ class Schedules(StoredSchedules):
         if read is None:
             return texts.schedule_usage(language)
         when, text = read
-        new = ScheduleRecord(owner, message.chat, "text", text, language=language, message=message.id)
+        new = ScheduleRecord(
+            owner, message.chat, "text", text, language=language, message=message.id, user=message.user
+        )
         return self.understood(await self.add(new, when), language)
 
     async def _timezone(self, language: Language, owner: str, given: str) -> str:
@@ -157,7 +165,7 @@ class Schedules(StoredSchedules):
         make = research_of if schedule.kind == "research" else self.services.bot
         if make is None:
             raise UsageError(f"Unknown bot {bot_of(schedule)[:80]!r}.", "Look at the list: rumi bot list")
-        task = replace(make(schedule), schedule=schedule.id)
+        task = replace(make(schedule), schedule=schedule.id, user=schedule.user)
         self.services.tasks.check_room(task.owner)
         return self.services.tasks.checked(task)
 

@@ -100,14 +100,22 @@ class StoredSchedules:
         quiet = self._limits.quiet
         next_at = instant if quiet is None else quiet.until(instant, zone)
         schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
-        stored = await self._ask(AddSchedule(schedule, self._limits.max_per_owner))
+        mine, users = self.most_of(schedule)
+        most = self._limits.max_per_owner
+        stored = await self._ask(AddSchedule(schedule, most, mine, users))
         if stored is None:
-            most = self._limits.max_per_owner
+            most = most if mine is None else min(most, mine)
             raise RumiError(
                 f"There are {most} schedules already.", "Delete one first: /schedules lists them."
             )
         self.changed()
         return stored
+
+    def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
+        """Return how many schedules the person of this one may have, None for any number, and the numbers
+        that their channel knows them by.
+        """
+        return None, ()
 
     async def listed(self, owner: str = "", limit: int = 1000) -> tuple[ScheduleRecord, ...]:
         """Return the schedules of an owner, or of all: those that are not done first."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from actors import ActorRef
@@ -11,6 +11,7 @@ from rumi.chats import Publisher, Sandboxes, Workspaces
 from rumi.fair_limiter import FairLimiter
 from rumi.journal import Incoming, JournalMessage, TaskRecord
 from rumi.models import Account, Limit, Model
+from rumi.people import People
 from rumi.tasks.kinds import TaskKind
 
 
@@ -74,3 +75,4 @@ class TaskServices:
     wake: Callable[[Incoming], None]
     ended: Callable[[int], None]
     stepped: Callable[[int, str], None]
+    people: People = field(default_factory=People)

@@ -344,7 +344,7 @@ class Task(Actor[TaskMessage]):
                 instructions=work.instructions,
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
-                tools=work.tools,
+                tools=self._services.people.tools_of_task(record, work.tools),
                 limits=self._limits(work),
                 language=record.language,
                 context_tokens=self._services.limits.context_tokens,

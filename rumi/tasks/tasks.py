@@ -206,6 +206,7 @@ class Tasks(StoredTasks):
                         message=message.id,
                         language=language,
                         model=message.model,
+                        user=message.user,
                     )
                     return texts.task_begins(language, (await self.begin(task)).id)
                 case _:
@@ -312,6 +313,8 @@ class Tasks(StoredTasks):
     async def _add(self, task: TaskRecord) -> TaskRecord:
         """Store a task, and have it started. Cancelled, both are done or neither is."""
         added: list[TaskRecord] = []
+        if task.parent in self._open:  # what a task has done is done for its person
+            task = replace(task, user=self._open[task.parent].user)
 
         async def add() -> None:
             stored = await self._services.journal.ask(AddTask(task))

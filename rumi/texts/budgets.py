@@ -23,6 +23,7 @@ def budget_name(language: Language, scope: str, period: str) -> str:
         "chat": pick(language, "el presupuesto de este chat", "this chat's budget"),
         "task": pick(language, "el presupuesto de esta tarea", "this task's budget"),
         "bot": pick(language, "el presupuesto de este bot", "this bot's budget"),
+        "person": pick(language, "el presupuesto de esta persona", "this person's budget"),
     }[scope]
     when = {
         "day": pick(language, " de hoy", " for today"),
@@ -150,6 +151,7 @@ def usage_columns(language: Language, by: str) -> tuple[str, ...]:
     first = {
         "chat": pick(language, "chat", "chat"),
         "owner": pick(language, "usuario", "owner"),
+        "person": pick(language, "persona", "person"),
         "model": pick(language, "modelo", "model"),
         "tool": pick(language, "herramienta", "tool"),
         "day": pick(language, "día", "day"),

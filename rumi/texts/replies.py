@@ -1,6 +1,6 @@
 """What a chat says, wherever it is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from rumi.texts.language import Language, pick
@@ -230,6 +230,10 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     ("/yes", "permite lo que un turno programado dejó en espera: `/yes 1`, `/yes 1 no 2`",
      "allows what a scheduled turn has left undone: `/yes 1`, `/yes 1 no 2`"),
     ("/no", "lo rechaza: `/no 1`", "refuses it: `/no 1`"),
+    ("/whoami", "quién sos, tu rol y tu presupuesto", "who you are, your role and your budget"),
+    ("/share", "en un grupo: comparte un dato tuyo, `/share CLAVE`",
+     "in a group: shares a fact of yours, `/share KEY`"),
+    ("/unshare", "lo deja de compartir: `/unshare CLAVE`", "takes it back: `/unshare KEY`"),
 )  # fmt: skip
 
 
@@ -238,14 +242,15 @@ def commands(language: Language) -> list[tuple[str, str]]:
     return [(name, es if language == "es" else en) for name, es, en in _COMMANDS]
 
 
-def help_text(language: Language) -> str:
-    """Return the list of the chat commands."""
+def help_text(language: Language, may: Callable[[str], bool] = lambda name: True) -> str:
+    """Return the list of the chat commands that somebody `may` use."""
     first = pick(
         language,
         "Escribí lo que necesitás con tus palabras. Comandos:",
         "Write what you need in your own words. Commands:",
     )
-    return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in commands(language))])
+    shown = [each for each in commands(language) if may(each[0].removeprefix("/"))]
+    return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in shown)])
 
 
 def chat_status(

@@ -27,6 +27,7 @@ from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import Hub, Inbox
+from rumi.config.people import listed
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.journal import Attachment, JournalMessage
@@ -79,8 +80,9 @@ class Telegram(Channel):
                 "TELEGRAM_TOKEN is missing.",
                 f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
             )
-        allowed, admins = frozenset(given.telegram.allowed_users), frozenset(given.telegram.admins)
-        who = Who(allowed, admins, given.language, process.language)
+        people = listed(given)
+        admins = frozenset(id for id, (_, role) in people.items() if role == "admin")
+        who = Who(frozenset(people), admins, given.language, process.language)
 
         def workspace(chat: str) -> Path:
             return prepare_workspace(home.root, chat, *process.user)

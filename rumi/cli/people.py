@@ -1,0 +1,103 @@
+"""`rumi people`."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rumi.cli.speaking import told
+
+if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.home import Home
+
+
+@click.group()
+def command() -> None:
+    """List, add and remove the people who may talk to Rumi, and their roles."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def list_(as_json: bool) -> None:
+    """List who may talk to Rumi: name, ids, role, what the role allows, and what they used today."""
+    from datetime import datetime
+
+    from rumi import texts
+    from rumi.cli import run_async
+    from rumi.cli.asking import when_free
+    from rumi.cli.speaking import reader
+    from rumi.cli.usage import used_here
+
+    home, loaded = _home()
+    today = f"{datetime.now().astimezone():%Y-%m-%d}"
+    asked = {"by": "person", "first": today, "last": today}
+    used: Any = run_async(when_free, home, "usage", used_here, asked)
+    rows = _rows(loaded, {row["person"]: row for row in used["rows"]})
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for row in rows:
+        click.echo(texts.person_line(reader(), **row))
+
+
+@command.command()
+@click.argument("name")
+@click.option("--telegram", "ids", type=int, multiple=True, required=True, help="Their Telegram id.")
+@click.option("--role", default="member", show_default=True, help="admin, member, guest, or one of yours.")
+def add(name: str, ids: tuple[int, ...], role: str) -> None:
+    """Write the section [people.NAME] into config.toml. A running Rumi reads it at its next start."""
+    from rumi.config.editing import set_keys
+
+    home, _ = _home()
+    values = {f"people.{name}.telegram": json.dumps(ids), f"people.{name}.role": role}
+    set_keys(home.root / "config.toml", values)
+    click.echo(told(f"{name} has the role {role} from the next start on."))
+
+
+@command.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove the section [people.NAME] from config.toml. Lists of [telegram] stay as they are."""
+    from rumi.config.editing import edit_toml, section_in
+    from rumi.errors import UsageError
+
+    home, loaded = _home()
+    if name not in loaded.settings.people:
+        raise UsageError(f"Unknown person {name}.", "Look at the list: rumi people list")
+    edit_toml(home.root / "config.toml", lambda document: section_in(document, ("people",)).pop(name, None))
+    click.echo(told(f"{name} is removed from the next start on."))
+
+
+def _home() -> "tuple[Home, Loaded]":
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+
+    home = Home(home_from(os.environ)).make()
+    return home, load_settings(home.root, os.environ, {})
+
+
+def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str, Any]]:
+    """Return one row for each person, the owner of the home first."""
+    from rumi.channels import BUILT_IN
+    from rumi.people import OWNER
+    from rumi.settings import people_of
+
+    speakers = {each.name: each for each in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
+    rows = []
+    for name, speaker in speakers.items():
+        rights, today = speaker.rights, used.get(name, {})
+        rows.append(
+            {
+                "name": name,
+                "ids": list(speaker.users),
+                "role": rights.role,
+                "tools": None if rights.tools is None else list(rights.tools),
+                "schedules": rights.schedules,
+                "bots": rights.bots,
+                "tokens": today.get("prompt_tokens", 0) + today.get("completion_tokens", 0),
+                "usd": today.get("usd", 0.0),
+            }
+        )
+    return rows

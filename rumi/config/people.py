@@ -1,0 +1,53 @@
+"""The rules of `[people.NAME]` and `[roles.NAME]` that one key alone cannot show."""
+
+from typing import Final
+
+from rumi.config.schema import Settings
+from rumi.errors import ConfigError
+
+BUILT_IN: Final = ("admin", "member", "guest")
+"""The roles that are there without a section."""
+
+RESERVED: Final = "local"
+"""The name of the person who owns the home: nobody else has it."""
+
+
+def check_people(settings: Settings) -> None:
+    """Check that each role exists, and that each id belongs to one person.
+
+    Raises:
+        ConfigError: It names the key that is wrong.
+    """
+    if "admin" in settings.roles:
+        raise ConfigError("[roles.admin] is not allowed.", "An admin may do everything; choose another name.")
+    if RESERVED in settings.people:
+        raise ConfigError("[people.local] is not allowed.", "local is the owner of this home.")
+    known = tuple(dict.fromkeys((*BUILT_IN, *settings.roles)))
+    whose: dict[int, str] = {}
+    for name, person in settings.people.items():
+        if person.role not in known:
+            raise ConfigError(
+                f"people.{name}.role = {person.role} is not a role.",
+                f"The roles are {', '.join(known)}; another one needs a section [roles.{person.role}].",
+            )
+        for id in person.telegram:
+            if whose.setdefault(id, name) != name:
+                raise ConfigError(
+                    f"The Telegram id {id} belongs to {whose[id]} and to {name}.",
+                    "Remove it from one of the two sections.",
+                )
+
+
+def listed(settings: Settings) -> dict[int, tuple[str, str]]:
+    """Return who may talk to the bot: the name and the role of each Telegram id, an empty name without one.
+
+    A section of `[people]` wins over `telegram.admins`, and that over `telegram.allowed_users`.
+    """
+    telegram = settings.telegram
+    found = {
+        **dict.fromkeys(telegram.allowed_users, ("", "member")),
+        **dict.fromkeys(telegram.admins, ("", "admin")),
+    }
+    for name, person in settings.people.items():
+        found |= dict.fromkeys(person.telegram, (name, person.role))
+    return found

@@ -1,0 +1,86 @@
+"""Facts that a person has shared with a group: the group sees them as they are now, until they are unshared.
+
+A fact stays its owner's. What is shared is its key, so a changed fact is shared as it is then, and a
+forgotten one is shared no more.
+"""
+
+from dataclasses import dataclass
+
+from actors import Request
+from rumi.memory.rows import fact_of, steps
+from rumi.memory.types import Fact, FactRefused
+from rumi.memory.writing import folded
+from rumi.steps import Transaction
+
+MOST_SHARED = 100
+"""So many keys one owner may share with one group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Request[int]):
+    """Show an owner's facts with a key to a group. The answer is how many facts these are; 0 shares nothing.
+
+    Refused with `FactRefused` where the owner shares too many with that group.
+    """
+
+    owner: str
+    key: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unshare(Request[int]):
+    """Show them no more. The answer is 1 if they were shared, otherwise 0."""
+
+    owner: str
+    key: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Request[tuple[tuple[str, Fact], ...]]):
+    """Return the facts that people have shared with a group, each with its owner; only an `owner`'s, if one
+    is named.
+    """
+
+    group: str
+    owner: str = ""
+
+
+@steps.of(Share)
+def share(request: Share, transaction: Transaction) -> int:
+    """Note that a group sees the facts with a key."""
+    db, of = transaction.db, (request.owner, folded(request.key))
+    (facts,) = db.execute("SELECT count(*) FROM facts WHERE owner = ? AND folded = ?", of).fetchone()
+    if not facts:
+        return 0
+    (shared,) = db.execute(
+        'SELECT count(*) FROM shared WHERE owner = ? AND "group" = ?', (request.owner, request.group)
+    ).fetchone()
+    if shared >= MOST_SHARED:
+        raise FactRefused(f"{shared} facts are shared with this group already.", "Unshare one first.")
+    db.execute("INSERT OR IGNORE INTO shared VALUES (?, ?, ?, ?)", (*of, request.group, transaction.now()))
+    return int(facts)
+
+
+@steps.of(Unshare)
+def unshare(request: Unshare, transaction: Transaction) -> int:
+    """Note that a group sees them no more."""
+    gone = transaction.db.execute(
+        'DELETE FROM shared WHERE owner = ? AND folded = ? AND "group" = ?',
+        (request.owner, folded(request.key), request.group),
+    )
+    return gone.rowcount
+
+
+@steps.of(Shared)
+def shared_with(request: Shared, transaction: Transaction) -> tuple[tuple[str, Fact], ...]:
+    """Return what a group sees, in the order of its owners and of their sharing."""
+    rows = transaction.db.execute(
+        "SELECT facts.owner, key, value, source, chat, tainted, created, updated FROM shared"
+        " JOIN facts ON facts.owner = shared.owner AND facts.folded = shared.folded"
+        " WHERE shared.\"group\" = ?1 AND (shared.owner = ?2 OR ?2 = '')"
+        " ORDER BY facts.owner, shared.at, facts.id",
+        (request.group, request.owner),
+    )
+    return tuple((str(owner), fact_of(tuple(fact))) for owner, *fact in rows)
