@@ -13,6 +13,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
 from rumi.journal import ScheduleRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
+from rumi.memory import asking_for_turn
 from rumi.models import Message, Model, ModelRequest
 from rumi.research import RepositoryTool, ResearchTool
 from rumi.schedules import Schedules, schedule_tools
@@ -46,16 +47,17 @@ class Toolbox:
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
         chat, owner = view.chat, self.ids.owner_of(view.chat)
+        memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
             WebFetch(partial(self.web.fetch, chat)),
             WebSearch(partial(self.web.search, chat)),
-            RememberTool(self.memory, owner, chat, view.tainted, view.language),
-            ForgetTool(self.memory, owner, view.language),
+            RememberTool(memory, owner, chat, view.tainted, view.language),
+            ForgetTool(memory, owner, view.language),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language),) if self.bots().any else ()),
             *schedule_tools(
                 self.schedules,
-                ScheduleRecord(owner, chat, "text", ""),
+                ScheduleRecord(owner, chat, "text", "", turn=view.turn),
                 view.language,
                 view.model,
                 view.tainted,

@@ -81,6 +81,8 @@ class ChatView:
     """The folder whose skills count for it as well; empty: none."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
+    turn: str = ""
+    """The turn's id: what tools note as changed by it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from rumi.chats.outside import described, fetched, opening, result_entries
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import RoomCommands, room_of
 from rumi.chats.session import ending
+from rumi.chats.undoing import told_undone
 from rumi.journal import (
     ChatRecord,
     Count,
+    FindUndo,
     HistoryEntry,
     Incoming,
     JournalMessage,
@@ -120,6 +122,10 @@ class CrashReplies:
         room = room_of(self.rooms, command) if isinstance(command, ChatCommand) else None
         if room is not None and isinstance(command, ChatCommand):
             return await room.command(message, language, command)
+        if command.name == "undo":
+            undone = await self.journal.ask(FindUndo(message.chat, message.id))
+            if undone is not None:  # it was decided, and completed by now
+                return told_undone(undone, language)
         return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:

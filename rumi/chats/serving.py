@@ -67,6 +67,7 @@ def as_json(stored: StoredEntry) -> dict[str, object]:
         "tool_calls": [asdict(call) for call in message.tool_calls],
         "tool_call_id": message.tool_call_id,
         "tainted": stored.entry.tainted,
+        "undone": stored.undone,
     }
 
 

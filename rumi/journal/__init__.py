@@ -121,6 +121,7 @@ from rumi.journal.records import (
 )
 from rumi.journal.schema import STATE
 from rumi.journal.store import JournalError, Unwritable
+from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
 
 __all__ = [
     "FAILURES",
@@ -150,8 +151,11 @@ __all__ = [
     "DueSchedules",
     "EndIteration",
     "EndTask",
+    "EndUndo",
     "Expire",
     "FailedSchedules",
+    "FindLastTurn",
+    "FindUndo",
     "Fire",
     "Fired",
     "Firing",
@@ -168,6 +172,7 @@ __all__ = [
     "KeepParked",
     "KeepTask",
     "Knows",
+    "LastTurn",
     "LearnNothing",
     "LearnedFrom",
     "LeftOut",
@@ -229,12 +234,14 @@ __all__ = [
     "Summarize",
     "Summary",
     "Sweep",
+    "TakeBack",
     "TaskRecord",
     "TaskState",
     "TellMissed",
     "ToLearn",
     "Undeliverable",
     "Undelivered",
+    "Undone",
     "Unwritable",
     "Update",
     "UsageRow",

@@ -17,6 +17,8 @@ _OF_EARLIER_MONTHS = (
 )
 """Older than the month that runs: its budgets count what was used since its first day."""
 
+UNDO = ("undos", "schedule_changes")
+
 _TABLES = (
     (
         "messages",
@@ -33,6 +35,8 @@ _TABLES = (
     ),
     ("summaries", "created", _OF_A_SESSION.format("summaries")),
     *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
+    ("undos", "created", " AND done"),
+    ("schedule_changes", "created", ""),
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
 
@@ -80,7 +84,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
     transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
-    for table in ("sessions", "summaries", "titles", "tainted_files", "parked", "schedules"):
+    for table in ("sessions", "summaries", "titles", "tainted_files", "parked", "schedules", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rumi.agent import Parked, Reason
+from rumi.journal.undo import Undone
 from rumi.models import Message
 from rumi.texts import Language
 
@@ -152,13 +153,17 @@ class StoredChat:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry of a chat's history with its number, which goes up, its session, and when it was made."""
+    """An entry of a chat's history with its number, which goes up, its session, and when it was made.
+
+    `undone`: its turn was taken back.
+    """
 
     id: int
     chat: str
     session: int
     at: float
     entry: HistoryEntry
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,8 @@ class ChatRecord:
     files_tainted: bool = False
     summary: Summary | None = None
     parked: tuple[Parked, ...] = ()
+    undo: Undone | None = None
+    """What was begun to be taken back, and has to be completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +350,8 @@ class ScheduleRecord:
     for the `instant`, and happens at `next_at`, in seconds since 1970. `failures` counts fires in a row whose
     work failed, `missed` instants without a fire that nobody was told of, from `missed_at` on. `tainted`: its
     text may hold what came from outside. `message` is the number of the command that asked for it. `fired` is
-    when it last fired. Numbers are 0 for what has not been.
+    when it last fired. Numbers are 0 for what has not been. `turn` is the one that asks for it; it is not
+    stored here.
     """
 
     owner: str
@@ -366,6 +374,7 @@ class ScheduleRecord:
     created: float = 0.0
     id: int = 0
     fired: float = 0.0
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

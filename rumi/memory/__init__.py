@@ -1,7 +1,7 @@
 """Memory: facts that last, each with one owner, and their extraction from a session."""
 
 from rumi.chat_ids import LOCAL
-from rumi.memory.actor import Ask, Memory, asking, open_memory
+from rumi.memory.actor import Ask, Memory, asking, asking_for_turn, open_memory
 from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
 from rumi.memory.extractor import extract
@@ -20,6 +20,8 @@ from rumi.memory.types import (
     NewFact,
     Remember,
     Source,
+    TakeFactsBack,
+    TakenBack,
 )
 from rumi.memory.writing import checked, written
 
@@ -41,7 +43,10 @@ __all__ = [
     "NewFact",
     "Remember",
     "Source",
+    "TakeFactsBack",
+    "TakenBack",
     "asking",
+    "asking_for_turn",
     "check",
     "checked",
     "escaped",

@@ -2,7 +2,20 @@
 
 import sqlite3
 
-from rumi.memory.types import MAX_FACTS, Fact, FactRefused, Facts, Forget, Learn, Learned, NewFact, Remember
+from rumi.memory.changes import noting, take_back
+from rumi.memory.types import (
+    MAX_FACTS,
+    Fact,
+    FactRefused,
+    Facts,
+    Forget,
+    Learn,
+    Learned,
+    NewFact,
+    Remember,
+    TakeFactsBack,
+    TakenBack,
+)
 from rumi.memory.writing import checked, folded
 from rumi.steps import Steps, Transaction
 
@@ -29,7 +42,8 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
     """Add or renew a fact. Return the other facts with the same key, oldest first."""
     now, new = transaction.now(), checked(request.fact.key, request.fact.value)
     fact = Fact(new.key, new.value, request.source, request.chat, request.tainted, now, now)
-    put(transaction.db, request.owner, fact)
+    with noting(transaction, request.turn, request.owner):
+        put(transaction.db, request.owner, fact)
     rows = transaction.db.execute(
         f"SELECT {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (request.owner, folded(fact.key), fact.value),
@@ -41,10 +55,17 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
 def forget(request: Forget, transaction: Transaction) -> int:
     """Delete all facts with a key, and record that they were forgotten. Return their number."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
-    gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
+    with noting(transaction, request.turn, request.owner):
+        gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone
+
+
+@steps.of(TakeFactsBack)
+def take_facts_back(request: TakeFactsBack, transaction: Transaction) -> TakenBack:
+    """Restore what a turn has changed; the second time, nothing is left to restore."""
+    return take_back(transaction, request.turn)
 
 
 @steps.of(Learned)

@@ -4,7 +4,7 @@ from typing import Final
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 SCHEMA: Final = """
 CREATE TABLE facts (
@@ -33,9 +33,27 @@ CREATE TABLE forgotten (         -- keys whose facts were forgotten a short whil
     at      REAL NOT NULL,
     PRIMARY KEY (owner, folded)
 ) WITHOUT ROWID;
+CREATE TABLE changes (           -- what turns have made of the facts under a key
+    id      INTEGER PRIMARY KEY,
+    turn    TEXT NOT NULL,
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    before  TEXT NOT NULL,       -- JSON: the rows
+    after   TEXT NOT NULL,
+    at      REAL NOT NULL
+);
+CREATE INDEX changes_of_turn ON changes (turn);
 """
 
-MIGRATIONS: Final[dict[int, str]] = {}
+MIGRATIONS: Final[dict[int, str]] = {
+    1: """
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY, turn TEXT NOT NULL, owner TEXT NOT NULL, folded TEXT NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX changes_of_turn ON changes (turn);
+"""
+}
 """The statements that lead from a version to the next one."""
 
 MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

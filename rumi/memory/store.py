@@ -24,7 +24,7 @@ from rumi.databases import (
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
-from rumi.memory.types import Facts, Forget, Learned, MemoryUnavailable, MemoryUnwritable
+from rumi.memory.types import Facts, Forget, Learned, MemoryUnavailable, MemoryUnwritable, TakeFactsBack
 from rumi.steps import Transaction
 
 R = TypeVar("R")
@@ -86,7 +86,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        if isinstance(request, Forget):
+        if isinstance(request, Forget | TakeFactsBack):
             self._leave_no_trace()
         return answer
 
