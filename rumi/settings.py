@@ -24,6 +24,7 @@ from rumi.providers import key_owner
 from rumi.research import PROMPTS
 from rumi.schedules import ScheduleLimits, quiet_hours
 from rumi.tasks import TaskLimits
+from rumi.undo import UndoLimits
 from rumi.web import WebSettings
 
 
@@ -151,6 +152,12 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
         handed_chars=settings.session.handed_chars,
         max_queued=settings.chat.max_queued if settings.chat.when_busy == "queue" else 0,
     )
+
+
+def undo_limits_of(loaded: Loaded) -> UndoLimits:
+    """Return how much of the chats' files is kept to take turns back."""
+    given = loaded.settings.undo
+    return UndoLimits(given.turns, given.max_mb * 1024 * 1024, given.max_files)
 
 
 def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:

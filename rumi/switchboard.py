@@ -26,7 +26,13 @@ class Switchboard:
 
     def calls(self) -> dict[str, Call]:
         """Return each call by its name."""
-        return {"status": self._status, "stop": self._stop, "reset": self._reset, **self.more}
+        return {
+            "status": self._status,
+            "stop": self._stop,
+            "reset": self._reset,
+            "undo": self._undo,
+            **self.more,
+        }
 
     async def _status(self, request: Mapping[str, object]) -> object:
         await trio.lowlevel.checkpoint()
@@ -36,6 +42,9 @@ class Switchboard:
         if request.get("all") is True:
             return await self.everything.stop(_language(request) or self.language)
         return await self.inbox.command(_chat(request), "/stop", _language(request))
+
+    async def _undo(self, request: Mapping[str, object]) -> object:
+        return await self.inbox.undo(_chat(request), _language(request))
 
     async def _reset(self, request: Mapping[str, object]) -> object:
         return await self.inbox.reset(_chat(request), _language(request))

@@ -14,6 +14,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats import ChatView
 from rumi.journal import ScheduleRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
+from rumi.memory import asking_for_turn
 from rumi.models import Message, Model, ModelRequest
 from rumi.recall import Ask as AskRecall
 from rumi.recall import RecallTool
@@ -51,17 +52,18 @@ class Toolbox:
     def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
         """Return the tools of one chat."""
         chat, owner = view.chat, self.ids.owner_of(view.chat)
+        memory = asking_for_turn(self.memory, view.turn)
         tools: tuple[Tool, ...] = (
             WebFetch(partial(self.web.fetch, chat)),
             WebSearch(partial(self.web.search, chat)),
-            RememberTool(self.memory, owner, chat, view.tainted, view.language, view.turn),
-            ForgetTool(self.memory, owner, view.language),
+            RememberTool(memory, owner, chat, view.tainted, view.language),
+            ForgetTool(memory, owner, view.language),
             RecallTool(self.recall, self.memory, owner, view.language, time.time),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
             *schedule_tools(
                 self.schedules,
-                ScheduleRecord(owner, chat, "text", "", user=view.user()),
+                ScheduleRecord(owner, chat, "text", "", user=view.user(), turn=view.turn),
                 view.language,
                 view.model,
                 view.tainted,

@@ -14,6 +14,7 @@ rumi             rest_for_one: each child depends on the children above it
 ├── extractor    extracts facts from sessions that have ended
 ├── task_recovery  goes on with the tasks of earlier processes
 ├── tasks        keyed: one child per task
+├── undo         cleans up what taking turns back has left
 ├── recovery     starts chats with open messages
 ├── chats        keyed: one child per chat
 ├── schedules    fires reminders and schedules
@@ -48,6 +49,8 @@ from rumi.chats import (
     PendingMessages,
     Publisher,
     RoomCommands,
+    Undo,
+    UndoSweep,
     Workspaces,
     add_chats,
     add_lessons,
@@ -82,6 +85,7 @@ from rumi.settings import (
     prompts_of,
     schedule_limits_of,
     task_limits_of,
+    undo_limits_of,
     web_settings_of,
 )
 from rumi.skills import (
@@ -101,6 +105,7 @@ from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.tools import Tool
+from rumi.undo import Snapshots
 from rumi.viewing import Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, FileStream, Live, TaskStream, Windows, of_the_tree
@@ -332,6 +337,10 @@ class Tree:
             "recall": RecallCommands(recall, ids, time.time),
             "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
+        undo = Undo(
+            Snapshots(home.root, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids)
+        )
+        self.root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, settings.session.keep_days * DAY_S)))
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,
@@ -346,6 +355,7 @@ class Tree:
             running_tasks=self.tasks.running,
             notices=self.budgets.notices,
             noticed=self.budgets.told,
+            undo=undo,
         )
         self.inbox = add_chats(
             self.root,

@@ -26,10 +26,11 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.lessons import Lessons, add_lessons
 from rumi.chats.local import ChatPort, Exchange, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
-from rumi.chats.services import ChatServices, RoomCommands, Sandboxes, Workspaces
+from rumi.chats.services import ChatServices, RoomCommands, Sandboxes, Undo, Workspaces
 from rumi.chats.serving import chats_calls
 from rumi.chats.session import ended
 from rumi.chats.status import gist, title_of
+from rumi.chats.undo_sweep import UndoSweep
 
 __all__ = [
     "COMMAND_NAMES",
@@ -60,6 +61,8 @@ __all__ = [
     "Subscription",
     "TurnStarted",
     "TurnState",
+    "Undo",
+    "UndoSweep",
     "Workspaces",
     "add_chats",
     "add_lessons",

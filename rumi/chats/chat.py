@@ -103,6 +103,9 @@ class Chat(Actor[ChatMessage]):
 
     async def _start_up(self) -> None:
         record = await self._session.load()
+        while record.undo is not None:
+            await self._worker.undoing.complete(record.undo)
+            record = await self._session.load()
         self._session.remember(*await self._crash_replies.recover(self._chat, record, self._session.parked))
         await self._crash_replies.tell_again(self._chat)
         self._services.hub.nothing_runs(self._chat)
@@ -244,7 +247,7 @@ class Chat(Actor[ChatMessage]):
                 self._stop(message)
             case "reset":
                 self._reset(self._new_job("reset", message, rest))
-            case "new" | "retry":
+            case "new" | "retry" | "undo":
                 self._offer(self._new_job(name, message, ""))
             case "yes" | "no":
                 self._offer(self._new_job("answer", message, f"/{name} {rest}".strip()))
@@ -307,7 +310,8 @@ class Chat(Actor[ChatMessage]):
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
             else:
-                self._reply(job.message, texts.busy(job.language))
+                busy = texts.undo_is_busy if job.kind == "undo" else texts.busy
+                self._reply(job.message, busy(job.language))
         else:
             self._job = job
 
@@ -328,7 +332,7 @@ class Chat(Actor[ChatMessage]):
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the turn that runs and return it; the first to end it says why it ended."""
         job = self._job
-        if job is None or job.sealed or job.kind == "result":
+        if job is None or job.sealed or job.kind in ("result", "undo"):
             return None
         if job.begins_session and job.asked is None:
             job.scope.cancel()  # it is done, and only waits for what goes on behind
@@ -394,7 +398,7 @@ class Chat(Actor[ChatMessage]):
         done = await self._worker.do(job)
         # From here to `receive` nothing is awaited: an answer to what is told now finds the worker waiting,
         # or busy with the reset that was asked for during the turn.
-        plain = job.kind in ("new", "reset", "result", "answer") and done.finished is None
+        plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
         self._sum_up(job)

@@ -14,6 +14,7 @@ CommandName: TypeAlias = Literal[
     "reset",
     "status",
     "retry",
+    "undo",
     "memory",
     "recall",
     "forget_everything",

@@ -95,14 +95,14 @@ class ChatView:
     """What prompts of its session hold so far."""
     files_from_outside: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called before something from outside is put into its files: they are marked when it returns."""
-    turn: Callable[[], str] = lambda: ""
-    """Its id."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
     user: Callable[[], int | None] = lambda: None
     """What the chat's source calls the person who asks."""
     speakers_model: Callable[[], Model] | None = None
     """Returns the model whose calls the person who asks pays for."""
+    turn: str = ""
+    """The turn's id: what tools note as changed by it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)

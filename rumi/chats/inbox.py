@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import trio
 
@@ -243,11 +244,23 @@ class Inbox:
             UsageError: the chat is unknown.
             RumiError: see `command`.
         """
+        return await self._of_known(chat, "/reset", language)
+
+    async def undo(self, chat: str, language: Language | None = None) -> str:
+        """Take a chat's last turn back from outside; the reply.
+
+        Raises:
+            UsageError: the chat is unknown.
+            RumiError: see `command`.
+        """
+        return await self._of_known(chat, "/undo", language)
+
+    async def _of_known(self, chat: str, command: str, language: Language | None) -> str:
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
         known = known or self._services.workspaces.has(chat)
         if not (known or await self._services.journal.ask(Knows(chat))):
             raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
-        return await self.command(chat, "/reset", language)
+        return await self.command(chat, command, language)
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
         """Answer the question that a chat's turn asks; False where it waits for none of theirs.
@@ -312,6 +325,9 @@ class Inbox:
             await trio.sleep(SLICE_PAUSE_S)
         if files:
             await self._services.workspaces.remove(chat)
+        await self._services.workspaces.remove(chat)
+        if (undo := self._services.undo) is not None:
+            await undo.offload(partial(undo.snapshots.forget, chat))
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

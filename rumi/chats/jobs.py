@@ -12,7 +12,7 @@ from rumi.chats.outside import fetched
 from rumi.journal import Incoming
 from rumi.texts import Language, Verdict
 
-JobKind: TypeAlias = Literal["turn", "retry", "new", "reset", "result", "answer"]
+JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", "answer"]
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]

@@ -16,9 +16,11 @@ from rumi.chats.outside import described, fetched, opening, result_entries
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import RoomCommands, room_of
 from rumi.chats.session import ending
+from rumi.chats.undoing import told_undone
 from rumi.journal import (
     ChatRecord,
     Count,
+    FindUndo,
     HistoryEntry,
     Incoming,
     JournalMessage,
@@ -124,6 +126,10 @@ class CrashReplies:
             name, rest = command.name, command.rest
             refused = self.people.refusal(message, language, name, rest, room=True)
             return refused or await room.command(self.people.current(message), language, command)
+        if command.name == "undo":
+            undone = await self.journal.ask(FindUndo(message.chat, message.id))
+            if undone is not None:  # it was decided, and completed by now
+                return told_undone(undone, language)
         return _lost_command(language, command)
 
     async def tell_again(self, chat: str) -> None:

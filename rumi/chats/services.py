@@ -1,6 +1,6 @@
 """What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from rumi.sandbox import (
     remove_workspace,
 )
 from rumi.texts import Language
+from rumi.undo import Restoring, Snapshots
 
 
 class Sandboxes(Protocol):
@@ -90,15 +91,33 @@ class Workspaces:
             await self.offload(partial(remove_workspace, self.folder / chat))
 
 
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What is needed to take turns back: the files before them, and what stops the tasks that they began."""
+
+    snapshots: Snapshots
+    offload: Offload
+    stop_tasks: Callable[[Collection[int]], Awaitable[None]]
+
+    @property
+    def restoring(self) -> Restoring:
+        """Return what puts snapshots in the place of files."""
+        return Restoring(self.snapshots)
+
+
 class ChatShell:
-    """Runs one chat's commands.
+    """Runs one chat's commands. The files are kept before the first one of a turn that may change them.
 
     A command that a tainted turn wrote may put what it read into a file. From then on every command of the
     chat may read it there, in this session or a later one: its result is tainted, until the files are gone.
     """
 
-    def __init__(self, chat: str, sandboxes: Sandboxes, chat_session: ChatSession) -> None:
+    def __init__(
+        self, chat: str, sandboxes: Sandboxes, chat_session: ChatSession, undo: Undo | None = None
+    ) -> None:
         self._chat = chat
+        self._undo = undo
+        self._kept = ""
         self._sandboxes = sandboxes
         self._session = chat_session
 
@@ -111,15 +130,26 @@ class ChatShell:
         """Make the sandbox ready."""
         await self._sandboxes.prepare(self._chat)
 
+    async def keep(self) -> None:
+        """Keep the files as they are before the turn that runs, once: something may change them now."""
+        undo = self._undo
+        if undo is not None and (turn := self._session.turn) and turn != self._kept:
+            tainted = self._session.files_tainted
+            await undo.offload(partial(undo.snapshots.take, self._chat, turn, tainted=tainted))
+            self._kept = turn
+
     async def touched(self) -> None:
-        """Something may change the files, or has: in a tainted session they are marked."""
+        """Something may change the files, or has: they are kept, and in a tainted session marked."""
+        await self.keep()
         if self._session.tainted:
             await self._session.mark_files(True)
 
     async def run(self, command: Command) -> CommandResult:
         """Run a command. The mark is on the disk before it begins."""
-        if self._session.tainted and not command.reads and may_write(command.argv):
-            await self._session.mark_files(True)
+        if not command.reads and may_write(command.argv):
+            await self.keep()
+            if self._session.tainted:
+                await self._session.mark_files(True)
         return await self._sandboxes.run(self._chat, command)
 
 
@@ -185,3 +215,5 @@ class ChatServices:
     """Returns what a chat's next reply says of budgets that are nearly used up, by their names."""
     noticed: Callable[[Sequence[str]], None] = lambda keys: None
     """Hears the names of the budgets that a stored reply has told of."""
+    undo: Undo | None = None
+    """Takes turns back. Without, none can be."""

@@ -69,6 +69,7 @@ def as_json(stored: StoredEntry) -> dict[str, object]:
         ],
         "tool_call_id": message.tool_call_id,
         "tainted": stored.entry.tainted,
+        "undone": stored.undone,
     }
 
 

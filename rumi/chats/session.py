@@ -234,7 +234,7 @@ class ChatSession:
             await self._writing.wait()
 
     async def _keep_parked(self, parked: Sequence[Parked]) -> None:
-        await self._store(KeepParked(self.chat, tuple(parked)))
+        await self._store(KeepParked(self.chat, tuple(parked), self.turn))
 
     async def _store(self, request: Stored) -> None:
         """Store it in a task of the chat's own.

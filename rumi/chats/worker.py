@@ -1,5 +1,5 @@
-"""What a chat's worker does with a job: a turn, a turn again, an answer to parked calls, a new session, a
-reset, or a task's result.
+"""What a chat's worker does with a job: a turn, a turn again, a turn taken back, an answer to parked calls, a
+new session, a reset, or a task's result.
 """
 
 import logging
@@ -29,6 +29,7 @@ from rumi.chats.noting import told_by
 from rumi.chats.outside import answering, brought, described, fetched, opening, result_entries
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
+from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
 from rumi.models import Message, Model, takes_pictures
@@ -67,7 +68,8 @@ class Worker:
         self._context = services.context
         self._session = chat_session
         self._publish = partial(services.publisher.publish, chat_id)
-        self._shell = ChatShell(chat_id, services.sandboxes, chat_session)
+        self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
+        self.undoing = Undoing(services, chat_session)
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
@@ -78,6 +80,8 @@ class Worker:
             return await self._renew(job)
         if job.kind == "result":
             return await self._bring_result(job)
+        if job.kind == "undo":
+            return await self._take_back(job)
         # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
         nothing = await self._begin(job)
         if nothing is not None:
@@ -148,10 +152,10 @@ class Worker:
             lambda: job.message.project,
             lambda: [entry.message for entry in chat_session.entries],
             partial(chat_session.mark_files, True),
-            lambda: job.turn,
             shell.touched,
             user=lambda: job.message.user,
             speakers_model=lambda: self._context.model_of(job.message, job.language),
+            turn=job.turn,
         )
         return (
             Bash(shell, self._services.policy_of(self._chat)),
@@ -177,6 +181,7 @@ class Worker:
             return
         job.stage = "fetching what came with the message"
         if any(each.kind == "file" for each in to_fetch):
+            await self._shell.keep()
             await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
         left, came = self._context.limits.handed_chars, list[Kept]()
         for each in to_fetch:
@@ -329,6 +334,16 @@ class Worker:
         job.sealed = True
         return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
 
+    async def _take_back(self, job: Job) -> Done:
+        """Take the last turn back. No `/stop` ends that: it is short, and half of it helps nobody."""
+        job.stage = "taking the last turn back"
+        try:
+            text = await self.undoing.take_back(job.message, job.language)
+        except SandboxError as error:
+            text = texts.not_undone(job.language, texts.told_error(job.language, error))
+        job.sealed = True
+        return Done(await self._settle(Settle(self._chat, job.messages, job.told(text))))
+
     async def _bring_result(self, job: Job) -> Done:
         """Reply with a task's result, or what a schedule says, and keep it in the history."""
         job.sealed = True
@@ -362,6 +377,7 @@ class Worker:
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
+        await self.undoing.forget()
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None

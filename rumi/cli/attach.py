@@ -123,8 +123,8 @@ def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
         return {}
 
 
-def say(chat: str, call: Literal["stop", "reset"]) -> None:
-    """Stop or reset a chat through the running Rumi, or here if none runs; print the answer.
+def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
+    """Stop or reset a chat, or take its last turn back, through the running Rumi or here; print the answer.
 
     Without a chat, everything is stopped.
     """
@@ -133,7 +133,7 @@ def say(chat: str, call: Literal["stop", "reset"]) -> None:
     click.echo(_asked(call, chat))
 
 
-def _asked(call: Literal["stop", "reset"], chat: str) -> str:
+def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:
     import time
 
     from rumi.home import HomeHeld
@@ -198,6 +198,6 @@ def _do(home: Home, call: str, chat: str) -> str:
         with home.hold(f"rumi {call}"):
             engine = await find_engine(home, loaded)
             async with open_app(home, loaded, engine) as app:
-                return await app.inbox.reset(chat)
+                return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)

@@ -21,6 +21,7 @@ COMMANDS = {
     "logs": ("rumi.cli.logs", "Read the audit log: what was run, in which chat, how it ended."),
     "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
     "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
+    "undo": ("rumi.cli.undo", "Take the last turn of a chat back, like /undo in it."),
     "chats": ("rumi.cli.chats", "List, show, search, export and delete chats and what was said in them."),
     "fetch": ("rumi.cli.fetch", "Get what the assistant would get from a URL, or judge URLs (--check)."),
     "research": (

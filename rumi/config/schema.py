@@ -430,6 +430,14 @@ class MemorySection(Section):
     max_facts: Count = 50
 
 
+class UndoSection(Section):
+    """`[undo]`: how many turns can be taken back, and how much of a chat's files is kept for that."""
+
+    turns: Annotated[int, Field(ge=0, le=100)] = 5
+    max_mb: Count = 256
+    max_files: Count = 20_000
+
+
 class SkillsSection(Section):
     """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
@@ -525,6 +533,7 @@ class Settings(Section):
     schedules: SchedulesSection = SchedulesSection()
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
+    undo: UndoSection = UndoSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}

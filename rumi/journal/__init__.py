@@ -123,6 +123,7 @@ from rumi.journal.records import (
 )
 from rumi.journal.schema import STATE
 from rumi.journal.store import JournalError, Unwritable
+from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
 
 __all__ = [
     "FAILURES",
@@ -152,8 +153,11 @@ __all__ = [
     "DueSchedules",
     "EndIteration",
     "EndTask",
+    "EndUndo",
     "Expire",
     "FailedSchedules",
+    "FindLastTurn",
+    "FindUndo",
     "Fire",
     "Fired",
     "Firing",
@@ -171,6 +175,7 @@ __all__ = [
     "KeepParked",
     "KeepTask",
     "Knows",
+    "LastTurn",
     "LearnNothing",
     "LearnedFrom",
     "LeftOut",
@@ -232,12 +237,14 @@ __all__ = [
     "Summarize",
     "Summary",
     "Sweep",
+    "TakeBack",
     "TaskRecord",
     "TaskState",
     "TellMissed",
     "ToLearn",
     "Undeliverable",
     "Undelivered",
+    "Undone",
     "Unwritable",
     "Update",
     "UsageRow",

@@ -17,6 +17,8 @@ _OF_EARLIER_MONTHS = (
 )
 """Older than the month that runs: its budgets count what was used since its first day."""
 
+UNDO = ("undos", "schedule_changes")
+
 _TABLES = (
     (
         "messages",
@@ -33,6 +35,8 @@ _TABLES = (
     ),
     *((table, "created", _OF_A_SESSION.format(table)) for table in ("summaries", "episodes")),
     *((table, "created", _OF_EARLIER_MONTHS) for table in ("usage", "grants", "budget_notices")),
+    ("undos", "created", " AND done"),
+    ("schedule_changes", "created", ""),
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
 
@@ -80,7 +84,16 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
     transaction.db.execute(f"DELETE FROM fires WHERE schedule IN ({gone})", (chat,))
-    for table in ("sessions", "summaries", "episodes", "titles", "tainted_files", "parked", "schedules"):
+    for table in (
+        "sessions",
+        "summaries",
+        "episodes",
+        "titles",
+        "tainted_files",
+        "parked",
+        "schedules",
+        *UNDO,
+    ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 
@@ -108,7 +121,7 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
         ).rowcount
         if left <= 0:
             return True
-    for table in ("summaries", "episodes", "parked", "titles"):
+    for table in ("summaries", "episodes", "parked", "titles", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
 

@@ -109,7 +109,8 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
     session = (request.chat, request.session)
     transaction.db.execute(
         "UPDATE sessions SET short = max(short, coalesce("
-        "(SELECT id FROM history WHERE chat = ? AND session = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
+        "(SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
+        " ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
         " WHERE chat = ? AND number = ?",
         (*session, request.latest, *session),
     )
@@ -130,7 +131,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
 def taint_of(transaction: Transaction, chat: str, session: int) -> tuple[bool, bool]:
     """Return if something in the session came from outside, and if something in the chat's files did."""
     row = transaction.db.execute(
-        "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted),"
+        "SELECT EXISTS (SELECT 1 FROM history WHERE chat = ? AND session = ? AND tainted AND NOT undone),"
         " EXISTS (SELECT 1 FROM tainted_files WHERE chat = ?)",
         (chat, session, chat),
     ).fetchone()
@@ -177,7 +178,8 @@ def _entries(
     rows = transaction.db.execute(
         "SELECT turn, message, tainted, links, id <= sessions.short FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND sessions.number = history.session"
-        " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? ORDER BY id DESC LIMIT ?",
+        " WHERE history.chat = ? AND history.session = ? AND id > ? AND id <= ? AND NOT undone"
+        " ORDER BY id DESC LIMIT ?",
         (*session, behind, upto, limit),
     )
     entries: list[HistoryEntry] = []

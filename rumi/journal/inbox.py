@@ -26,6 +26,8 @@ from rumi.journal.outbox import insert_reply
 from rumi.journal.parked import buttons_json, in_words, load_parked
 from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
 from rumi.journal.transaction import clean, steps
+from rumi.journal.undo import FindUndo
+from rumi.journal.undoing import find_undo
 from rumi.steps import Transaction
 from rumi.texts import Language
 
@@ -175,6 +177,7 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
         files_tainted=tainted_files,
         summary=summary,
         parked=load_parked(LoadParked(request.chat), transaction),
+        undo=find_undo(FindUndo(request.chat), transaction),
     )
 
 

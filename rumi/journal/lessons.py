@@ -39,7 +39,8 @@ def study(request: Study, transaction: Transaction) -> Lesson:
     ).fetchone()
     learned, tries, upto = row or (0, 0, 0)
     rows = transaction.db.execute(
-        "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ? AND NOT tainted"
+        "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ?"
+        " AND NOT tainted AND NOT undone"
         f" AND {_ROLE} IN ('user', 'assistant') ORDER BY id",
         (request.chat, request.session, learned),
     )

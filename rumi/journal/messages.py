@@ -30,6 +30,7 @@ from rumi.journal.records import (
     TaskRecord,
     TaskState,
 )
+from rumi.journal.undo import FindLastTurn, FindUndo, UndoMessage
 
 SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
@@ -526,10 +527,11 @@ class LoadParked(Request[tuple[Parked, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class KeepParked(Request[None]):
-    """Store parked calls that are new or have changed."""
+    """Store parked calls that are new or have changed. New ones are of the `turn`."""
 
     chat: str
     parked: tuple[Parked, ...]
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,9 +662,11 @@ class MoveSchedules(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteSchedule(Request[bool]):
-    """Delete a schedule. Returns False if it is not there."""
+    """Delete a schedule. Returns False if it is not there. A `turn` of a `chat` may take that back."""
 
     id: int
+    turn: str = ""
+    chat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -816,12 +820,13 @@ JournalMessage: TypeAlias = (
     | TellMissed
     | ZoneOf
     | SetZone
+    | UndoMessage
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
     *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
     *(Iterations, LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
-    *(MissedSchedules, ZoneOf),
+    *(MissedSchedules, ZoneOf, FindLastTurn, FindUndo),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

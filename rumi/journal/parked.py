@@ -36,10 +36,14 @@ def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, 
 def keep_parked(request: KeepParked, transaction: Transaction) -> None:
     """Store calls that are new or have changed."""
     transaction.db.executemany(
-        "INSERT OR REPLACE INTO parked (chat, number, call, question, state, asked)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET call = excluded.call, question = excluded.question,"
+        " state = excluded.state, asked = excluded.asked",
         [
-            (request.chat, each.number, clean(each.call), clean(each.text), each.state, each.asked)
+            (
+                *(request.chat, each.number, clean(each.call), clean(each.text)),
+                *(each.state, each.asked, request.turn),
+            )
             for each in request.parked
         ],
     )

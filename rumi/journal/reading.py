@@ -15,7 +15,7 @@ SHOWN_CHARS = 200
 MOST_FOUND = 50
 """Entries that one search returns."""
 
-_ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links"
+_ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links, undone"
 _KEPT = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
@@ -23,6 +23,7 @@ _KEPT = (
 """Not of a session that was reset: it is to be deleted."""
 _GOING_ON = (
     " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
+    " AND NOT undone"
 )
 
 
@@ -110,7 +111,7 @@ def _without(column: str, prefixes: tuple[str, ...]) -> str:
     return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "1"
 
 
-def _entry(row: tuple[int, str, int, float, str, str, int, str]) -> StoredEntry:
-    id, chat, session, at, turn, message, tainted, links = row
+def _entry(row: tuple[int, str, int, float, str, str, int, str, int]) -> StoredEntry:
+    id, chat, session, at, turn, message, tainted, links, undone = row
     entry = HistoryEntry(turn, load_message(message), bool(tainted), load_links(links))
-    return StoredEntry(id, chat, session, at, entry)
+    return StoredEntry(id, chat, session, at, entry, bool(undone))

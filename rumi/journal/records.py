@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rumi.agent import Parked, Reason
+from rumi.journal.undo import Undone
 from rumi.models import Message
 from rumi.texts import Language
 
@@ -157,13 +158,17 @@ class StoredChat:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry of a chat's history with its number, which goes up, its session, and when it was made."""
+    """An entry of a chat's history with its number, which goes up, its session, and when it was made.
+
+    `undone`: its turn was taken back.
+    """
 
     id: int
     chat: str
     session: int
     at: float
     entry: HistoryEntry
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +221,8 @@ class ChatRecord:
     files_tainted: bool = False
     summary: Summary | None = None
     parked: tuple[Parked, ...] = ()
+    undo: Undone | None = None
+    """What was begun to be taken back, and has to be completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +357,8 @@ class ScheduleRecord:
     for the `instant`, and happens at `next_at`, in seconds since 1970. `failures` counts fires in a row whose
     work failed, `missed` instants without a fire that nobody was told of, from `missed_at` on. `tainted`: its
     text may hold what came from outside. `message` is the number of the command that asked for it. `fired` is
-    when it last fired. Numbers are 0 for what has not been.
+    when it last fired. Numbers are 0 for what has not been. `turn` is the one that asks for it; it is not
+    stored here.
     """
 
     owner: str
@@ -375,6 +383,7 @@ class ScheduleRecord:
     fired: float = 0.0
     user: int | None = None
     """What its chat's source calls the person who asked for it; None where nobody is known."""
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

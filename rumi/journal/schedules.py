@@ -38,6 +38,7 @@ from rumi.journal.records import (
 )
 from rumi.journal.tasks import insert_task
 from rumi.journal.transaction import clean, steps
+from rumi.journal.undoing import note_schedule, schedule_row
 from rumi.steps import Transaction
 
 KEPT: Final = 20
@@ -90,6 +91,7 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
         ),
     )
     assert cursor.lastrowid is not None
+    note_schedule(transaction, new.turn, new.chat, cursor.lastrowid, None)
     return replace(new, id=cursor.lastrowid, next_at=new.next_at or new.instant, created=now)
 
 
@@ -140,8 +142,12 @@ def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
 @steps.of(DeleteSchedule)
 def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
     """Delete a schedule, and what is known of its fires."""
+    before = schedule_row(transaction, request.id) if request.turn else None
     transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (request.id,))
-    return bool(transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount)
+    gone = transaction.db.execute("DELETE FROM schedules WHERE id = ?", (request.id,)).rowcount
+    if before is not None:
+        note_schedule(transaction, request.turn, request.chat, request.id, before)
+    return bool(gone)
 
 
 @steps.of(DueSchedules)

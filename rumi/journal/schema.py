@@ -63,7 +63,8 @@ CREATE TABLE history (
     message TEXT NOT NULL,       -- JSON: role, content, tool_calls, tool_call_id
     tainted INTEGER NOT NULL,
     created REAL NOT NULL,
-    links   TEXT NOT NULL DEFAULT '[]'        -- JSON: addresses that its user or a page gave, word for word
+    links   TEXT NOT NULL DEFAULT '[]',       -- JSON: addresses that its user or a page gave, word for word
+    undone  INTEGER NOT NULL DEFAULT 0        -- its turn was taken back: prompts do not show it
 );
 CREATE INDEX history_of_session ON history (chat, session, id);
 CREATE INDEX history_of_chat ON history (chat, id);
@@ -104,6 +105,7 @@ CREATE TABLE parked (            -- calls that wait for a person's yes, or have 
     question TEXT NOT NULL,
     state    TEXT NOT NULL,
     asked    INTEGER NOT NULL,   -- a stored message asks it
+    turn     TEXT NOT NULL DEFAULT '',        -- the one that made it
     PRIMARY KEY (chat, number)
 ) WITHOUT ROWID;
 CREATE TABLE tainted_files (     -- chats with something in their files that came from outside
@@ -257,6 +259,26 @@ CREATE TABLE zones (             -- the time zones of owners
     owner TEXT PRIMARY KEY,
     zone  TEXT NOT NULL
 );
+CREATE TABLE undos (             -- turns that were taken back
+    message  INTEGER PRIMARY KEY,             -- the one that asked for it
+    chat     TEXT NOT NULL,
+    turn     TEXT NOT NULL,
+    undone   TEXT NOT NULL,      -- JSON: what is as before, and what is not
+    done     INTEGER NOT NULL,   -- 0: it has to be completed
+    created  REAL NOT NULL
+);
+CREATE INDEX undos_of_chat ON undos (chat, turn);
+CREATE INDEX undos_begun ON undos (chat) WHERE NOT done;
+CREATE TABLE schedule_changes (  -- what turns have made of schedules
+    id       INTEGER PRIMARY KEY,
+    turn     TEXT NOT NULL,
+    chat     TEXT NOT NULL,
+    schedule INTEGER NOT NULL,
+    before   TEXT,               -- JSON: its row, null where there was none
+    after    TEXT,
+    created  REAL NOT NULL
+);
+CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
 """
 
 MIGRATIONS = {
@@ -428,6 +450,19 @@ CREATE TABLE usage (
 INSERT INTO usage SELECT *, '' FROM usage_before;
 DROP TABLE usage_before;
 CREATE INDEX usage_of_task ON usage (task) WHERE task;
+ALTER TABLE history ADD COLUMN undone INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN turn TEXT NOT NULL DEFAULT '';
+CREATE TABLE undos (
+    message INTEGER PRIMARY KEY, chat TEXT NOT NULL, turn TEXT NOT NULL, undone TEXT NOT NULL,
+    done INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE INDEX undos_of_chat ON undos (chat, turn);
+CREATE INDEX undos_begun ON undos (chat) WHERE NOT done;
+CREATE TABLE schedule_changes (
+    id INTEGER PRIMARY KEY, turn TEXT NOT NULL, chat TEXT NOT NULL, schedule INTEGER NOT NULL,
+    before TEXT, after TEXT, created REAL NOT NULL
+);
+CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
 """,
 }
 """What leads from a version to the next one."""

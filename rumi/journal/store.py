@@ -35,6 +35,7 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     schedules,
     spending,
     tasks,
+    undoing,
 )
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE

@@ -1,7 +1,7 @@
 """Memory: facts that last, each with one owner, and their extraction from a session."""
 
 from rumi.chat_ids import LOCAL
-from rumi.memory.actor import Ask, Memory, asking, open_memory
+from rumi.memory.actor import Ask, Memory, asking, asking_for_turn, open_memory
 from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
 from rumi.memory.extractor import Extracted, extract
@@ -24,6 +24,8 @@ from rumi.memory.types import (
     PastFacts,
     Remember,
     Source,
+    TakeFactsBack,
+    TakenBack,
 )
 from rumi.memory.writing import checked, written
 
@@ -51,8 +53,11 @@ __all__ = [
     "Share",
     "Shared",
     "Source",
+    "TakeFactsBack",
+    "TakenBack",
     "Unshare",
     "asking",
+    "asking_for_turn",
     "check",
     "checked",
     "escaped",

@@ -2,15 +2,16 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.memory.store import Store
-from rumi.memory.types import FactRefused, MemoryMessage, MemoryUnavailable
+from rumi.memory.types import FactRefused, Forget, MemoryMessage, MemoryUnavailable, Remember
 from rumi.offload import Offload
 
 R = TypeVar("R")
@@ -90,6 +91,16 @@ async def open_memory(path: Path) -> AsyncIterator[Ask]:
         yield ask
     finally:
         store.close()
+
+
+def asking_for_turn(ask: Ask, turn: str) -> Ask:
+    """Return a function that asks for a turn: what it changes can be taken back with `TakeFactsBack`."""
+
+    async def of_turn(request: Request[R]) -> R:
+        noted = replace(request, turn=turn) if isinstance(request, Remember | Forget) else request
+        return await ask(cast(Request[R], noted))
+
+    return of_turn
 
 
 def asking(memory: ActorRef[Any]) -> Ask:

@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from rumi.memory.changes import noting, take_back
 from rumi.memory.types import (
     MAX_FACTS,
     Fact,
@@ -15,6 +16,8 @@ from rumi.memory.types import (
     PastFact,
     PastFacts,
     Remember,
+    TakeFactsBack,
+    TakenBack,
 )
 from rumi.memory.writing import checked, folded
 from rumi.steps import Steps, Transaction
@@ -49,10 +52,11 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
         f"SELECT id, {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (request.owner, folded(fact.key), fact.value),
     ).fetchall()
-    if not request.also:
-        for row in rows:
-            _retire(transaction.db, request.owner, row[0], now)
-    put(transaction.db, request.owner, fact)
+    with noting(transaction, request.turn, request.owner):
+        if not request.also:
+            for row in rows:
+                _retire(transaction.db, request.owner, row[0], now)
+        put(transaction.db, request.owner, fact)
     return tuple(fact_of(row[1:]) for row in rows)
 
 
@@ -70,7 +74,7 @@ def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, 
 def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
     """Delete an owner's facts, their history, and the keys that were forgotten. Return how many facts."""
     count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
-    for table in ("past", "forgotten", "shared"):
+    for table in ("past", "forgotten", "shared", "changes"):
         transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
     return count
 
@@ -94,12 +98,19 @@ def _retire(db: sqlite3.Connection, owner: str, id: int, now: float) -> None:
 def forget(request: Forget, transaction: Transaction) -> int:
     """Delete all facts with a key, and record that they were forgotten. Return their number."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
-    gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
+    with noting(transaction, request.turn, request.owner):
+        gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone
+
+
+@steps.of(TakeFactsBack)
+def take_facts_back(request: TakeFactsBack, transaction: Transaction) -> TakenBack:
+    """Restore what a turn has changed; the second time, nothing is left to restore."""
+    return take_back(transaction, request.turn)
 
 
 @steps.of(Learned)

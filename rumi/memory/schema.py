@@ -57,6 +57,16 @@ CREATE TABLE shared (            -- keys whose facts a group sees; the facts sta
     PRIMARY KEY (owner, folded, "group")
 ) WITHOUT ROWID;
 CREATE INDEX shared_with ON shared ("group");
+CREATE TABLE changes (           -- what turns have made of the facts under a key
+    id      INTEGER PRIMARY KEY,
+    turn    TEXT NOT NULL,
+    owner   TEXT NOT NULL,
+    folded  TEXT NOT NULL,
+    before  TEXT NOT NULL,       -- JSON: the rows
+    after   TEXT NOT NULL,
+    at      REAL NOT NULL
+);
+CREATE INDEX changes_of_turn ON changes (turn);
 """
 
 MIGRATIONS: Final[dict[int, str]] = {
@@ -82,6 +92,11 @@ CREATE TABLE shared (
     PRIMARY KEY (owner, folded, "group")
 ) WITHOUT ROWID;
 CREATE INDEX shared_with ON shared ("group");
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY, turn TEXT NOT NULL, owner TEXT NOT NULL, folded TEXT NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX changes_of_turn ON changes (turn);
 """,
 }
 """The statements that lead from a version to the next one."""

@@ -77,7 +77,7 @@ def unshare(request: Unshare, transaction: Transaction) -> int:
 def shared_with(request: Shared, transaction: Transaction) -> tuple[tuple[str, Fact], ...]:
     """Return what a group sees, in the order of its owners and of their sharing."""
     rows = transaction.db.execute(
-        "SELECT facts.owner, key, value, source, chat, tainted, created, updated FROM shared"
+        "SELECT facts.owner, key, value, source, chat, tainted, created, updated, turn FROM shared"
         " JOIN facts ON facts.owner = shared.owner AND facts.folded = shared.folded"
         " WHERE shared.\"group\" = ?1 AND (shared.owner = ?2 OR ?2 = '')"
         " ORDER BY facts.owner, shared.at, facts.id",

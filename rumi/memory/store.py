@@ -33,6 +33,7 @@ from rumi.memory.types import (
     MemoryUnavailable,
     MemoryUnwritable,
     PastFacts,
+    TakeFactsBack,
 )
 from rumi.steps import Transaction
 
@@ -96,7 +97,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        if isinstance(request, Forget | ForgetOwner):
+        if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
             self._leave_no_trace()
         return answer
 

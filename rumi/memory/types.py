@@ -79,6 +79,7 @@ class Remember(Request[tuple[Fact, ...]]):
     chat: str = ""
     tainted: bool = False
     turn: str = ""
+    """The turn that stores it, which can be taken back."""
     also: bool = True
 
 
@@ -111,10 +112,26 @@ class Learned(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts with a key. The answer is their number."""
+    """Delete all facts with a key. The answer is their number. The `turn` that does it can be taken back."""
 
     owner: str
     key: str
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """The keys whose facts are as before a turn, and those that something else has changed since."""
+
+    restored: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFactsBack(Request[TakenBack]):
+    """Restore the facts that a turn has stored or deleted. What was changed since stays as it is."""
+
+    turn: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +156,6 @@ class Facts(Request[tuple[Fact, ...]]):
     owner: str
 
 
-MemoryMessage: TypeAlias = Remember | Learn | Learned | Forget | ForgetOwner | PastFacts | Facts
+MemoryMessage: TypeAlias = (
+    Remember | Learn | Learned | Forget | ForgetOwner | PastFacts | Facts | TakeFactsBack
+)

@@ -7,7 +7,7 @@ picks one of them.
 """
 
 from rumi.sandbox.choose import Backend, choose_engine
-from rumi.sandbox.copying import copy_files, size_of_files
+from rumi.sandbox.copying import clone, copy_data, copy_files, size_of_files
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
@@ -61,6 +61,8 @@ __all__ = [
     "add_sandboxes",
     "choose_engine",
     "clear_workspace",
+    "clone",
+    "copy_data",
     "copy_files",
     "file_in",
     "free_on",

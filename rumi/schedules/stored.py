@@ -174,14 +174,14 @@ class StoredSchedules:
         await self.show(id, owner)
         raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
 
-    async def delete(self, id: int, owner: str = "") -> None:
-        """Delete a schedule. What it has begun goes on.
+    async def delete(self, id: int, owner: str = "", turn: str = "") -> None:
+        """Delete a schedule. What it has begun goes on. A `turn` that did this can be taken back.
 
         Raises:
             UsageError: It is unknown.
         """
         schedule = await self.show(id, owner)
-        await self._ask(DeleteSchedule(schedule.id))
+        await self._ask(DeleteSchedule(schedule.id, turn, schedule.chat))
         self.changed()
 
     async def zone_of(self, owner: str) -> str:

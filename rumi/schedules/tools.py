@@ -158,7 +158,7 @@ class CancelScheduleTool(_ScheduleTool):
         if not isinstance(id, int) or isinstance(id, bool):
             return ToolResult(False, "cancel_schedule needs `id`, a number")
         try:
-            await self._schedules().delete(id, present.owner)
+            await self._schedules().delete(id, present.owner, present.turn)
         except RumiError as error:
             return ToolResult(False, f"{error.message} {error.advice}")
         return ToolResult(True, texts.schedule_changed(present.language, id, "delete"))

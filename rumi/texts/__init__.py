@@ -238,6 +238,15 @@ from rumi.texts.telegram import (
     winding_down,
 )
 from rumi.texts.told import told, told_error
+from rumi.texts.undo import (
+    not_undone,
+    not_yours_to_undo,
+    nothing_to_undo,
+    undo_is_busy,
+    undo_is_off,
+    undone,
+    undone_enough,
+)
 
 __all__ = [
     "MISSING_PLACE",
@@ -364,13 +373,16 @@ __all__ = [
     "not_confirmed",
     "not_on_the_list",
     "not_stored",
+    "not_undone",
     "not_yet",
     "not_your_question",
+    "not_yours_to_undo",
     "nothing_deleted",
     "nothing_read",
     "nothing_recalled",
     "nothing_running",
     "nothing_to_retry",
+    "nothing_to_undo",
     "other_settings",
     "page_is_open",
     "page_link",
@@ -435,6 +447,10 @@ __all__ = [
     "told",
     "told_error",
     "tool_runs",
+    "undo_is_busy",
+    "undo_is_off",
+    "undone",
+    "undone_enough",
     "unknown_command",
     "unshared",
     "unsupported",

@@ -209,6 +209,7 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
      "clears the session; `/reset files` deletes the files as well"),
     ("/status", "qué estoy haciendo", "what I am doing"),
     ("/retry", "repite lo último que no terminó", "runs again what did not complete"),
+    ("/undo", "deshace el último turno, con sus archivos", "takes the last turn back, with its files"),
     ("/memory", "lo que sé de vos", "what I know about you"),
     ("/recall", "busca en lo que se dijo: `/recall CONSULTA`", "finds what was said: `/recall QUERY`"),
     ("/forget_everything", "borra para siempre todo lo que sé de vos", "deletes for good all I know of you"),

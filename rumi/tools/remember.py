@@ -49,14 +49,12 @@ class RememberTool(Tool):
         chat: str,
         tainted: Callable[[], bool],
         language: Callable[[], Language],
-        turn: Callable[[], str] = lambda: "",
     ) -> None:
         self._ask = ask
         self._owner = owner
         self._chat = chat
         self._tainted = tainted
         self._language = language
-        self._turn = turn
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return a question with the fact as it would be stored."""
@@ -83,7 +81,6 @@ class RememberTool(Tool):
                     fact,
                     chat=self._chat,
                     tainted=self._tainted(),
-                    turn=self._turn(),
                     also=also,
                 )
             )

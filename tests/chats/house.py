@@ -29,6 +29,8 @@ from rumi.chats import (
     PendingMessages,
     Publisher,
     RoomCommands,
+    Undo,
+    UndoSweep,
     Workspaces,
     add_chats,
     add_lessons,
@@ -43,6 +45,7 @@ from rumi.schedules import ScheduleClock, ScheduleLimits, Schedules, ScheduleSer
 from rumi.stopping import Everything, Pause
 from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, account_of, places
 from rumi.texts import Language
+from rumi.undo import Snapshots
 
 T = TypeVar("T")
 
@@ -274,6 +277,8 @@ async def house(
         )
     )
     rooms: dict[str, RoomCommands] = {"tasks": tasks, "budgets": money, "schedules": schedules}
+    undo = Undo(Snapshots(path), offload, tasks.stop_all)
+    root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
@@ -287,6 +292,7 @@ async def house(
         running_tasks=tasks.running,
         notices=budgets.notices,
         noticed=budgets.told,
+        undo=undo,
     )
     inbox = add_chats(root, services, whole_status=whole_status)
     everything = Everything(inbox, tasks, BUILT_IN, pauses or {})

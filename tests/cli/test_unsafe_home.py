@@ -21,6 +21,7 @@ WORDS = {
     "logs": [],
     "stop": ["cli"],
     "reset": ["cli"],
+    "undo": ["cli"],
     "fetch": ["http://127.0.0.1/"],
     "chats list": [],
     "chats show": ["cli"],

@@ -152,6 +152,7 @@ _COMMANDS = (
     ("/help", "qué sabe hacer", "what it can do"),
     ("/stop", "detener lo que está en curso", "stop what is running"),
     ("/retry", "repetir el último mensaje que no terminó", "run the last unfinished message again"),
+    ("/undo", "deshacer el último turno", "take the last turn back"),
     ("/new", "sesión nueva; la anterior queda guardada", "new session; the old one stays stored"),
     ("/reset", "sesión nueva: contenedor e historial limpios", "new session: container and history cleared"),
     ("/reset files", "lo mismo, y borra los archivos", "the same, and the files are removed"),

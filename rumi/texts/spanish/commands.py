@@ -100,6 +100,9 @@ COMMANDS: Final[dict[str, str]] = {
     "Reset a chat, like /reset in it.": "Reiniciar un chat, como /reset en él.",
     "Reset CHAT, like /reset in it: its container and history are removed, its files stay.": "Reinicia CHAT, como /reset en él: se van su contenedor y su historial, quedan sus archivos.",
     "A chat without messages does not exist; then the exit code is 2.": "Un chat en el que nunca se dijo nada no existe: eso es código de salida 2.",
+    # rumi undo
+    "Take the last turn of a chat back, like /undo in it.": "Deshacer el último turno de un chat, como /undo en él.",
+    "Take the last turn of CHAT back, like /undo in it: its files, facts and schedules are as before it.": "Deshace el último turno de CHAT, como /undo en él: sus archivos, datos y programas quedan como antes.",
     # rumi fetch
     "Get what the assistant would get from a URL, or judge URLs (--check).": "Traer lo que el asistente recibiría de una URL, o juzgar URLs (--check).",
     "Get what the assistant would get from a URL.": "Trae lo que el asistente recibiría de una URL.",

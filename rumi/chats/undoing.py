@@ -1,0 +1,136 @@
+"""Takes a chat's last turn back: its files, facts, schedules and questions are as before it.
+
+What can be lost is decided in one transaction of the journal. The files are built beside before it, and put
+in place behind it, like the facts; what is interrupted there, the chat's next start completes.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from rumi import texts
+from rumi.chats.services import ChatServices, Undo
+from rumi.chats.session import ChatSession
+from rumi.errors import RumiError
+from rumi.journal import EndUndo, FindLastTurn, FindUndo, Incoming, TakeBack, Undone
+from rumi.marked import one_line
+from rumi.memory import TakeFactsBack
+from rumi.models import ToolCall
+from rumi.texts import Language
+from rumi.undo import Unrestorable
+
+logger = logging.getLogger(__name__)
+
+MOST_CALLS: Final = 10
+CALL_CHARS: Final = 100
+
+TAKEN_BACK: Final = frozenset(
+    {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools"}
+    | {"remind", "schedule", "list_schedules", "cancel_schedule"}
+)
+"""Tools whose calls leave nothing that is not taken back."""
+
+
+class Undoing:
+    """Takes turns of one chat back, one at a time, while no turn runs."""
+
+    def __init__(self, services: ChatServices, chat_session: ChatSession) -> None:
+        self._services = services
+        self._journal = services.journal
+        self._chat = chat_session.chat
+        self._session = chat_session
+
+    async def take_back(self, message: Incoming, language: Language) -> str:
+        """Take the last turn back for a message; return the reply. The same message does this once.
+
+        Raises:
+            SandboxError: The sandbox cannot be stopped. Nothing has changed.
+        """
+        undo = self._services.undo
+        if undo is None or not undo.snapshots.limits.turns:
+            return texts.undo_is_off(language)
+        done = await self._journal.ask(FindUndo(self._chat, message.id))
+        if done is None:
+            last = await self._journal.ask(FindLastTurn(self._chat))
+            if last is None:
+                return texts.nothing_to_undo(language)
+            if last.behind >= undo.snapshots.limits.turns:
+                return texts.undone_enough(language, last.behind)
+            if message.user is not None and not message.admin and message.user != last.user:
+                return texts.not_yours_to_undo(language)
+            calls = tuple(_remaining(last.calls))
+            done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
+        if not done.done:
+            done = await self.complete(done)
+        return told_undone(done, language)
+
+    async def _decide(self, undo: Undo, undone: Undone) -> Undone:
+        """Build the files beside, then take back what the journal has: from then on the rest follows."""
+        files, clean = "untouched", False
+        try:
+            before = await undo.offload(partial(undo.restoring.build, self._chat, undone.turn))
+        except Unrestorable as error:
+            files = error.cause
+        else:
+            if before is not None:
+                files, clean = "restored", not before.tainted
+                await self._services.sandboxes.stop(self._chat)
+        return await self._journal.ask(TakeBack(self._chat, replace(undone, files=files), clean))
+
+    async def complete(self, undone: Undone) -> Undone:
+        """Do what follows from the journal's transaction, also where an earlier process began it."""
+        undo = self._services.undo
+        if undo is not None:
+            if undone.files == "restored":
+                await undo.offload(partial(undo.restoring.put_in_place, self._chat))
+            await undo.offload(partial(undo.snapshots.drop, self._chat, undone.turn))
+            await undo.stop_tasks(undone.tasks)
+        memory = self._services.context.memory
+        if memory is not None:
+            try:
+                facts = await memory(TakeFactsBack(undone.turn))
+            except RumiError as error:
+                logger.warning("chat %s: its facts are not taken back: %s", self._chat, error)
+            else:
+                undone = replace(undone, facts=facts.restored, facts_kept=facts.kept)
+        await self._journal.ask(EndUndo(undone))
+        await self._session.load()
+        return replace(undone, done=True)
+
+    async def forget(self) -> None:
+        """Delete what could be restored: the chat's history or its files are being deleted."""
+        if (undo := self._services.undo) is not None:
+            await undo.offload(partial(undo.snapshots.forget, self._chat))
+
+
+def told_undone(undone: Undone, language: Language) -> str:
+    """Return the reply that says what is as before, and what is not."""
+    return texts.undone(
+        language,
+        one_line(undone.text, CALL_CHARS),
+        files=undone.files,
+        facts=undone.facts,
+        facts_kept=undone.facts_kept,
+        schedules=undone.schedules,
+        schedules_kept=undone.schedules_kept,
+        parked=undone.parked,
+        tasks=undone.tasks,
+        sent=not undone.withdrawn,
+        calls=undone.calls[:MOST_CALLS],
+        more=max(0, len(undone.calls) - MOST_CALLS),
+    )
+
+
+def _remaining(calls: Iterable[ToolCall]) -> Iterable[str]:
+    """Return the calls that have reached something that cannot be taken back, each on one line."""
+    for call in calls:
+        if call.name not in TAKEN_BACK:
+            try:
+                given = json.loads(call.arguments or "{}")
+                words = " ".join(str(each) for each in given.values())
+            except (ValueError, AttributeError):
+                words = ""
+            yield one_line(f"{call.name} {words}", CALL_CHARS)

@@ -1,0 +1,80 @@
+"""What turns have made of facts, and how that is taken back.
+
+All rows of a key are noted as they were before a turn's request and after it, so that whatever else a request
+changes, such as the fact that had to make room, is noted too.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from rumi.memory.types import TakenBack
+from rumi.steps import Transaction
+
+KEPT_S: Final = 7 * 86_400.0
+"""How long changes are kept."""
+
+MOST_KEPT: Final = 1_000
+"""How many of them are kept, of all turns."""
+
+_Rows: TypeAlias = list[dict[str, object]]
+
+
+@contextmanager
+def noting(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
+    """Note what happens to the owner's facts in this block; nothing without a turn."""
+    if not turn:
+        yield
+        return
+    db, now = transaction.db, transaction.now()
+    before = _by_key(db, owner)
+    yield
+    after = _by_key(db, owner)
+    db.executemany(
+        "INSERT INTO changes (turn, owner, folded, before, after, at) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (turn, owner, key, json.dumps(before.get(key, [])), json.dumps(after.get(key, [])), now)
+            for key in sorted(before.keys() | after.keys())
+            if before.get(key) != after.get(key)
+        ],
+    )
+    db.execute(
+        "DELETE FROM changes WHERE at < ? OR id <= (SELECT max(id) FROM changes) - ?",
+        (now - KEPT_S, MOST_KEPT),
+    )
+
+
+def take_back(transaction: Transaction, turn: str) -> TakenBack:
+    """Restore the facts that a turn has changed, the last change first."""
+    db, restored, kept = transaction.db, dict[str, None](), dict[str, None]()
+    changes = db.execute(
+        "SELECT owner, folded, before, after FROM changes WHERE turn = ? ORDER BY id DESC", (turn,)
+    ).fetchall()
+    for owner, key, before, after in changes:
+        if _by_key(db, owner, key).get(key, []) != json.loads(after):
+            kept[key] = None
+            continue
+        db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", (owner, key))
+        db.execute("DELETE FROM forgotten WHERE owner = ? AND folded = ?", (owner, key))
+        for row in json.loads(before):
+            names, marks = ", ".join(row), ", ".join("?" * len(row))  # the columns, as this file wrote them
+            db.execute(f"INSERT INTO facts ({names}) VALUES ({marks})", list(row.values()))
+        restored[key] = None
+    db.execute("DELETE FROM changes WHERE turn = ?", (turn,))
+    return TakenBack(tuple(key for key in restored if key not in kept), tuple(kept))
+
+
+def _by_key(db: sqlite3.Connection, owner: str, key: str | None = None) -> dict[str, _Rows]:
+    """Return the owner's rows by their folded key, all columns but the number."""
+    cursor = db.execute(
+        "SELECT * FROM facts WHERE owner = ?1 AND folded = coalesce(?2, folded) ORDER BY id", (owner, key)
+    )
+    names = [column[0] for column in cursor.description]
+    found: dict[str, _Rows] = {}
+    for values in cursor:
+        row = dict(zip(names, values, strict=True))
+        del row["id"]
+        found.setdefault(str(row["folded"]), []).append(row)
+    return found

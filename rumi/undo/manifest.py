@@ -1,0 +1,77 @@
+"""What a snapshot holds: each entry of a workspace, and where its content is kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from rumi.replacing import replace_file
+
+Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
+"""What an entry is; a `name` is another name of a file that came before it."""
+
+Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
+"""Why files cannot be restored; empty: they can."""
+
+Key: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a workspace. `content` is a file's object, a link's target, or the file of a `name`.
+
+    `key` identifies a version of a file: device, inode, size, times. It is empty where the file changed so
+    shortly before that a later change might show the same times. `mode` is without the set-id bits.
+    """
+
+    path: str
+    kind: Kind
+    mode: int
+    uid: int
+    gid: int
+    mtime_ns: int
+    content: str = ""
+    size: int = 0
+    key: Key = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A workspace before a turn. Without an `owner` it did not exist. `tainted`: something in it came from
+    outside. `cloned`: its objects share blocks with the files.
+    """
+
+    turn: str
+    cause: Cause = ""
+    tainted: bool = False
+    cloned: bool = False
+    owner: tuple[int, int] | None = None
+    entries: tuple[Entry, ...] = field(default=())
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """Return the names of the objects that it needs."""
+        return frozenset(each.content for each in self.entries if each.kind == "file")
+
+    def write(self, path: Path) -> None:
+        """Write it to a file, completely or not at all. Raises OSError."""
+        # Undecodable bytes of names are half surrogates, which JSON writes as escapes.
+        replace_file(path, json.dumps(asdict(self), separators=(",", ":")).encode())
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """Return the manifest in a file; None where it is missing or damaged."""
+    try:
+        fields: Mapping[str, object] = json.loads(path.read_bytes())
+        return _manifest(dict(fields))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _manifest(fields: dict[str, object]) -> Manifest:
+    owner, entries = fields.pop("owner"), fields.pop("entries")
+    assert isinstance(entries, list)
+    read = (Entry(**{**each, "key": tuple(each["key"])}) for each in entries)
+    pair = (int(owner[0]), int(owner[1])) if isinstance(owner, list) else None
+    return Manifest(**fields, owner=pair, entries=tuple(read))  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"""A chat whose commands really change files, and a turn that changes all that can be taken back."""
+
+import json
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import trio
+
+from rumi.chat_ids import LOCAL
+from rumi.chats import ChatView
+from rumi.journal import ScheduleRecord
+from rumi.memory import asking_for_turn
+from rumi.models import Emit, ModelRequest, Reply, ToolCall
+from rumi.sandbox import Command, CommandResult, Output
+from rumi.schedules import ScheduleLimits, Schedules, schedule_tools
+from rumi.tools import ForgetTool, RememberTool, Tool
+from tests.chats.house import House, InPlace, MemorySandboxes, house
+
+NOW = 1_700_000_000.0
+
+
+class FolderSandboxes(MemorySandboxes):
+    """Runs commands in the chat's folder, as this process's user."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    async def run(self, chat_id: str, command: Command) -> CommandResult:
+        await self.prepare(chat_id)
+        place = self._folder / chat_id
+        place.mkdir(parents=True, exist_ok=True)
+        return _done(command, place)
+
+
+def _done(command: Command, place: Path) -> CommandResult:
+    """Run it in place: under a virtual clock, a thread's time would not count."""
+    done = subprocess.run(command.argv, input=command.stdin, cwd=place, capture_output=True, check=False)
+    output = Output(done.stdout, b"", len(done.stdout))
+    return CommandResult(done.returncode, output, Output(), 1, "exited", "box")
+
+
+def call(name: str, **arguments: object) -> ToolCall:
+    return ToolCall(f"c-{name}", name, json.dumps(arguments))
+
+
+def bash(command: str) -> ToolCall:
+    return ToolCall(f"c-{command}", "bash", json.dumps({"command": command}))
+
+
+FIRST = (
+    bash("sh -c 'mkdir d; echo one > d/one; echo two > two; echo keep > keep'"),
+    call("remember", key="city", value="Rosario"),
+    call("remind", text="call", in_minutes=1000),
+)
+SECOND = (
+    bash("sh -c 'rm -r d; echo changed > two; echo new > new'"),
+    ToolCall("c1", "remember", json.dumps({"key": "dog", "value": "Toby"})),
+    ToolCall("c2", "forget", json.dumps({"key": "city"})),
+    ToolCall("c3", "remind", json.dumps({"text": "walk", "in_minutes": 2000})),
+    ToolCall("c4", "cancel_schedule", json.dumps({"id": 1})),
+    ToolCall("c5", "send_file", json.dumps({"path": "two"})),
+)
+CALLS = {"first": FIRST, "second": SECOND}
+
+
+async def works(request: ModelRequest, emit: Emit) -> Reply:
+    """Makes the calls of its turn, and answers when they are done."""
+    await trio.lowlevel.checkpoint()
+    last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+    if any(m.role == "tool" for m in request.messages[last:]):
+        return Reply("done")
+    calls = CALLS.get(request.messages[last].content, ())
+    return Reply("" if calls else f"heard {request.messages[last].content}", calls)
+
+
+@asynccontextmanager
+async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> AsyncIterator[House]:
+    """Start a house with memory and schedules whose tools note what turns change."""
+    offload = InPlace()
+    found: list[House] = []
+
+    def schedules() -> Schedules:
+        return found[0].schedules
+
+    def tools(view: ChatView) -> tuple[Tool, ...]:
+        memory = found[0].services.context.memory
+        assert memory is not None
+        ask = asking_for_turn(memory, view.turn)
+        new = ScheduleRecord(LOCAL, view.chat, "text", "", turn=view.turn)
+        return (
+            RememberTool(ask, LOCAL, view.chat, view.tainted, view.language),
+            ForgetTool(ask, LOCAL, view.language),
+            *schedule_tools(schedules, new, view.language, view.model, view.tainted),
+        )
+
+    async with house(
+        path,
+        works,
+        sandboxes=sandboxes or FolderSandboxes(path / "workspace"),
+        offload=offload,
+        remembers=True,
+        extract=None,
+        now=lambda: NOW,
+        tools_for=tools,
+        schedule_limits=ScheduleLimits(),
+    ) as running:
+        found.append(running)
+        yield running
+
+
+def state(path: Path) -> dict[str, object]:
+    """All that a turn changes: files, facts, schedules, and what prompts show."""
+    place = path / "workspace" / "cli"
+    files = {str(each.relative_to(place)): each.is_dir() or each.read_text() for each in place.rglob("*")}
+    with closing(sqlite3.connect(path / "state.db")) as db:
+        schedules = db.execute("SELECT * FROM schedules ORDER BY id").fetchall()
+        history = db.execute("SELECT message FROM history WHERE NOT undone ORDER BY id").fetchall()
+    with closing(sqlite3.connect(path / "memory.db")) as db:
+        facts = db.execute("SELECT owner, key, value, created, updated FROM facts ORDER BY key").fetchall()
+    return {"files": files, "schedules": schedules, "history": history, "facts": facts}
