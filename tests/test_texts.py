@@ -128,7 +128,7 @@ def test_without_a_key_one_line_says_so() -> None:
 def test_without_a_key_a_person_reads_the_three_ways_on() -> None:
     for language in ("es", "en"):
         said = texts.ways_on(language, "/home/ana/.rumi", ["ollama (http://127.0.0.1:11434/v1)"])
-        for part in ("rumi setup", "/home/ana/.rumi/.env", "config.toml", "offline", "ollama (http"):
+        for part in ("rumi setup", "/home/ana/.rumi/.env", "rumi models list", "offline", "ollama (http"):
             assert part in said
         assert all(len(line) <= 80 for line in said.splitlines() if "/" not in line)
 

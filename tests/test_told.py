@@ -211,6 +211,7 @@ COMMANDS = [
     ("schedule",), ("schedule", "add"), ("schedule", "list"), ("schedule", "show"), ("schedule", "pause"),
     ("schedule", "resume"), ("schedule", "run"), ("schedule", "delete"),
     ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"), ("usage",),
+    ("models",), ("models", "list"), ("models", "test"),
     ("bot",), ("bot", "create"), ("bot", "run"), ("bot", "list"), ("bot", "show"), ("bot", "stop"),
     ("bot", "wake"), ("bot", "history"), ("bot", "memory"), ("bot", "memory", "show"),
     ("bot", "memory", "set"), ("bot", "memory", "remove"), ("bot", "memory", "clear"), ("bot", "skills"),

@@ -128,9 +128,10 @@ def wrong_settings(text: str) -> Iterator[str]:
 def configured() -> frozenset[str]:
     """Return every dotted key of the configuration."""
     from rumi.config import load_settings
+    from rumi.config.given import MAPS
 
     with tempfile.TemporaryDirectory() as home:
-        return frozenset(load_settings(Path(home), {}, {}).origins)
+        return frozenset(load_settings(Path(home), {}, {}).origins) | {".".join(key) for key in MAPS}
 
 
 def anchors(text: str) -> set[str]:

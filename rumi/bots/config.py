@@ -33,6 +33,10 @@ class BotError(UsageError):
     """A bot that is not there, or cannot be made or run."""
 
 
+_ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A word that `[model] aliases` may have. A bot of another program names its own models."""
+
+
 @dataclass(frozen=True, slots=True)
 class BotConfig:
     """What a bot is told to do, and within which bounds.
@@ -84,7 +88,7 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
                 raise _fault(name, f"the key {key} is unknown", f"There are: {', '.join(_KEYS)}.")
             notes.append(f"the key {key} is not used")
     model = _text(name, keys, "model", "")
-    if model and model != "offline" and ":" not in model:
+    if model and ":" not in model and (imported or not _ALIAS.fullmatch(model)) and model != "offline":
         notes.append(f"the model {model} is not one of PROVIDER:NAME, so the usual model is used")
         model = ""
     config = BotConfig(

@@ -104,7 +104,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 
 
 def _key(settings: "ModelSettings", name: str) -> str:
-    """Return the state of a model's key: `set`, `not needed`, `command`, or the variable that is missing."""
+    """Return the state of a model's key: `set`, `not needed`, `command`, or why there is none."""
     from rumi.models import missing_key
     from rumi.providers import key_owner
 
@@ -112,7 +112,7 @@ def _key(settings: "ModelSettings", name: str) -> str:
     custom = settings.custom.get(name.removeprefix("custom:"))
     fault = settings.faults.get(owner) or (custom.fault if custom is not None else None)
     if fault is not None:
-        return "missing"
+        return "cannot be read"
     if owner in settings.unread:
         return "command"
     if variable := missing_key(settings, name):

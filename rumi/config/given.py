@@ -38,7 +38,7 @@ _MCP: Key = ("mcp",)
 _PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
 """Sections of sections whose names people choose."""
-_MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
+MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
 """Sections of values whose names people choose."""
 _SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -137,7 +137,7 @@ class Given:
         tree: dict[str, Any] = {}
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
-            if value is None and key[:-1] in _MAPS:
+            if value is None and key[:-1] in MAPS:
                 continue
             table = tree
             for name in key[:-1]:
@@ -157,8 +157,8 @@ class Given:
             key = (*prefix, name)
             if section is not None and name not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields)
-            map_or_table = key in (*_TABLES, *_MAPS)
-            if prefix in _MAPS or (section is not None and not map_or_table and _section_at(key) is None):
+            map_or_table = key in (*_TABLES, *MAPS)
+            if prefix in MAPS or (section is not None and not map_or_table and _section_at(key) is None):
                 self._values[key] = (_frozen(value), origin)
             elif not isinstance(value, dict):
                 raise ConfigError(
@@ -176,13 +176,13 @@ class Given:
             key = (*_CUSTOM, written, key[3])
         for length in range(len(key)):
             section = _section_at(key[:length])
-            if section is None and key[:length] not in (*_TABLES, *_MAPS):
+            if section is None and key[:length] not in (*_TABLES, *MAPS):
                 raise ConfigError(
                     f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
             if section is not None and key[length] not in section.model_fields:
                 raise _unknown(key, value, origin, section.model_fields, length)
-        if _section_at(key) is not None or key in (*_TABLES, *_MAPS):
+        if _section_at(key) is not None or key in (*_TABLES, *MAPS):
             raise ConfigError(
                 f"{_dotted(key)} ({origin}) is a section and has no value.",
                 f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
@@ -290,7 +290,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
     """Convert a text of the environment or of a flag to the key's type; return other values unchanged."""
     if not isinstance(value, str):
         return _frozen(value)
-    if key[:-1] in _MAPS:
+    if key[:-1] in MAPS:
         return value or None
     section = _section_at(key[:-1])
     annotation = section.model_fields[key[-1]].annotation if section else str

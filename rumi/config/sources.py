@@ -9,7 +9,7 @@ _REFERENCE: Final = re.compile(
 )
 
 KEY_FORMS: Final = (
-    'A key is given as "$MY_KEY", "${MY_KEY}", the name of a set variable, or "!command" of a password '
+    'A key is given as "$MY_KEY", the name of a set variable, or "!command" of a password '
     "manager; the key itself belongs in the environment or in .env."
 )
 

@@ -310,13 +310,13 @@ def ways_on(language: Language, home: str, servers: Sequence[str], variable: str
         "habilidades funcionan. Para un modelo de lenguaje, `rumi setup` pregunta por\n"
         "una de estas tres cosas, la prueba y la guarda:\n"
         f"  1. una clave de Groq (gratis: https://console.groq.com/keys): GROQ_API_KEY en {home}/.env\n"
-        f"  2. la clave de otro proveedor (OpenAI, Anthropic, Gemini …): `rumi models list`\n"
+        f"  2. la clave de otro proveedor (OpenAI, Anthropic …): `rumi models list`\n"
         f"  3. {local}: lo mismo, sin clave",
         f"No {variable}: the offline model answers. It understands plain requests:\n"
         "“run date”, “fetch URL”, “help”. Commands, files, the web, memory and skills\n"
         "work. For a language model, `rumi setup` asks for one of these three, tries\n"
         "it out and stores it:\n"
         f"  1. a Groq key (free: https://console.groq.com/keys): GROQ_API_KEY in {home}/.env\n"
-        f"  2. another provider's key (OpenAI, Anthropic, Gemini …): `rumi models list`\n"
+        f"  2. another provider's key (OpenAI, Anthropic …): `rumi models list`\n"
         f"  3. {local}: the same, without a key",
     )

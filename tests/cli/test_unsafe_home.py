@@ -46,6 +46,8 @@ WORDS = {
     "tasks show": ["1"],
     "tasks stop": ["1"],
     "tasks delete": ["1"],
+    "models list": [],
+    "models test": ["offline"],
     "usage": [],
     "bot create": ["garden"],
     "bot run": ["garden"],
