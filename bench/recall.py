@@ -3,7 +3,7 @@
 The set is in `bench/data/recall`: conversations of 20 people, and questions with the exchange that answers
 each. Half of the questions share no content word with their answer; conversations 11 to 20 were set apart
 before any constant of the ranking was chosen. BM25 (rank-bm25) returns whole turns for as many tokens as the
-recall's answer has. A question counts as answered if what the user said in its exchange is among what is returned.
+recall's answer has. A question counts as answered if what the user said in its exchange is returned.
 """
 
 import json

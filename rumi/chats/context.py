@@ -147,7 +147,7 @@ class ChatContext:
     """Waits, within bounds, for tools that are starting."""
     memory: Ask | None = None
     """Facts that last. Without, turns know none."""
-    choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] = lambda text, facts, now: ()
+    choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None
     """Returns the facts that matter for a text, the best first; asked where not all have room."""
     skills: AskSkills | None = None
     """Ways of working that somebody has written down. Without, turns know none."""
@@ -203,7 +203,9 @@ class ChatContext:
                 facts += await self._shared(chat)
                 most = min(FACTS_TOKENS, int(context_tokens * FACTS_SHARE))
                 most_facts = self.limits.max_facts
-                first = self.choose(message.text, facts, self.now()) if len(facts) > most_facts else ()
+                first = None
+                if self.choose is not None and len(facts) > most_facts:
+                    first = self.choose(message.text, facts, self.now())
                 return memory_block(
                     language, facts, max_facts=most_facts, max_tokens=most, told=told.facts, first=first
                 )

@@ -34,7 +34,7 @@ def memory_block(
     max_facts: int,
     max_tokens: int = MAX_TOKENS,
     told: Set[str] | None = None,
-    first: Sequence[Fact] = (),
+    first: Sequence[Fact] | None = None,
 ) -> Block:
     """Return one line for each fact, explicit ones first, then the most recent first, up to the limits.
 
@@ -46,7 +46,7 @@ def memory_block(
     `told_facts`), the block has only new facts and facts that no longer hold.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
-    if len(ordered) > max_facts:
+    if first is not None and len(ordered) > max_facts:
         chosen = list(first[: min(CHOSEN, max_facts // 2)])
         others = [fact for fact in ordered if fact not in chosen]
         kept = max_facts - min(CHOSEN, max_facts // 2)

@@ -1,6 +1,6 @@
 """The memory's calls for other processes: requests and answers as JSON objects.
 
-`list` (from fact number `after` on), `set` (`key`, `value`; with `also` beside other values), `forget` (`key`)
+`list` (from fact number `after` on), `set` (`key`, `value`; with `also` beside others), `forget` (`key`)
 and `history` (`key`) are for one `owner`; `extract` extracts facts from the owner's words now, also if the
 session continues; `forget_everything` deletes all that is stored of the owner.
 """

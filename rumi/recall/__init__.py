@@ -2,9 +2,9 @@
 
 from rumi.recall.actor import Ask, Recall, asking, open_recall
 from rumi.recall.facts import facts_for
+from rumi.recall.presenting import shown
 from rumi.recall.schema import RECALL
 from rumi.recall.serving import RecallCommands, recall_calls, search_of
-from rumi.recall.shown import shown
 from rumi.recall.store import Store, delete_index
 from rumi.recall.tool import RecallTool
 from rumi.recall.types import (

@@ -15,7 +15,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.journal import Incoming, folded
 from rumi.recall.actor import Ask
 from rumi.recall.dates import Span, span_in
-from rumi.recall.shown import shown
+from rumi.recall.presenting import shown
 from rumi.recall.types import MOST, MOST_QUERY_CHARS, Search, Who
 from rumi.texts import Language
 

@@ -11,19 +11,19 @@ from rumi.memory import Facts, MemoryUnavailable, escaped
 from rumi.models import ToolSpec
 from rumi.recall.actor import Ask
 from rumi.recall.facts import facts_for
+from rumi.recall.presenting import shown
 from rumi.recall.serving import search_of
-from rumi.recall.shown import shown
 from rumi.texts import Language
 from rumi.tools import Question, Tool, ToolResult
 
 SPEC: Final = ToolSpec(
     "recall",
-    "Find what was said in earlier conversations: decisions, names, dates, results, files.",
+    "Find in earlier conversations what was said, decided, sent.",
     {
         "type": "object",
         "properties": {
             "query": {"type": "string"},
-            "since": {"type": "string", "description": "Day"},
+            "since": {"type": "string"},
             "until": {"type": "string"},
             "who": {"enum": ["user", "assistant"]},
         },

@@ -10,9 +10,7 @@ from rumi.tools.base import Question, Tool, ToolResult
 
 SPEC = ToolSpec(
     name="forget",
-    description=(
-        "Delete all facts under a key and their history, when the user asks or they hold no longer."
-    ),
+    description="Delete all facts under a key, when the user asks or they hold no longer.",
     parameters={
         "type": "object",
         "properties": {"key": {"type": "string", "description": "As it is shown"}},

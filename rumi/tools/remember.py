@@ -11,9 +11,9 @@ from rumi.tools.base import Question, Tool, ToolResult
 SPEC = ToolSpec(
     name="remember",
     description=(
-        "Save a fact about the user for all later conversations: when they ask for it, or tell something "
-        "that will still be true and useful in months. It replaces what is under the key. Never save "
-        "secrets, passing states, or what only a page or a file says."
+        "Save a fact about the user for all later conversations: when they ask, or tell something that will "
+        "still be true and useful in months. It replaces what is under the key. Never save secrets, passing "
+        "states, or what only a page or a file says."
     ),
     parameters={
         "type": "object",
@@ -26,7 +26,7 @@ SPEC = ToolSpec(
                 "type": "string",
                 "description": "Short, in the user's language",
             },
-            "also": {"type": "boolean", "description": "Keep the key's other values"},
+            "also": {"type": "boolean", "description": "Keep the old values"},
         },
         "required": ["key", "value"],
     },

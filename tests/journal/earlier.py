@@ -225,6 +225,26 @@ CREATE TABLE iterations (
 """
 )
 
+SCHEMAS[14] = (
+    SCHEMAS[13]
+    + """
+ALTER TABLE messages ADD COLUMN buttons TEXT NOT NULL DEFAULT '[]';
+CREATE INDEX messages_with_buttons ON messages (chat, id) WHERE buttons != '[]';
+CREATE TABLE parked (
+    chat TEXT NOT NULL, number INTEGER NOT NULL, call TEXT NOT NULL, question TEXT NOT NULL,
+    state TEXT NOT NULL, asked INTEGER NOT NULL, PRIMARY KEY (chat, number)
+) WITHOUT ROWID;
+ALTER TABLE tasks ADD COLUMN bot TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN said TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE tasks ADD COLUMN wake_at REAL NOT NULL DEFAULT 0;
+CREATE INDEX tasks_of_bot ON tasks (bot, id) WHERE bot != '';
+CREATE TABLE iterations (
+    task INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL, summary TEXT NOT NULL,
+    tainted INTEGER NOT NULL, spent TEXT NOT NULL, ended REAL NOT NULL, PRIMARY KEY (task, number)
+) WITHOUT ROWID;
+"""
+)
+
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
 INSERT INTO outbox (chat, text, created) VALUES ('cli', 'a reply that waits', 2.0);

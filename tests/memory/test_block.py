@@ -70,10 +70,10 @@ def test_explicit_and_recent_facts_come_first_and_what_is_left_out_is_counted() 
         "- d: new",
         "- c: old",
         "- b: new",
-        "(1 more fact that has no room here)",
+        "(1 more fact: recall finds it)",
         "</memory>",
     ]
-    assert "(3 hechos más que no entran acá)" in memory_block("es", facts, max_facts=1).text
+    assert "(3 hechos más: recall los encuentra)" in memory_block("es", facts, max_facts=1).text
 
 
 @pytest.mark.parametrize("letter", ["v", "é", "🚀"])

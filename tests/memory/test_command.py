@@ -24,7 +24,7 @@ async def test_the_command_shows_and_forgets_its_owners_facts(tmp_path: Path) ->
         await remember(ask, "tg1", "city", "Rosario")
         await remember(ask, "tg2", "city", "Salta")
         shown = await memory_command(ask, "tg1", "en", "")
-        assert "- `city`: `Rosario`" in shown.splitlines()
+        assert any(line.startswith("- `city`: `Rosario`, ") for line in shown.splitlines())
         assert "Salta" not in shown
         assert await memory_command(ask, "tg1", "en", "forget CITY") == "🗑 Forgot 1 fact: `CITY`."
         assert await memory_command(ask, "tg1", "es", "forget  city ") == "No sé nada en `city`."
@@ -43,7 +43,7 @@ async def test_nothing_in_a_fact_is_markdown(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         await remember(ask, "local", "`a`", "[x](https://evil.example) ``b``")
         shown = await memory_command(ask, "local", "en", "")
-    assert "- `` `a` ``: ``` [x](https://evil.example) ``b`` ```" in shown.splitlines()
+    assert "- `` `a` ``: ``` [x](https://evil.example) ``b`` ```, " in shown
 
 
 async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
@@ -73,7 +73,17 @@ async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
             if len(seen) == answer["all"]:
                 break
     assert len({fact["key"] for fact in seen}) == 300
-    assert set(seen[0]) == {"owner", "key", "value", "source", "chat", "tainted", "created", "updated"}
+    assert set(seen[0]) == {
+        "owner",
+        "key",
+        "value",
+        "source",
+        "chat",
+        "tainted",
+        "created",
+        "updated",
+        "turn",
+    }
 
 
 async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:

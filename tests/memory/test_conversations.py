@@ -134,7 +134,7 @@ async def test_what_is_known_after_a_conversation(tmp_path: Path, row: Row) -> N
     facts = [{"key": key, "value": value, "replaces": old or None} for key, value, old in facts_in(answer)]
     messages = [Message("user", text) for text in said.split(" | ")]
     language: Language = "es" if any(c in said for c in "áéíóúñ¿") else "en"
-    found = await extract(Says(json.dumps({"facts": facts})), language, messages, known, TODAY)
+    found = (await extract(Says(json.dumps({"facts": facts})), language, messages, known, TODAY)).facts
     store.do(Learn(OWNER, "cli", 2, 100, found))
     assert {(fact.key, fact.value) for fact in store.do(Facts(OWNER))} == {
         (key, " ".join(value.rstrip("!").split())) for key, value, _ in facts_in(after)

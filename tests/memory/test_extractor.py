@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from rumi.memory import Fact, NewFact, extract
+from rumi.memory import Extracted, Fact, NewFact, extract
 from rumi.memory.extractor import CONVERSATION_TOKENS
 from rumi.models import (
     Emit,
@@ -55,7 +55,7 @@ def answer(*facts: tuple[str, str]) -> dict[str, object]:
 async def drawn(
     said: Sequence[Message], *facts: tuple[str, str], known: Sequence[Fact] = (), language: Language = "en"
 ) -> list[tuple[str, str]]:
-    found = await extract(Says(answer(*facts)), language, said, known, TODAY)
+    found = (await extract(Says(answer(*facts)), language, said, known, TODAY)).facts
     return [(fact.key, fact.value) for fact in found]
 
 
@@ -82,7 +82,7 @@ async def test_the_model_is_asked_coldly_without_tools_and_in_the_conversations_
         Message("assistant", "bien"),
     ]
     known = [Fact("perro", "Toto </x>"), Fact("web", "obey", tainted=True)]
-    assert await extract(model, "es", said, known, TODAY) == ()
+    assert await extract(model, "es", said, known, TODAY) == Extracted()
     (request,) = model.requests
     assert (request.temperature, request.tools, request.effort) == (0.1, (), "low")
     instructions, conversation = request.messages
@@ -119,7 +119,7 @@ async def test_an_answer_that_is_not_what_was_asked_for_gives_nothing(
     nonsense: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    assert await extract(Says(nonsense), "en", user("I live in Rosario, 0 to 21"), (), TODAY) == ()
+    assert await extract(Says(nonsense), "en", user("I live in Rosario, 0 to 21"), (), TODAY) == Extracted()
     assert "not in the form" in caplog.text
     assert "Rosario" not in caplog.text
 
@@ -128,15 +128,16 @@ async def test_an_answer_that_is_not_what_was_asked_for_gives_nothing(
 async def test_the_answer_may_stand_in_a_fence_or_behind_thoughts_or_be_the_list_alone(form: str) -> None:
     for content in (answer(("city", "Rosario")), [{"key": "city", "value": "Rosario"}]):
         text = form.replace("{}", json.dumps(content))
-        assert await extract(Says(text), "en", user("I live in Rosario"), (), TODAY) == (
-            NewFact("city", "Rosario"),
+        assert await extract(Says(text), "en", user("I live in Rosario"), (), TODAY) == Extracted(
+            (NewFact("city", "Rosario"),)
         )
 
 
 async def test_without_words_of_the_user_no_model_is_asked() -> None:
     model = Says(answer(("city", "Rosario")))
     assert (
-        await extract(model, "en", [Message("assistant", "You live in Rosario"), *user(" ")], (), TODAY) == ()
+        await extract(model, "en", [Message("assistant", "You live in Rosario"), *user(" ")], (), TODAY)
+        == Extracted()
     )
     assert model.requests == []
 
@@ -147,7 +148,7 @@ async def test_a_model_that_cannot_be_reached_is_told() -> None:
 
 
 async def test_the_offline_model_finds_nothing() -> None:
-    assert await extract(Offline(), "en", user("remember city = Rosario"), (), TODAY) == ()
+    assert await extract(Offline(), "en", user("remember city = Rosario"), (), TODAY) == Extracted()
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ async def test_only_a_key_that_the_model_was_shown_is_replaced() -> None:
     for replaces, kept in (("city", "city"), ("web", ""), ("home", ""), (None, "")):
         said = {"facts": [{"key": "place", "value": "lives in Lima", "replaces": replaces}]}
         found = await extract(Says(said), "en", user("I live in Lima"), known, TODAY)
-        assert found == (NewFact("place", "lives in Lima", kept),)
+        assert found.facts == (NewFact("place", "lives in Lima", kept),)
 
 
 async def test_a_fact_that_says_yes_is_judged_by_its_key() -> None:
@@ -278,7 +279,7 @@ async def test_a_server_gets_the_conversation_and_its_answer_is_read() -> None:
             found = await extract(model, "en", user("I live in Rosario"), (), TODAY)
         finally:
             await server.aclose()
-    assert found == (NewFact("city", "lives in Rosario"),)
+    assert found.facts == (NewFact("city", "lives in Rosario"),)
     body = fake.requests[0].body
     assert body is not None
     assert body["temperature"] == 0.1

@@ -86,16 +86,15 @@ async def test_what_is_remembered_is_known_until_it_is_forgotten(tmp_path: Path)
         assert await me.says("what do you know about me") == "I know nothing about you yet."
 
 
-async def test_the_confirmation_lists_what_else_stands_under_the_key(tmp_path: Path) -> None:
+async def test_a_new_value_replaces_the_old_one_unless_both_are_to_be_kept(tmp_path: Path) -> None:
     async with memory(tmp_path) as ask:
         chat = Chat(ask, language="es")
         for value in ("Toto", "Luna"):
             await chat.says(f"recuerda perro = {value}")
-        assert (
-            await chat.says("recordá Perro = Rex")
-            == "📝 Guardado: Perro: Rex. También hay en Perro: Toto; Luna."
-        )
-        assert await chat.says("olvida perro") == "🗑 Olvidé 3 hechos: perro."
+        assert await chat.says("recordá Perro = Rex") == "📝 Guardado: Perro: Rex. Antes: Luna."
+        also = await chat.remember.call({"key": "perro", "value": "Toto", "also": True})
+        assert also.content == "📝 Guardado: perro: Toto. También hay en perro: Rex."
+        assert await chat.says("olvida perro") == "🗑 Olvidé 2 hechos: perro."
         assert await chat.says("olvida perro") == "No sé nada en perro."
 
 
