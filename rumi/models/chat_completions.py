@@ -13,7 +13,7 @@ from rumi import http
 from rumi.models.body import Sampling, body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.failures import Failures
-from rumi.models.fitting import without_pictures
+from rumi.models.fitting import seen_by
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.room import Room
 from rumi.models.server import Dialect, Server
@@ -93,9 +93,7 @@ class ChatCompletions:
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Like `reply`; `seen` gets the server's rate limits."""
 
-        if not self.takes_pictures:
-            messages = (without_pictures(each, "this model takes none") for each in request.messages)
-            request = replace(request, messages=tuple(messages))
+        request = seen_by(request, takes_pictures=self.takes_pictures)
 
         def saw(limits: RateLimits) -> None:
             self._room.saw(limits)

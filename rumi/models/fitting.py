@@ -74,6 +74,23 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
     return replace(message, content="\n".join(filter(None, (message.content, *notes))), pictures=())
 
 
+def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
+    """Return the request as a model gets it: with a note in place of pictures that it does not get.
+
+    Those are all where it takes none, and those whose bytes nobody has read.
+    """
+    if not any(message.pictures for message in request.messages):
+        return request
+    why = "its file was not read" if takes_pictures else "this model takes none"
+    messages = (
+        each
+        if takes_pictures and all(picture.data for picture in each.pictures)
+        else without_pictures(each, why)
+        for each in request.messages
+    )
+    return replace(request, messages=tuple(messages))
+
+
 def cut_to(message: Message, max_tokens: int) -> Message:
     """Return a tool's result in about that many tokens, but at least its first `SHORT_CHARS` characters."""
     if text_tokens(message.content) + PER_PICTURE * len(message.pictures) <= max_tokens:
