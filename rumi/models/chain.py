@@ -12,7 +12,7 @@ import trio
 from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
-from rumi.models.fitting import fitted, request_tokens, without_their_pictures
+from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
@@ -205,8 +205,7 @@ class Chain:
 
         `others` are the later models at other servers.
         """
-        if not step.pictures:
-            request = without_their_pictures(request)
+        request = seen_by(request, takes_pictures=step.pictures)
         request = fitted(request, step.room.prompt_tokens)
         tries = count(1)
         outcome = await self._persist(step, request, ear, others, tries)

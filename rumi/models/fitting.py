@@ -74,11 +74,20 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
     return replace(message, content="\n".join(filter(None, (message.content, *notes))), pictures=())
 
 
-def without_their_pictures(request: ModelRequest) -> ModelRequest:
-    """Return the request for a model that takes no pictures: with a note in place of each."""
+def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
+    """Return the request as a model gets it: with a note in place of pictures that it does not get.
+
+    Those are all where it takes none, and those whose bytes nobody has read.
+    """
     if not any(message.pictures for message in request.messages):
         return request
-    messages = (without_pictures(each, "this model takes none") for each in request.messages)
+    why = "its file was not read" if takes_pictures else "this model takes none"
+    messages = (
+        each
+        if takes_pictures and all(picture.data for picture in each.pictures)
+        else without_pictures(each, why)
+        for each in request.messages
+    )
     return replace(request, messages=tuple(messages))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rumi.child_process import Parent
 from rumi.viewing import office, scaling
-from rumi.web import clean, confine, read_pdf
+from rumi.web import clean, confine, load_codecs, read_pdf
 
 _BOUNDS: Final = {
     resource.RLIMIT_AS: 768_000_000,
@@ -23,6 +23,7 @@ NICE: Final = 10
 
 def load(kind: str) -> None:
     """Load what this kind of file needs, by reading a small sample."""
+    load_codecs()
     match kind:
         case "picture":
             scaling.load()

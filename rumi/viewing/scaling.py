@@ -15,6 +15,7 @@ MOST_PIXELS: Final = 64_000_000
 SCALED_PIXELS: Final = 1_200_000
 """What a scaled picture has at most; see `PER_PICTURE` in `rumi.models.fitting`."""
 
+_ORIENTATION: Final = 0x0112
 _QUALITIES: Final = (85, 70, 50, 30)
 _LOSSLESS: Final = ("PNG", "GIF", "BMP")
 
@@ -25,11 +26,19 @@ class NoPictureError(Exception):
 
 def load() -> None:
     """Load every module that a picture may need, because no file can be opened afterwards."""
-    from PIL import BmpImagePlugin, GifImagePlugin, Image, WebPImagePlugin  # noqa: F401
+    from PIL import (  # noqa: F401
+        BmpImagePlugin,
+        GifImagePlugin,
+        Image,
+        MpoImagePlugin,
+        TiffImagePlugin,
+        WebPImagePlugin,
+    )
 
     Image.preinit()
-    sample = BytesIO()
-    Image.new("RGB", (8, 8)).save(sample, "JPEG")
+    sample, exif = BytesIO(), Image.Exif()
+    exif[_ORIENTATION] = 6
+    Image.new("RGB", (8, 8)).save(sample, "JPEG", exif=exif)
     for each in ("PNG", "JPEG"):
         scaled(sample.getvalue(), 4, 100_000, lossless=each == "PNG")
 
@@ -57,7 +66,7 @@ def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None 
             opened.seek(0)
             image = _plain(opened)
             image.thumbnail(size, Image.Resampling.LANCZOS)
-            orientation = opened.getexif().get(0x0112, 1)
+            orientation = opened.getexif().get(_ORIENTATION, 1)
             turned = {3: 180, 6: 270, 8: 90}
             flipped = {2: Image.Transpose.FLIP_LEFT_RIGHT, 4: Image.Transpose.FLIP_TOP_BOTTOM}
             flipped |= {5: Image.Transpose.TRANSPOSE, 7: Image.Transpose.TRANSVERSE}
@@ -94,6 +103,7 @@ def _plain(image: "Image") -> "Image":
 
 
 def _written(image: "Image", most_bytes: int, *, lossless: bool) -> tuple[str, bytes]:
+    image.info.clear()  # comments and colour profiles would be written again
     if lossless and len(data := _encoded(image, "PNG", optimize=True)) <= most_bytes:
         return "image/png", data
     while True:

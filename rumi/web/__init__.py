@@ -3,6 +3,7 @@
 from rumi.web.guard import Verdict
 from rumi.web.judging import judge_list
 from rumi.web.links import given_in, links_in
+from rumi.web.reading.charset import load_codecs
 from rumi.web.reading.cleaning import clean
 from rumi.web.reading.confinement import confine
 from rumi.web.reading.kinds import looks_like
@@ -48,6 +49,7 @@ __all__ = [
     "guarded_streams",
     "judge_list",
     "links_in",
+    "load_codecs",
     "looks_like",
     "parse_target",
     "read_pdf",

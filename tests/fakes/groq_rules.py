@@ -5,6 +5,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+MOST_PICTURES = 5
+"""How many pictures Groq takes in one request."""
+
+SEEING = "meta-llama/llama-4-"
+"""Models that take pictures."""
+
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]{8}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KEYS = {
     "model": str,
@@ -65,7 +72,8 @@ def check_request(body: object, *, groq: bool = True) -> None:
             _check_tool(tool, f"'tools.{index}'")
         names = [tool["function"]["name"] for tool in body["tools"]]
         _need(len(set(names)) == len(names), "'tools' : names must be unique")
-    _check_messages(body["messages"], reasoning=groq and body["model"].startswith(REASONING))
+    sees = not groq or body["model"].startswith(SEEING)
+    _check_messages(body["messages"], reasoning=groq and body["model"].startswith(REASONING), sees=sees)
 
 
 def _check_form(body: Mapping[str, Any], *, groq: bool) -> None:
@@ -119,7 +127,8 @@ def _check_tool(tool: Any, at: str) -> None:
     )
 
 
-def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
+def _check_messages(messages: list[Any], *, reasoning: bool, sees: bool) -> None:
+    pictures = 0
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         at = f"'messages.{index}'"
@@ -143,7 +152,12 @@ def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
             _need(not open_calls, f"{at} : calls before it have no result: {sorted(open_calls)}")
         calls = message.get("tool_calls")
         if calls is None:
-            _need(_is_content(message.get("content"), role), f"{at}.content : no string")
+            if role == "user" and isinstance(message.get("content"), list):
+                pictures += _check_parts(message["content"], at)
+                _need(sees, f"{at}.content : this model takes no pictures")
+                _need(pictures <= MOST_PICTURES, f"'messages' : more than {MOST_PICTURES} pictures")
+                continue
+            _need(isinstance(message.get("content"), str), f"{at}.content : no string")
             continue
         _need(
             message.get("content") is None or isinstance(message["content"], str), f"{at}.content : no string"
@@ -156,11 +170,17 @@ def _check_messages(messages: list[Any], *, reasoning: bool) -> None:
     _need(not open_calls, f"'messages' : calls have no result: {sorted(open_calls)}")
 
 
-def _is_content(content: object, role: str) -> bool:
-    """Whether it is a text, or for a user or a tool a list of texts and pictures."""
-    if isinstance(content, list) and role in ("user", "tool"):
-        return all(part.get("type") in ("text", "image_url") for part in content)
-    return isinstance(content, str)
+def _check_parts(parts: list[Any], at: str) -> int:
+    """Check the parts of a message; return how many of them are pictures."""
+    for part in parts:
+        if part.get("type") == "text":
+            _need(set(part) == {"type", "text"} and isinstance(part["text"], str), f"{at}.content : no text")
+            continue
+        _need(set(part) == {"type", "image_url"} and part["type"] == "image_url", f"{at}.content : no part")
+        url = part["image_url"]["url"]
+        _need(_PICTURE.match(url) is not None, f"{at}.content.image_url : invalid image data")
+        _need(len(url) <= 4 * 1024 * 1024, f"{at}.content.image_url : too large")
+    return sum(part["type"] == "image_url" for part in parts)
 
 
 def _check_call(call: Any, at: str) -> None:

@@ -155,7 +155,9 @@ def test_what_commands_left_there_leads_nowhere(client: httpx.Client, workspace:
         (b"\xff\xd8\xff\xe0JFIF", "image/jpeg"),
         (b"GIF89a...", "image/gif"),
         (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", ""),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"),
+        (b"<?xml version='1.0'?>\n<!-- a -->\n<svg></svg>", "image/svg+xml"),
+        (b"<p><svg></svg>", ""),
         (b"<html><script>alert(1)</script>", ""),
         (b"", ""),
     ],
@@ -166,7 +168,11 @@ def test_only_pictures_without_code_are_shown(client: httpx.Client, content: byt
     assert answer.status_code == (200 if kind else 415)
     assert answer.headers["content-type"] == (kind or "application/json")
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    policy = answer.headers["content-security-policy"]
+    if kind:
+        assert policy == "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+    else:
+        assert "script-src 'self'" in policy
 
 
 def test_files_of_other_owners_and_from_other_sites_are_refused(served: Served, client: httpx.Client) -> None:
@@ -244,3 +250,41 @@ def test_a_file_that_is_refused_says_why_and_a_removed_one_is_not_sent(
     page.fill("#message", "say without")
     page.press("#message", "Enter")
     expect(page.locator(".entry.you").last).to_have_text("say without")
+
+
+DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" width="90" height="40">
+<script>document.title = "run"; fetch("/chats")</script><rect width="90" height="40" fill="red"/></svg>"""
+
+
+@pytest.mark.long
+@pytest.mark.browser
+def test_a_pasted_picture_has_a_preview_and_a_shown_chart_stands_in_the_answer(
+    page: Page, workspace: Path
+) -> None:
+    page.evaluate(
+        """([name, data]) => {
+            const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
+            const pasted = new DataTransfer();
+            pasted.items.add(new File([bytes], name, { type: "image/png" }));
+            const event = new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true });
+            document.getElementById("message").dispatchEvent(event);
+        }""",
+        ["shot.png", base64.b64encode(PNG).decode()],
+    )
+    preview = page.get_by_alt_text("Preview of shot.png")
+    expect(preview).to_be_visible()
+    assert preview.evaluate("each => each.decode().then(() => each.naturalWidth)") == 1
+    (workspace / "browsed" / "chart.svg").write_text(DRAWING)
+    page.fill("#message", "send chart.svg")
+    page.press("#message", "Enter")
+    expect(page.locator("#chosen li")).to_have_count(0)
+    expect(page.locator(".entry.answer.done").last).to_contain_text("sent chart.svg")
+    chart = page.locator(".tool .file img[alt='chart.svg']")
+    expect(chart).to_be_visible()
+    assert chart.evaluate("each => each.decode().then(() => each.naturalWidth)") == 90
+    title = page.title()
+    other = page.context.new_page()
+    other.goto(page.url.split("?")[0] + "files/picture?chat=browsed&path=chart.svg")
+    other.wait_for_timeout(200)
+    assert "run" not in (page.title(), other.title())
+    assert page.title() == title
