@@ -54,7 +54,6 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
 
 
 def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
-    given = loaded.settings.telegram
     if loaded.secrets.telegram_token is None:
         return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
     if not has_key:

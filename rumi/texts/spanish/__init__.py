@@ -9,6 +9,7 @@ from typing import Final
 from rumi.texts.spanish.bots import BOTS
 from rumi.texts.spanish.commands import COMMANDS
 from rumi.texts.spanish.doctor import DOCTOR
+from rumi.texts.spanish.people import PEOPLE
 from rumi.texts.spanish.repositories import REPOSITORIES
 from rumi.texts.spanish.research import RESEARCH
 from rumi.texts.spanish.running import RUNNING
@@ -22,6 +23,7 @@ SENTENCES: Final[dict[str, str]] = {
     **RUNNING,
     **SANDBOX,
     **SKILLS,
+    **PEOPLE,
     **WEB,
     **RESEARCH,
     **REPOSITORIES,
