@@ -198,6 +198,7 @@ def english_lines(spanish: str, english: str) -> list[str]:
 
 
 COMMANDS = [
+    ("people",), ("people", "list"), ("people", "add"), ("people", "remove"),
     (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
     ("undo",), ("fetch",), ("memory",),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),

@@ -21,7 +21,7 @@ def command() -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def list_(as_json: bool) -> None:
-    """List who may talk to Rumi: name, ids, role, what the role allows, and what they used today."""
+    """List the people, their roles and rights, and what they used today."""
     from datetime import datetime
 
     from rumi import texts

@@ -35,13 +35,15 @@ from rumi.chats import (
     add_chats,
     add_lessons,
 )
-from rumi.journal import Journal, OpenChats, TaskRecord
+from rumi.journal import Incoming, Journal, OpenChats, TaskRecord
 from rumi.memory import Facts, Memory, asking, extract
 from rumi.models import Account, Chain, Emit, Model, ModelRequest, Reply, Step
 from rumi.offload import Offload
+from rumi.people import People
 from rumi.redact import Redactor
 from rumi.sandbox import Command, CommandResult, Output
 from rumi.schedules import ScheduleClock, ScheduleLimits, Schedules, ScheduleServices
+from rumi.speakers import PeopleCommands
 from rumi.stopping import Everything, Pause
 from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, account_of, places
 from rumi.texts import Language
@@ -190,6 +192,7 @@ async def house(
     schedule_limits: ScheduleLimits | None = None,
     whole_status: Callable[[], str] = lambda: "",
     rules: Rules | None = None,
+    people: People | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
@@ -209,6 +212,7 @@ async def house(
     if remembers:
         memory = root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", offload, now)))
         more = {"memory": asking(memory), "extract": extract, "thinks": True, **more}
+    everyone = people or People()
     learning = {"extract": more.pop("extract", None)}
     containers = sandboxes or MemorySandboxes()
     audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
@@ -223,10 +227,17 @@ async def house(
     def own(chat: str, language: Language, chosen: str) -> Model:
         return metered(Account(chat, BUILT_IN.owner_of(chat)), language)
 
+    def speakers(message: Incoming, language: Language) -> Model:
+        return metered(everyone.account(message), language)
+
+    if people is not None:
+        more = {"people": people, "speakers_model": speakers, **more}
+
     def for_task(task: TaskRecord) -> Model:
+        whose = everyone.account_of_task(task, account_of(task, task_services.limits))
         if rules is None:
             return context.model_for(task_key(task.id), task.language, task.model)
-        return metered(account_of(task, task_services.limits), task.language)
+        return metered(whose, task.language)
 
     context = ChatContext(
         model_for=model_for or own,
@@ -261,6 +272,7 @@ async def house(
         wake=lambda message: inbox.wake(message),
         ended=lambda id: tasks.ended(id),
         stepped=lambda id, step: tasks.stepped(id, step),
+        people=everyone,
     )
     tasks = Tasks(root, task_services, BUILT_IN)
     money = BudgetCommands(budgets, ledger, BUILT_IN, audit)
@@ -274,11 +286,14 @@ async def house(
             audit=audit,
             limits=schedule_limits or ScheduleLimits(),
             now=now,
+            people=everyone,
         )
     )
     rooms: dict[str, RoomCommands] = {"tasks": tasks, "budgets": money, "schedules": schedules}
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
+    if context.memory is not None:
+        rooms["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
     services = ChatServices(
         journal=journal,
         sandboxes=containers,

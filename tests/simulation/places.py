@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rumi.channels import BUILT_IN
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.polling.reading import Who
+from rumi.people import ADMIN, MEMBER, People, Rights, Speaker
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 
@@ -19,6 +21,18 @@ BASIC_GROUP = -777
 """The group's number before it becomes a supergroup, in histories about that."""
 
 WHO = Who(allowed=frozenset({BOB, CYN}), admins=frozenset({ANN}))
+
+GUEST = Rights("guest", tools=("read", "do", "*_file", "delegate", "research"))
+"""The role of Cyn in some histories: no commands run for it."""
+
+PEOPLE = People(
+    BUILT_IN,
+    {
+        ANN: Speaker("ann", ADMIN, (ANN,)),
+        BOB: Speaker("bob", MEMBER, (BOB,)),
+        CYN: Speaker("cyn", GUEST, (CYN,)),
+    },
+)
 
 WHOLE_STATUS = "this is how the whole house is"
 ADMIN = "ann"

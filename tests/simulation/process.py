@@ -52,7 +52,7 @@ from tests.simulation.ledger import Ledger
 from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.money import RULES, Purse
 from tests.simulation.outside import tools_of
-from tests.simulation.places import WHO, WHOLE_STATUS, Place
+from tests.simulation.places import PEOPLE, WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.stopping import Stops, WatchedEverything
 from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
@@ -207,6 +207,7 @@ class Process:
             ),
             memory=asking(memory),
             thinks=True,
+            **({"people": PEOPLE} if world.guests else {}),
         )
         audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
         publisher = Publisher(hub, audit, self.pending, world.now, container_id)

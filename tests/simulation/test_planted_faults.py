@@ -59,6 +59,7 @@ from rumi.journal.inbox import insert_message
 from rumi.journal.store import Store
 from rumi.models import Message, limits
 from rumi.models.limits import CallLimits as PermitLimits
+from rumi.people import People, Speaker
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
@@ -682,6 +683,29 @@ def test_a_planted_fault_is_found_in_a_history_with_budgets(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, complaint, [seed for seed in SEEDS if World(seed).budgets], monkeypatch)
+
+
+def takes_the_speaker_of_the_message_before(patch: pytest.MonkeyPatch) -> None:
+    of, spoke = People.of, dict[str, list[Incoming]]()
+
+    def before(self: People, message: Incoming) -> Speaker:
+        two = spoke.setdefault(message.chat, [])
+        if not two or two[-1].id != message.id:
+            two[:] = [*two[-1:], message]
+        return of(self, two[0])
+
+    patch.setattr(People, "of", before)
+
+
+def offers_all_tools_to_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(People, "tools", lambda self, message, tools: (tuple(tools), {}))
+
+
+@pytest.mark.parametrize("plant", [takes_the_speaker_of_the_message_before, offers_all_tools_to_all])
+def test_a_planted_fault_is_found_in_a_history_with_a_guest(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, "bash ran for a guest", [seed for seed in SEEDS if World(seed).guests], monkeypatch)
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:

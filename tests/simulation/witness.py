@@ -22,6 +22,7 @@ from rumi.models import Waiting
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
+from tests.simulation.places import CYN, GUEST
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
@@ -150,7 +151,8 @@ class Witness:
                 if before is None or step != before + 1:
                     complain(f"{chat} {turn}: {id} tells step {step} behind {before}")
                 self._steps[turn, id] = step
-            case ToolFinished(call, _, steps):
+            case ToolFinished(call, result, steps):
+                self._is_allowed(chat, turn, call.name, ran=result.ok or result.exit_code is not None)
                 before = self._steps.pop((turn, call.id), None)
                 if steps != before:
                     complain(f"{chat} {turn}: {call.id} ends with {steps} steps and told {before}")
@@ -188,6 +190,16 @@ class Witness:
                         complain(f"{chat} {turn}: replied to and not finished")
                 self._is_stored(chat, delivery, messages)
                 self._stops.see(event)
+
+    def _is_allowed(self, chat: str, turn: str, tool: str, *, ran: bool) -> None:
+        """No tool has run for a person whose role does not allow it: the one who sent the turn's message."""
+        if not self._world.guests:
+            return
+        asked = self._book.ask("SELECT user FROM messages WHERE id = ?", self._begun.get(chat, 0))
+        if asked == [(CYN,)] and not GUEST.may_use(tool):
+            self._world.counts["withheld" if not ran else "let through"] += 1
+            if ran:
+                self._world.complain(f"{chat} {turn}: {tool} ran for a guest")
 
     def _dropped(self, chat: str, messages: tuple[int, ...], text: str) -> None:
         """What waited is told that it was dropped, with all that were, or that something came over it."""

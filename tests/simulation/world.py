@@ -23,6 +23,9 @@ STOPPING = 0.2
 BUDGETING = 0.3
 """In so many histories a budget holds, so that each model call is reserved."""
 
+GUESTS = 0.25
+"""In so many histories one of the people has a role that runs no commands."""
+
 Theme: TypeAlias = Literal["stuck", "storm", "late", "move"]
 
 THEMES: tuple[Theme, ...] = ("stuck", "storm", "late", "move")
@@ -77,12 +80,14 @@ class World:
         self.tasks = Random(f"tasks {seed}").random() < TASKING
         self.budgets = Random(f"budgets {seed}").random() < BUDGETING
         self.stops = Random(f"stops {seed}").random() < STOPPING
+        self.guests = Random(f"guests {seed}").random() < GUESTS
         self.note("measures", self.measure)
         self.note("theme", self.theme)
         self.note("max_queued", self.max_queued)
         self.note("tasks", self.tasks)
         self.note("budgets", self.budgets)
         self.note("stops", self.stops)
+        self.note("guests", self.guests)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -10,6 +10,7 @@ from rumi.texts.spanish.bots import BOTS
 from rumi.texts.spanish.commands import COMMANDS
 from rumi.texts.spanish.doctor import DOCTOR
 from rumi.texts.spanish.mcp import MCP
+from rumi.texts.spanish.people import PEOPLE
 from rumi.texts.spanish.repositories import REPOSITORIES
 from rumi.texts.spanish.research import RESEARCH
 from rumi.texts.spanish.running import RUNNING
@@ -24,6 +25,7 @@ SENTENCES: Final[dict[str, str]] = {
     **SANDBOX,
     **SKILLS,
     **MCP,
+    **PEOPLE,
     **WEB,
     **RESEARCH,
     **REPOSITORIES,

@@ -1,0 +1,62 @@
+"""Facts that are shared with a group: a key at a time, as they are now, until they are unshared."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rumi.memory import FactRefused, Forget, NewFact, Remember, Share, Shared, Unshare
+from rumi.memory.schema import MIGRATIONS, SCHEMA
+from rumi.memory.sharing import MOST_SHARED
+from rumi.memory.store import Store
+
+ANN, BOB, GROUP = "tg11", "tg12", "tg-100"
+
+
+def shown(store: Store, group: str = GROUP) -> list[tuple[str, str, str]]:
+    return [(owner, fact.key, fact.value) for owner, fact in store.do(Shared(group))]
+
+
+def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db")
+    for owner in (ANN, BOB):
+        store.do(Remember(owner, NewFact("city", f"of {owner}"), tainted=owner == BOB))
+    assert store.do(Share(ANN, "shoes", GROUP)) == 0
+    assert store.do(Share(BOB, "CITY", GROUP)) == 1
+    assert shown(store) == [(BOB, "city", "of tg12")]
+    assert [fact.tainted for _, fact in store.do(Shared(GROUP))] == [True], "taint comes along"
+    assert shown(store, "tg-200") == []
+    assert store.do(Unshare(ANN, "city", GROUP)) == 0
+    assert store.do(Unshare(BOB, "city", GROUP)) == 1
+    assert shown(store) == []
+    store.do(Share(BOB, "city", GROUP))
+    store.do(Forget(BOB, "city"))
+    store.do(Remember(BOB, NewFact("city", "another")))
+    assert shown(store) == [], "a forgotten fact is shared no more, also when it is known again"
+    store.close()
+
+
+def test_so_many_facts_can_be_shared_and_no_more(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db")
+    for number in range(MOST_SHARED + 1):
+        store.do(Remember(ANN, NewFact(f"key {number}", "x")))
+    for number in range(MOST_SHARED):
+        store.do(Share(ANN, f"key {number}", GROUP))
+    with pytest.raises(FactRefused, match="shared with this group already"):
+        store.do(Share(ANN, f"key {MOST_SHARED}", GROUP))
+    store.close()
+
+
+def test_a_file_of_the_first_version_keeps_its_facts_and_can_share_them(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(f"{SCHEMA.partition('CREATE TABLE shared')[0]} PRAGMA user_version = 1;")
+        db.execute(
+            "INSERT INTO facts VALUES (1, ?, 'city', 'city', 'Salta', 'explicit', '', 0, 1, 1)", (ANN,)
+        )
+    db.close()
+    assert set(MIGRATIONS) >= {1}
+    store = Store(path)
+    assert store.do(Share(ANN, "city", GROUP)) == 1
+    assert shown(store) == [(ANN, "city", "Salta")]
+    store.close()
