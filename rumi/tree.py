@@ -201,6 +201,7 @@ class Tree:
             channel_of=lambda chat: self._channel_of(chat).name,
             thinks=models.name != OFFLINE,
             own_model=models.name,
+            aliases=settings.model.aliases,
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)

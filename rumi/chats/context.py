@@ -123,6 +123,8 @@ class ChatContext:
     """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
     own_model: str = ""
     """Its name."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of models; messages carry the models' own."""
 
     def sums_up(self, model: str) -> bool:
         """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
