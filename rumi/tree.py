@@ -257,6 +257,7 @@ class Tree:
             own_model=models.name,
             people=people,
             speakers_model=speakers_model,
+            aliases=settings.model.aliases,
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)

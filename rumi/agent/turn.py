@@ -182,7 +182,8 @@ class _Turn:
                 return self._answered(reply)
             message = Message("assistant", reply.text, reply.tool_calls, reasoning=reply.reasoning)
             await self._remember(message)
-            tripped = await self._act(reply)
+            calls = tuple(call.unsigned() for call in reply.tool_calls)  # only the model needs signatures
+            tripped = await self._act(replace(reply, tool_calls=calls))
             if tripped is not None:
                 return await self.close(tripped)
 
@@ -278,8 +279,11 @@ class _Turn:
 
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.fitting.add(message)
-        calls = tuple(replace(call, signature="") for call in message.tool_calls)
-        kept = replace(message, reasoning="", tool_calls=calls) if message.role == "assistant" else message
+        kept = message
+        if message.role == "assistant":  # what a model needs within the turn alone is not stored
+            kept = replace(
+                message, reasoning="", tool_calls=tuple(call.unsigned() for call in message.tool_calls)
+            )
         await self.keep(Kept(kept, self.gate.tainted, links))
 
     async def _act(self, reply: Reply) -> Breaker | None:

@@ -85,7 +85,8 @@ class Budgets:
         """
         price = price_of(model, self.rules.prices)
         bounds = self._bounds(account) if model != OFFLINE else ()
-        whole = Usage(prompt_tokens, self.rules.reply_tokens)
+        # All of it may be written into the server's cache, which can cost more.
+        whole = Usage(prompt_tokens, self.rules.reply_tokens, written_tokens=prompt_tokens)
         begun = _Begun(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
         if not bounds:
             return begun

@@ -160,6 +160,8 @@ class ChatContext:
     """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
     own_model: str = ""
     """Its name."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of models; messages carry the models' own."""
     people: People = field(default_factory=People)
     """Who speaks, and what they may do."""
     speakers_model: Callable[[Incoming, Language], Model] | None = None

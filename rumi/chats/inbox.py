@@ -215,12 +215,12 @@ class Inbox:
         Raises:
             RumiError: it cannot be used.
         """
-        name = name.strip()
+        context = self._services.context
+        name = context.aliases.get(name.strip(), name.strip())
         if name == self.own_model:
             return ""
-        context = self._services.context
-        found = context.model_for("", context.language, name).name  # of an alias, the model itself
-        return "" if found == self.own_model else found
+        context.model_for("", context.language, name)
+        return name
 
     def works(self, chat: str) -> bool:
         """Return True if a message of the chat has no final reply yet."""

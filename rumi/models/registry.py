@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from rumi.errors import ConfigError
-from rumi.models.anthropic import AnthropicProtocol
 from rumi.models.body import Sampling
 from rumi.models.build import (
     CustomServer,
@@ -17,13 +16,14 @@ from rumi.models.build import (
 )
 from rumi.models.chain import Step
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.native import Native, NativeModel
 from rumi.models.offline import Offline
-from rumi.models.ollama import OllamaProtocol
 from rumi.models.room import Room
 from rumi.models.server import Server
 from rumi.models.types import Model
 from rumi.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+
+if TYPE_CHECKING:
+    from rumi.models.native import Native
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
@@ -31,11 +31,21 @@ MOST_CHOSEN: Final = 32
 
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
-PROTOCOLS: Final[Mapping[Dialect, Callable[[], Native]]] = {
-    "anthropic": AnthropicProtocol,
-    "ollama": OllamaProtocol,
-}
-"""The protocols that the groq SDK does not speak."""
+
+def _anthropic() -> "Native":
+    from rumi.models.anthropic import AnthropicProtocol
+
+    return AnthropicProtocol()
+
+
+def _ollama() -> "Native":
+    from rumi.models.ollama import OllamaProtocol
+
+    return OllamaProtocol()
+
+
+PROTOCOLS: Final[Mapping[Dialect, "Callable[[], Native]"]] = {"anthropic": _anthropic, "ollama": _ollama}
+"""The protocols that the groq SDK does not speak; imported when a model of theirs is made."""
 
 _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v1", "ollama": "/v1"}
 """What an address may end with although the protocol's own paths follow it."""
@@ -86,6 +96,8 @@ class Registry:
         sampling = Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort)
         made: Model
         if server.dialect in PROTOCOLS:
+            from rumi.models.native import NativeModel
+
             made = NativeModel(
                 server,
                 model,

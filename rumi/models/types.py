@@ -5,7 +5,7 @@ The shapes follow OpenAI's chat completions, which Groq and the self-hosted serv
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -27,6 +27,10 @@ class ToolCall:
     name: str
     arguments: str
     signature: str = field(default="", repr=False, compare=False)
+
+    def unsigned(self) -> "ToolCall":
+        """Return the call without its signature."""
+        return replace(self, signature="") if self.signature else self
 
 
 @dataclass(frozen=True, slots=True)

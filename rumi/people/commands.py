@@ -17,7 +17,9 @@ def may_do(rights: Rights, name: str, rest: str = "", *, group: bool = False, ro
             return True
         case "stop":
             return not room or rights.leaves_work or rights.may_use("research")
-        case "new" | "reset":
+        case "forget_everything":
+            return not group or rights.tools is None
+        case "new" | "reset" | "undo":
             return rights.changes_files or not (group or rest)
         case "memory":
             return not (group and rest) or rights.may_use("forget")

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rumi.budgets import OWN_PRICES, Amount, Price, amount_text, days_of, parse_amount, renewal
+from rumi.budgets import OWN_PRICES, Amount, Price, amount_text, days_of, parse_amount, price_of, renewal
 from rumi.errors import UsageError
 from rumi.models import Usage
 
@@ -97,3 +97,18 @@ def test_a_midnight_that_the_clock_skips_is_the_first_moment_behind_it() -> None
     assert str(renewed) == "2024-03-31 01:00:00+03:00"
     assert days_of("day", renewed.timestamp(), BEIRUT)[0] == "2024-03-31"
     assert days_of("day", renewed.timestamp() - 1, BEIRUT)[0] == "2024-03-30"
+
+
+def test_what_is_written_into_a_cache_has_a_price_of_its_own() -> None:
+    price = OWN_PRICES["anthropic:claude-haiku-4-5"]
+    usage = Usage(10_000, 1000, 6000, written_tokens=3000)
+    assert price.of(usage) == 1000 * 1000 + 6000 * 100 + 3000 * 1250 + 1000 * 5000
+    assert Price.per_million(1.0, 5.0).of(usage) == 10_000 * 1000 + 1000 * 5000
+
+
+def test_a_local_model_costs_nothing_and_an_unknown_one_has_no_price() -> None:
+    assert price_of("ollama:qwen3", OWN_PRICES) == Price(0, 0, 0)
+    assert price_of("openai:gpt-5-pro", OWN_PRICES) is None
+    assert price_of("custom:home", OWN_PRICES) is None
+    own = {"ollama:qwen3": Price(1, 1, 1)}
+    assert price_of("ollama:qwen3", own) == Price(1, 1, 1)

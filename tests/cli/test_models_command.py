@@ -102,3 +102,18 @@ def test_claude_answers_in_a_chat_and_its_key_is_nowhere(bubblewrap: Program) ->
         everything += path.read_text()
     everything += (bubblewrap.home / "state.db").read_bytes().decode("latin-1")
     assert ANTHROPIC_KEY not in everything
+
+
+@pytest.mark.bubblewrap
+def test_a_window_chooses_a_model_by_its_alias(bubblewrap: Program) -> None:
+    bubblewrap.home.mkdir(mode=0o700, exist_ok=True)
+    (bubblewrap.home / "config.toml").write_text(CONFIG % ANTHROPIC_KEY)
+    with serving("anthropic_server", "--script", "ok") as address:
+        bubblewrap.env["ANTHROPIC_BASE_URL"] = address
+        lines = "hello\n/model off\nrun echo moved\n/model claude\nhello\n/model nonsense\n"
+        done = bubblewrap.run("chat", text=lines, code=None)
+    said = done.stdout + done.stderr
+    assert said.count("hola") == 2
+    assert "From this window's next message on: offline" in said
+    assert "From this window's next message on: anthropic:claude-haiku-4-5" in said
+    assert "Unknown model 'nonsense'." in said
