@@ -56,15 +56,14 @@ class People:
         return self._who(task.owner, task.user)
 
     def _who(self, chat: str, user: int | None) -> Speaker:
-        """Return the person. A private chat is its user's. What a group asked for before its people were
-        stored, and what comes from a channel that knows no people, has the rights of a member.
+        """Return the person. Where none is stored, a private chat is its user's. What is nobody's then (asked
+        for before people were stored, or on a channel that knows none) has the rights of a member.
         """
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
         if user is None:
-            user = self.ids.user_of(chat)
-        if user is None:
-            return Speaker("", MEMBER)
+            owner = self.ids.user_of(chat)
+            return Speaker("", MEMBER) if owner is None else self.persons.get(owner, Speaker("", MEMBER))
         return self.persons.get(user) or Speaker(f"#{user}", NOBODY, (user,))
 
     def name_of(self, owner: str) -> str:

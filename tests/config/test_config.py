@@ -101,7 +101,7 @@ DEFAULTS = {
     "research.model": "",
     **{
         f"budget.{scope}_{unit}_per_{period}": ""
-        for scope in ("total", "owner", "chat", "task", "bot")
+        for scope in ("total", "owner", "chat", "task", "bot", "person")
         for unit in ("usd", "tokens")
         for period in ("day", "month")
     },

@@ -28,8 +28,10 @@ PEOPLE: Final[dict[str, str]] = {
     # rumi people
     "List, add and remove the people who may talk to Rumi, and their roles.": "Mostrar, agregar y quitar a las personas que pueden hablar con Rumi, y sus roles.",
     "List the people, their roles and rights, and what they used today.": "Muestra a las personas, sus roles y permisos, y lo que usaron hoy.",
-    "Write the section [people.NAME] into config.toml. A running Rumi reads it at its next start.": "Escribe la sección [people.NAME] en config.toml. Un Rumi en marcha la lee al volver a arrancar.",
-    "Remove the section [people.NAME] from config.toml. Lists of [telegram] stay as they are.": "Quita la sección [people.NAME] de config.toml. Las listas de [telegram] quedan como están.",
+    "Write the section [people.NAME] into config.toml.": "Escribe la sección [people.NAME] en config.toml.",
+    "A running Rumi reads it at its next start.": "Un Rumi en marcha la lee al volver a arrancar.",
+    "Remove the section [people.NAME] from config.toml.": "Quita la sección [people.NAME] de config.toml.",
+    "Lists of [telegram] stay as they are.": "Las listas de [telegram] quedan como están.",
     "Their Telegram id.": "Su id de Telegram.",
     "admin, member, guest, or one of yours.": "admin, member, guest, o uno tuyo.",
     "{name} has the role {role} from the next start on.": "{name} tiene el rol {role} desde el próximo arranque.",
