@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import trio
 
@@ -320,8 +319,7 @@ class Inbox:
         while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
             await trio.sleep(SLICE_PAUSE_S)
         await self._services.workspaces.remove(chat)
-        if (undo := self._services.undo) is not None:
-            await undo.offload(partial(undo.snapshots.forget, chat))
+        await self._services.forget(chat)
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

@@ -97,13 +97,10 @@ class Undoing:
             else:
                 undone = replace(undone, facts=facts.restored, facts_kept=facts.kept)
         await self._journal.ask(EndUndo(undone))
+        audit = self._services.publisher.audit
+        audit.write("undo", chat_id=self._chat, turn=undone.turn, files=undone.files)
         await self._session.load()
         return replace(undone, done=True)
-
-    async def forget(self) -> None:
-        """Delete what could be restored: the chat's history or its files are being deleted."""
-        if (undo := self._services.undo) is not None:
-            await undo.offload(partial(undo.snapshots.forget, self._chat))
 
 
 def told_undone(undone: Undone, language: Language) -> str:

@@ -33,6 +33,7 @@ from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
 from rumi.models import Message, Model
+from rumi.recorder import recorded
 from rumi.sandbox import SandboxError, WorkspaceUse
 from rumi.texts import Verdict
 from rumi.tools import Bash, EditFile, ReadFile, Tool, WriteFile
@@ -123,7 +124,9 @@ class Worker:
         confirm = None if job.message.schedule else partial(self._confirm, job)
         parking = self._session.parked if job.message.schedule or job.allowed else None
         begin = self._context.turn_input(self._session, tools, model, job.language, confirm, limits, parking)
-        return await run_turn(begin, partial(self._watch, job), keep)
+        watch = partial(self._watch, job)
+        with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (given, watching):
+            return await run_turn(given, watching, keep)
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
         """Return the tools of a turn. Each turn makes its own: thousands of idle chats need none."""
@@ -338,7 +341,7 @@ class Worker:
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
-        await self.undoing.forget()
+        await self._services.forget(self._chat)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None
