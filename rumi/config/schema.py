@@ -360,7 +360,7 @@ class MemorySection(Section):
 
 
 class RecordSection(Section):
-    """`[record]`: how many turns of each chat the flight recorder keeps, 0 for none; how large each may be."""
+    """`[record]`: how many turns of each chat the flight recorder keeps, and how large each may be."""
 
     turns: Annotated[int, Field(ge=0, le=1000)] = 0
     max_mb: Count = 16
