@@ -59,7 +59,8 @@ class Undoing:
                 return texts.nothing_to_undo(language)
             if last.behind >= undo.snapshots.limits.turns:
                 return texts.undone_enough(language, last.behind)
-            if message.user is not None and not message.admin and message.user != last.user:
+            asker, mine = last.user, message.user
+            if None not in (asker, mine) and asker != mine and not message.admin:
                 return texts.not_yours_to_undo(language)
             calls = tuple(_remaining(last.calls))
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
