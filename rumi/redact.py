@@ -4,7 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 HIDDEN: Final = "[hidden]"
@@ -65,6 +65,16 @@ class Redactor:
             if any(needle in lowered for needle in needles):
                 text = pattern.sub(_hide, text)
         return text
+
+    def json(self, value: Any) -> Any:
+        """Return a JSON value with `[hidden]` in place of secrets in all of its strings."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {key: self.json(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.json(each) for each in value]
+        return value
 
 
 def _hide(match: re.Match[str]) -> str:

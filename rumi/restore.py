@@ -29,6 +29,9 @@ from rumi.memory import MEMORY
 from rumi.sandbox import clear_workspace, copy_files, size_of_files
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
+OF_TURNS: Final = ("undo", "recordings")
+"""What is kept of turns that the restored databases do not have, or have differently."""
+
 ANOTHER: Final = "Use another backup."
 _LOGS: Final = (
     *(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm")),
@@ -167,7 +170,7 @@ def _tables(db: sqlite3.Connection) -> set[str]:
 
 def _replaced(holds: Sequence[str]) -> list[str]:
     """Return the names that a backup with `holds` replaces. Keys and files that it lacks stay as they are."""
-    return [*DATABASES, *FILES, *(name for name in (KEYS, WORKSPACE) if name in holds)]
+    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in holds)]
 
 
 def _size(path: Path) -> int:

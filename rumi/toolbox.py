@@ -1,7 +1,7 @@
 """The tools of a chat besides its sandbox, made for each turn and bound to it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,46 @@ from rumi.chats import ChatView
 from rumi.journal import ScheduleRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
 from rumi.memory import asking_for_turn
-from rumi.models import Message, Model, ModelRequest
+from rumi.models import Message, Model, ModelRequest, ToolSpec
 from rumi.recall import Ask as AskRecall
 from rumi.recall import RecallTool
 from rumi.research import RepositoryTool, ResearchTool
-from rumi.schedules import Schedules, schedule_tools
+from rumi.schedules import SCHEDULE_TOOLS, Schedules, schedule_tools
 from rumi.skills import Ask as AskSkills
 from rumi.skills import CodeRunner
 from rumi.tasks import Tasks
 from rumi.texts import Language
-from rumi.tools import FILE_TOOLS, ForgetTool, Progress, RememberTool, Tool, UseSkill, WebFetch, WebSearch
+from rumi.tools import (
+    FILE_TOOLS,
+    Bash,
+    EditFile,
+    ForgetTool,
+    Progress,
+    ReadFile,
+    RememberTool,
+    SendFile,
+    Tool,
+    UseSkill,
+    WebFetch,
+    WebSearch,
+    WriteFile,
+)
 from rumi.web import Web
+
+_ONE_FORM: Final = (
+    *(
+        ReadFile,
+        EditFile,
+        WriteFile,
+        WebFetch,
+        WebSearch,
+        RememberTool,
+        ForgetTool,
+        SendFile,
+        UseSkill,
+        StartBot,
+    ),
+)
 
 RESEARCHES: Final = 3
 """How many researchers one chat's turn may wait for at once."""
@@ -108,3 +137,14 @@ class Toolbox:
             outside=view.files_tainted,
             touches=view.touch_files,
         )
+
+
+def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
+    """Return how the code describes the tools of chats now, by name, each in all of its forms."""
+    forms: dict[str, list[ToolSpec]] = {}
+    for tool in (Bash, ResearchTool, RepositoryTool):
+        for spec in tool.specs:
+            forms.setdefault(spec.name, []).append(spec)
+    for each in (*_ONE_FORM, *SCHEDULE_TOOLS):
+        forms.setdefault(each.spec.name, []).append(each.spec)
+    return forms

@@ -68,6 +68,7 @@ from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_
 from rumi.offload import Threads
 from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
 from rumi.recall import asking as asking_recall
+from rumi.recorder import Recorder
 from rumi.redact import Redactor
 from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
@@ -341,7 +342,17 @@ class Tree:
         undo = Undo(
             Snapshots(home.root, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids)
         )
-        self.root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, settings.session.keep_days * DAY_S)))
+        recorder = Recorder(
+            home.root,
+            redactor,
+            settings.record.turns,
+            settings.record.max_mb * 1024 * 1024,
+            instructions,
+            tuple(strict.there),
+            settings.sandbox.timeout_s,
+        )
+        kept_s = settings.session.keep_days * DAY_S
+        self.root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, kept_s, recorder)))
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,
@@ -357,6 +368,7 @@ class Tree:
             notices=self.budgets.notices,
             noticed=self.budgets.told,
             undo=undo,
+            recorder=recorder,
         )
         self.inbox = add_chats(
             self.root,

@@ -200,7 +200,7 @@ def english_lines(spanish: str, english: str) -> list[str]:
 COMMANDS = [
     ("people",), ("people", "list"), ("people", "add"), ("people", "remove"),
     (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
-    ("undo",), ("fetch",), ("memory",),
+    ("undo",), ("replay",), ("report",), ("fetch",), ("memory",),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
@@ -259,6 +259,8 @@ WRONG: list[tuple[tuple[str, ...], int]] = [
     (("reset", "a", "b"), 2),
     (("reset", "nope"), 2),
     (("undo", "nope"), 2),
+    (("replay", "t1"), 2),
+    (("report", "t1"), 2),
     (("stop", "no id"), 2),
     (("stop",), 2),
     (("stop", "cli", "--all"), 2),

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import trio
 
@@ -326,8 +325,7 @@ class Inbox:
         if files:
             await self._services.workspaces.remove(chat)
         await self._services.workspaces.remove(chat)
-        if (undo := self._services.undo) is not None:
-            await undo.offload(partial(undo.snapshots.forget, chat))
+        await self._services.forget(chat)
         await self._dispatcher.reopen(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:

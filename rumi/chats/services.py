@@ -18,6 +18,7 @@ from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ChatSession
 from rumi.journal import Incoming, JournalMessage
 from rumi.offload import Offload
+from rumi.recorder import Recorder
 from rumi.sandbox import (
     STRICT,
     Command,
@@ -217,3 +218,12 @@ class ChatServices:
     """Hears the names of the budgets that a stored reply has told of."""
     undo: Undo | None = None
     """Takes turns back. Without, none can be."""
+    recorder: Recorder | None = None
+    """Records turns. Without, none is recorded."""
+
+    async def forget(self, chat: str) -> None:
+        """Delete what is kept beside a chat's history to take turns back or to replay them."""
+        if self.undo is not None:
+            await self.undo.offload(partial(self.undo.snapshots.forget, chat))
+            if self.recorder is not None:
+                await self.undo.offload(partial(self.recorder.forget, chat))

@@ -1,7 +1,7 @@
 """Cleans up what taking turns back leaves on the disk: after a crash, and when it is older than it may be."""
 
 from functools import partial
-from typing import Final, Never
+from typing import Final, Never, Protocol
 
 import trio
 
@@ -12,13 +12,33 @@ from rumi.journal import FindUndo, JournalMessage, Knows
 SWEEP_S: Final = 3600.0
 
 
+class Kept(Protocol):
+    """What is kept of the last turns of chats, in files."""
+
+    def chats(self) -> tuple[str, ...]:
+        """Return the chats of which something is kept."""
+        ...
+
+    def forget(self, chat: str) -> None:
+        """Delete what is kept of a chat."""
+        ...
+
+    def expire(self, keep_s: float) -> None:
+        """Delete what is older than so many seconds."""
+        ...
+
+
 class UndoSweep(Actor[Never]):
     """Starts before the chats: what was built and is not to be put in place goes, before a chat builds.
 
-    Snapshots older than `keep_s` go every hour, and those of chats that were deleted; 0 keeps them.
+    Snapshots and recordings older than `keep_s` go every hour, and those of chats that were deleted; 0 keeps
+    them.
     """
 
-    def __init__(self, journal: ActorRef[JournalMessage], undo: Undo, keep_s: float) -> None:
+    def __init__(
+        self, journal: ActorRef[JournalMessage], undo: Undo, keep_s: float, recordings: Kept | None = None
+    ) -> None:
+        self._kept: tuple[Kept, ...] = (undo.snapshots, *((recordings,) if recordings else ()))
         self._journal = journal
         self._undo = undo
         self._keep_s = keep_s
@@ -32,11 +52,12 @@ class UndoSweep(Actor[Never]):
         self.start_soon(self._sweep)
 
     async def _sweep(self) -> None:
-        undo = self._undo
+        offload = self._undo.offload
         while True:
-            for chat in await undo.offload(undo.snapshots.chats):
-                if not await self._journal.ask(Knows(chat)):
-                    await undo.offload(partial(undo.snapshots.forget, chat))
-            if self._keep_s:
-                await undo.offload(partial(undo.snapshots.expire, self._keep_s))
+            for kept in self._kept:
+                for chat in await offload(kept.chats):
+                    if not await self._journal.ask(Knows(chat)):
+                        await offload(partial(kept.forget, chat))
+                if self._keep_s:
+                    await offload(partial(kept.expire, self._keep_s))
             await trio.sleep(SWEEP_S)

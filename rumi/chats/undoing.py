@@ -59,7 +59,8 @@ class Undoing:
                 return texts.nothing_to_undo(language)
             if last.behind >= undo.snapshots.limits.turns:
                 return texts.undone_enough(language, last.behind)
-            if message.user is not None and not message.admin and message.user != last.user:
+            asker, mine = last.user, message.user
+            if None not in (asker, mine) and asker != mine and not message.admin:
                 return texts.not_yours_to_undo(language)
             calls = tuple(_remaining(last.calls))
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
@@ -97,13 +98,10 @@ class Undoing:
             else:
                 undone = replace(undone, facts=facts.restored, facts_kept=facts.kept)
         await self._journal.ask(EndUndo(undone))
+        audit = self._services.publisher.audit
+        audit.write("undo", chat_id=self._chat, turn=undone.turn, files=undone.files)
         await self._session.load()
         return replace(undone, done=True)
-
-    async def forget(self) -> None:
-        """Delete what could be restored: the chat's history or its files are being deleted."""
-        if (undo := self._services.undo) is not None:
-            await undo.offload(partial(undo.snapshots.forget, self._chat))
 
 
 def told_undone(undone: Undone, language: Language) -> str:

@@ -33,6 +33,7 @@ from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.journal import Begin, HistoryEntry, Retriable, Settle
 from rumi.models import Message, Model, takes_pictures
+from rumi.recorder import recorded
 from rumi.sandbox import SandboxError, WorkspaceUse
 from rumi.texts import Verdict
 from rumi.tools import Bash, EditFile, ReadFile, Tool, WriteFile
@@ -134,7 +135,9 @@ class Worker:
         begin = self._context.turn_input(
             self._session, tools, model, job.language, confirm, limits, parking, withheld
         )
-        finished = await run_turn(begin, partial(self._watch, job), keep)
+        watch = partial(self._watch, job)
+        with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (given, watching):
+            finished = await run_turn(given, watching, keep)
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
@@ -377,7 +380,7 @@ class Worker:
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
-        await self.undoing.forget()
+        await self._services.forget(self._chat)
         if job.message.text == FILES:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = confirmed and troubles[-1] is None

@@ -22,6 +22,8 @@ COMMANDS = {
     "stop": ("rumi.cli.stop", "Stop what a chat is doing, like /stop in it."),
     "reset": ("rumi.cli.reset", "Reset a chat, like /reset in it."),
     "undo": ("rumi.cli.undo", "Take the last turn of a chat back, like /undo in it."),
+    "replay": ("rumi.cli.replay", "Run a recorded turn again, and show the first difference."),
+    "report": ("rumi.cli.report", "Pack a recorded turn for a bug report."),
     "chats": ("rumi.cli.chats", "List, show, search, export and delete chats and what was said in them."),
     "fetch": ("rumi.cli.fetch", "Get what the assistant would get from a URL, or judge URLs (--check)."),
     "research": (

@@ -430,6 +430,13 @@ class MemorySection(Section):
     max_facts: Count = 50
 
 
+class RecordSection(Section):
+    """`[record]`: how many turns of each chat the flight recorder keeps, and how large each may be."""
+
+    turns: Annotated[int, Field(ge=0, le=1000)] = 0
+    max_mb: Count = 16
+
+
 class UndoSection(Section):
     """`[undo]`: how many turns can be taken back, and how much of a chat's files is kept for that."""
 
@@ -534,6 +541,7 @@ class Settings(Section):
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
+    record: RecordSection = RecordSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}

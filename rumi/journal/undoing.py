@@ -19,7 +19,8 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
     """Return the last turn, with its calls."""
     row = transaction.db.execute(
         "SELECT history.turn, messages.id, messages.text, user FROM history"
-        " JOIN messages ON messages.chat = history.chat AND messages.turn = history.turn"
+        " JOIN messages ON messages.id = CAST(substr(history.turn, 2) AS INTEGER)"
+        " AND messages.chat = history.chat AND messages.turn = history.turn"
         " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
         " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC LIMIT 1",
         (request.chat,),
@@ -28,7 +29,7 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
         return None
     turn, message, text, user = row
     (behind,) = transaction.db.execute(
-        "SELECT count(*) FROM undos JOIN messages USING (chat, turn) WHERE undos.chat = ? AND id > ?",
+        "SELECT count(*) FROM undos WHERE chat = ? AND CAST(substr(turn, 2) AS INTEGER) > ?",
         (request.chat, message),
     ).fetchone()
     return LastTurn(turn, text, user, _calls_of(transaction, request.chat, turn), behind)

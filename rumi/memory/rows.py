@@ -102,6 +102,8 @@ def forget(request: Forget, transaction: Transaction) -> int:
         gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
+    if not request.turn:  # a person forgets it: no undo brings it back
+        db.execute("DELETE FROM changes WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
     return gone

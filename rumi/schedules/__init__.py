@@ -6,10 +6,11 @@ from rumi.schedules.schedules import Schedules, ScheduleServices
 from rumi.schedules.serving import schedules_calls
 from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
 from rumi.schedules.times import NotATime, Quiet, checked_cron, following, instant_of, latest, quiet_hours
-from rumi.schedules.tools import schedule_tools
+from rumi.schedules.tools import SCHEDULE_TOOLS, schedule_tools
 from rumi.schedules.when import After, Every, On, When, instants, read_when, read_when_and_text
 
 __all__ = [
+    "SCHEDULE_TOOLS",
     "After",
     "Every",
     "Later",

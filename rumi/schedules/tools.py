@@ -164,6 +164,9 @@ class CancelScheduleTool(_ScheduleTool):
         return ToolResult(True, texts.schedule_changed(present.language, id, "delete"))
 
 
+SCHEDULE_TOOLS: Final = (RemindTool, ScheduleTool, ListSchedulesTool, CancelScheduleTool)
+
+
 def when_of(arguments: Mapping[str, object]) -> When | str:
     """Return the time that typed arguments name, or what is wrong with them."""
     given = {name: arguments[name] for name in ("at", "in_minutes", "cron") if arguments.get(name)}

@@ -50,6 +50,7 @@ class Bash:
     """Runs the model's commands in the one sandbox that it was given."""
 
     concurrent = False
+    specs = (STRICT_SPEC, OPEN_SPEC)
 
     def __init__(self, shell: Shell, policy: CommandPolicy = STRICT) -> None:
         self._shell = shell

@@ -28,7 +28,10 @@ ABOVE = [
     "sandboxes",
     "sender",
 ]
-BELOW = ["extractor", "task_recovery", "tasks", "recovery", "chats", "schedules", "poller", "control", "page"]
+BELOW = [
+    *("extractor", "task_recovery", "tasks", "undo", "recovery", "chats", "schedules", "poller", "control"),
+    "page",
+]
 ENV = {"TELEGRAM_TOKEN": "11111:" + "x" * 35, "TELEGRAM_BASE_URL": "http://127.0.0.1:9"}
 
 

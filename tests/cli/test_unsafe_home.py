@@ -22,6 +22,8 @@ WORDS = {
     "stop": ["cli"],
     "reset": ["cli"],
     "undo": ["cli"],
+    "replay": ["t1"],
+    "report": ["t1"],
     "fetch": ["http://127.0.0.1/"],
     "chats list": [],
     "chats show": ["cli"],

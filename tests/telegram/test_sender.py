@@ -15,7 +15,7 @@ from rumi.channels.telegram.messages import Say, SendFile
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.errors import RumiError
-from rumi.journal import Delivered, JournalError
+from rumi.journal import Delivered, JournalError, Undeliverable
 from rumi.journal.store import Store
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Slow
@@ -189,6 +189,20 @@ async def test_a_reply_without_words_is_something_to_see(
         await office.reply("tg1", " \n ")
         await office.all_sent(5)
     assert api.chats[1].texts == ["…"]
+
+
+async def test_a_reply_that_is_withdrawn_while_it_waits_is_not_sent(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        api.faults.next(Flood(30), "sendMessage")
+        await office.reply("tg1", "taken back")
+        await trio.sleep(5)
+        await office.journal.ask(Undeliverable("tg1", "this turn was taken back"))
+        await trio.sleep(60)
+        await office.reply("tg1", "the next one")
+        await office.all_sent(60)
+    assert api.chats[1].texts == ["the next one"]
 
 
 # Ends and restarts

@@ -220,7 +220,8 @@ class ChatOutbox:
                 self._replies.append(each)
         try:
             while self._replies:
-                await self._deliver(self._replies[0])
+                if len(stored) == 1 or await self._waits(self._replies[0]):
+                    await self._deliver(self._replies[0])
                 for message in self._replies.popleft().messages:
                     self._over.pop(message, None)
         except Gone as gone:
@@ -235,7 +236,13 @@ class ChatOutbox:
             self._finish_turn()  # stored, and not announced yet
         previews = (self._over.get(message) for message in reply.messages)
         preview = next((preview for preview in previews if preview is not None), None)
-        delivery = Delivery(self._to, self._journal, reply, preview, self.rest, self._random, self._patience)
+
+        async def rest(seconds: float, why: str) -> None:
+            await self.rest(seconds, why)
+            if not delivery.sent and not await self._waits(reply):
+                raise Unsendable("it was withdrawn")
+
+        delivery = Delivery(self._to, self._journal, reply, preview, rest, self._random, self._patience)
         failures = 0
         while True:
             try:
@@ -254,6 +261,10 @@ class ChatOutbox:
                 await self.rest(self._patience.backoff_s(failures, self._random), type(error).__name__)
             else:
                 return None
+
+    async def _waits(self, reply: StoredReply) -> bool:
+        """Return True if the reply is still to be sent: its turn may have been taken back meanwhile."""
+        return any(each.delivery == reply.delivery for each in await self._ask(Undelivered(self.chat)))
 
     async def _give_up(self, why: str) -> None:
         """Record that the chat cannot be reached, and report it."""

@@ -129,6 +129,11 @@ class Delivery:
             await self._rest(self._patience.backoff_s(attempt, self._random), "a preview to be removed")
             await self._abandon(self._left)
 
+    @property
+    def sent(self) -> bool:
+        """Return True if all of the reply is sent and marked."""
+        return self._ready and self._marked == len(self._parts)
+
     async def _format(self, text: str) -> Sequence[Part]:
         """Return the text's parts. A thread formats a long text, so that it blocks no other chat."""
         if len(text) <= LONG:

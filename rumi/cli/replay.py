@@ -1,0 +1,102 @@
+"""`rumi replay TURN`."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rumi.cli import run_async
+from rumi.cli.speaking import say
+
+if TYPE_CHECKING:
+    from rumi.config import Loaded
+    from rumi.home import Home
+    from rumi.models import ModelSet
+    from rumi.recorder import Forked, Now, RecordedTurn, Replayed
+    from rumi.redact import Redactor
+
+
+@click.command()
+@click.argument("turn")
+@click.option("--from", "step", type=click.IntRange(min=1), help="Fork: ask another model from this call on.")
+@click.option("--model", metavar="PROVIDER:NAME", help="The model of a fork; by default the configured one.")
+def command(turn: str, step: int | None, model: str | None) -> None:
+    """Run a recorded turn again and show the first difference between its requests and those of now.
+
+    TURN is an id such as t12, or the file of a recording. Nothing is done or asked outside: replies and
+    results come from the recording. If a request differs, the exit code is 1.
+    """
+    from rumi.config import home_from, load_settings
+    from rumi.home import Home
+    from rumi.recorder import find_recording, read_recording
+    from rumi.redact import Redactor
+
+    if model is not None and step is None:
+        raise click.UsageError("--model needs --from.")
+    home = Home(home_from(os.environ))
+    loaded = load_settings(home.root, os.environ, {})
+    recorded = read_recording(find_recording(home.root, turn))
+    redact = Redactor(loaded.secrets.values())
+    now = _now(home, recorded)
+    if step is None:
+        _told(_replayed(recorded, now, redact))
+    else:
+        _tell_fork(_forked(recorded, now, step, _models(loaded, model)))
+
+
+def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Replayed":
+    import trio
+    from trio.testing import MockClock
+
+    from rumi.recorder import replay
+
+    return trio.run(replay, recorded, now, redact, clock=MockClock(autojump_threshold=0))  # the clock of then
+
+
+def _models(loaded: "Loaded", model: str | None) -> "ModelSet":
+    from rumi import texts
+    from rumi.models import build_models
+    from rumi.settings import model_settings_of
+
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    return build_models(model_settings_of(loaded, language, default=model))
+
+
+def _forked(recorded: "RecordedTurn", now: "Now", step: int, models: "ModelSet") -> "Forked":
+    from rumi.recorder import fork
+
+    async def run() -> "Forked":
+        try:
+            return await fork(recorded, now, step, models.bind("replay"))
+        finally:
+            await models.aclose()
+
+    return run_async(run)
+
+
+def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
+    """Return what the code makes now, of the programs that the turn had."""
+    from rumi.recorder import Now
+    from rumi.settings import prompts_of
+    from rumi.toolbox import specs_now
+
+    head = recorded.head
+    return Now(prompts_of(home).instructions(head["programs"], head["command_timeout_s"]), specs_now())
+
+
+def _told(found: "Replayed") -> None:
+    difference = found.difference
+    if difference is None:
+        say(f"The same: {found.requests} requests, {found.calls} tool calls.")
+        return
+    say(f"Request {difference.request} differs: {difference.where}")
+    for line in difference.diff:
+        click.echo(line)
+    sys.exit(1)
+
+
+def _tell_fork(found: "Forked") -> None:
+    for call, recorded in found.calls:
+        click.echo(f"{'=' if recorded else '✗'} {call}")
+    click.echo(found.finished.answer)

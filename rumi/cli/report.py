@@ -1,0 +1,36 @@
+"""`rumi report TURN`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from rumi.cli.speaking import say, told
+
+
+@click.command()
+@click.argument("turn")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The file to write; by default TURN.zip."
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def command(turn: str, output: Path | None, yes: bool) -> None:
+    """Pack a recorded turn for a bug report, after showing what is in it.
+
+    Known secrets and everything that looks like a key are hidden. The rest is what was said and done.
+    """
+    from rumi.config import home_from
+    from rumi.errors import UsageError
+    from rumi.recorder import contents, find_recording, pack, read_recording
+
+    path = find_recording(home_from(os.environ), turn)
+    target = output or Path(f"{path.stem}.zip")
+    for line in contents(read_recording(path)):
+        click.echo(line)
+    if not yes and not click.confirm(told(f"Write all of that to {target}?")):
+        return
+    try:
+        pack(path, target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}.", "Name another file: -o") from error
+    say(f"Written: {target}")

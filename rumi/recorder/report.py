@@ -1,0 +1,40 @@
+"""Packs a recorded turn for a bug report, and says before what is in it."""
+
+import json
+import platform
+import zipfile
+from pathlib import Path
+
+from rumi import __version__
+from rumi.marked import one_line
+from rumi.recorder.recording import RecordedTurn
+
+SHOWN_CHARS = 100
+MOST_SHOWN = 20
+
+
+def contents(turn: RecordedTurn) -> list[str]:
+    """Return what a person should know of a recording before it leaves the machine, a line each."""
+    head = turn.head
+    said = [each["content"] for each in head["history"] if each["role"] == "user"]
+    last = one_line(said[-1] if said else "", SHOWN_CHARS)
+    lines = [
+        f"{len(head['history'])} messages of the history, the last: {last}",
+        f"{len(turn.exchanges)} model requests with their replies ({head['model']})",
+        f"{len(turn.calls)} tool calls with their results",
+    ]
+    for each in turn.calls[:MOST_SHOWN]:
+        call = one_line(f"{each.call.name} {each.call.arguments}", SHOWN_CHARS)
+        lines.append(f"  {call}: {len(each.result.content)} characters")
+    if len(turn.calls) > MOST_SHOWN:
+        lines.append(f"  and {len(turn.calls) - MOST_SHOWN} more")
+    return lines
+
+
+def pack(recording: Path, target: Path) -> None:
+    """Write a zip file with the recording and the versions. Raises OSError, also where the target exists."""
+    about = {"rumi": __version__, "python": platform.python_version(), "system": platform.platform()}
+    with zipfile.ZipFile(target, "x", zipfile.ZIP_DEFLATED) as packed:
+        packed.write(recording, "recording.jsonl")
+        packed.writestr("about.json", json.dumps(about, indent=1))
+    target.chmod(0o600)

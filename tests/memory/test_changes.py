@@ -1,0 +1,57 @@
+"""What turns have made of facts: taken back once, kept by an upgrade, gone when a person forgets."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rumi.memory import LOCAL, Forget, NewFact, Remember, TakeFactsBack, TakenBack
+from rumi.memory.schema import SCHEMA
+from rumi.memory.store import Store
+from tests.memory.stores import Clock, facts, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path / "memory.db", Clock())
+
+
+def test_all_changes_of_a_turn_are_taken_back_once(store: Store) -> None:
+    store.do(Remember(LOCAL, NewFact("city", "Rosario")))
+    before = facts(store)
+    store.do(Forget(LOCAL, "City", turn="t5"))
+    store.do(Remember(LOCAL, NewFact("city", "Lima"), turn="t5"))
+    store.do(Remember(LOCAL, NewFact("dog", "Toby"), turn="t5"))
+    assert store.do(TakeFactsBack("t5")) == TakenBack(("dog", "city"))
+    assert facts(store) == before
+    assert store.do(TakeFactsBack("t5")) == TakenBack()
+
+
+def test_what_was_changed_since_stays(store: Store) -> None:
+    store.do(Remember(LOCAL, NewFact("dog", "Toby"), turn="t5"))
+    store.do(Remember(LOCAL, NewFact("dog", "Rex")))
+    assert store.do(TakeFactsBack("t5")) == TakenBack((), ("dog",))
+    assert {fact.value for fact in facts(store)} == {"Toby", "Rex"}
+
+
+def test_a_person_who_forgets_a_fact_leaves_nothing_for_an_undo(tmp_path: Path, store: Store) -> None:
+    store.do(Remember(LOCAL, NewFact("dog", "Tobyxyz"), turn="t5"))
+    store.do(Forget(LOCAL, "dog"))
+    store.close()
+    assert b"Tobyxyz" not in b"".join(path.read_bytes() for path in tmp_path.glob("memory.db*"))
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(SCHEMA.partition("CREATE TABLE changes")[0] + "PRAGMA user_version = 1;")
+        db.execute(
+            "INSERT INTO facts (owner, key, folded, value, source, chat, tainted, created, updated)"
+            " VALUES ('local', 'city', 'city', 'Rosario', 'explicit', '', 0, 1.0, 1.0)"
+        )
+        db.commit()
+    store = open_store(path, Clock())
+    store.do(Forget(LOCAL, "city", turn="t1"))
+    assert store.do(TakeFactsBack("t1")) == TakenBack(("city",))
+    assert [fact.value for fact in facts(store)] == ["Rosario"]
