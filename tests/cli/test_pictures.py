@@ -112,6 +112,13 @@ def test_a_file_that_is_shown_stands_with_its_path(seeing: Program, tmp_path: Pa
     assert [event["shows"] for event in events if event["event"] == "tool_result"] == [["chart.svg"]]
 
 
+def test_without_a_prompt_files_go_with_the_first_message(seeing: Program, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(PHOTO)
+    given = ("-f", str(tmp_path / "photo.jpg"))
+    said = seeing.run("chat", *given, text="what is this\nand @nothing\n").stdout
+    assert said == "I see JPEG 894x1341.\n" * 2
+
+
 def test_a_file_that_is_too_large_is_refused_and_nothing_of_it_is_left(
     seeing: Program, tmp_path: Path
 ) -> None:
