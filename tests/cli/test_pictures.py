@@ -112,6 +112,24 @@ def test_a_file_that_is_shown_stands_with_its_path(seeing: Program, tmp_path: Pa
     assert [event["shows"] for event in events if event["event"] == "tool_result"] == [["chart.svg"]]
 
 
+def test_without_a_prompt_files_go_with_the_first_message(seeing: Program, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(PHOTO)
+    given = ("-f", str(tmp_path / "photo.jpg"))
+    said = seeing.run("chat", *given, text="what is this\nand @nothing\n").stdout
+    assert said == "I see JPEG 894x1341.\n" * 2
+
+
+def test_a_file_that_is_too_large_is_refused_and_nothing_of_it_is_left(
+    seeing: Program, tmp_path: Path
+) -> None:
+    seeing.env |= {"RUMI_MODEL__DEFAULT": "offline", "RUMI_SESSION__FILE_MB": "1"}
+    (tmp_path / "large.bin").write_bytes(bytes(9_000_000))
+    refused = seeing.run("chat", "-p", "keep it", "-f", str(tmp_path / "large.bin"), code=1)
+    assert "It is larger than 1 MB." in refused.stderr
+    workspace = seeing.home / "workspace" / "cli"
+    assert not workspace.exists() or not list(workspace.iterdir())
+
+
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory, world: World) -> Iterator[TelegramBot]:
     folder = tmp_path_factory.mktemp("seeing")

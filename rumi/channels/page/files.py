@@ -20,6 +20,7 @@ from rumi.channels.page.page import Page
 from rumi.channels.page.talks import Talk
 from rumi.offload import Threads
 from rumi.sandbox import WorkspaceError, listing, open_beneath, safe_name
+from rumi.viewing import PICTURES_FOLDER
 
 SILENCE_S: Final = 20.0
 """How long a file that comes in may pause."""
@@ -53,10 +54,11 @@ class Files:
         self._offload = Threads(4)
 
     async def list(self, talk: Talk, folder: str) -> Response:
-        """Answer with a folder of the chat's files."""
+        """Answer with a folder of the chat's files, without that of scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
-        return JSONResponse({"files": [asdict(each) for each in found], "left_out": left_out})
+        shown = [asdict(each) for each in found if folder or each.name != PICTURES_FOLDER]
+        return JSONResponse({"files": shown, "left_out": left_out})
 
     async def put(self, talk: Talk, request: Request) -> Response:
         """Store a file that a browser sends; answer with its name."""

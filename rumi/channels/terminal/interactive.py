@@ -98,8 +98,8 @@ async def _serve(
                         await do_own(text, session, words, view.copy)
                         continue
                     names = (*session.given, *named_in(text))
-                    files = await handed_files(names, max_chars, words, view.notice)
                     session.given = ()
+                    files = await handed_files(names, max_chars, words, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # the person is still there, and can send it again
                     await view.notice(told_error(words.language, error))

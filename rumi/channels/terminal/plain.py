@@ -175,16 +175,16 @@ async def _send_lines(
             continue
         elif text is None or text.lower() in LEAVING:
             return
-        elif prompt is None and not is_own(text):
+        elif prompt is None and not is_own(text) and not session.given:
             await session.say(text)
         else:
             try:
                 if is_own(text):
                     await do_own(text, session, words)
-                else:  # a person typed it
-                    names = (*session.given, *named_in(text))
-                    files = await handed_files(names, max_chars, words, session.view.notice)
+                else:  # a person typed it, or files were given for it
+                    names = (*session.given, *(named_in(text) if prompt is not None else ()))
                     session.given = ()
+                    files = await handed_files(names, max_chars, words, session.view.notice)
                     await session.say(text, files)
             except RumiError as error:
                 await session.view.notice(told_error(words.language, error))
