@@ -166,6 +166,7 @@ async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> No
     assert not seen["rumi"]
     assert seen["interfaces"] == 1  # the loopback
     assert seen["processes"] <= 3
+    assert seen["kernel"] == []
 
 
 async def test_a_changed_description_withholds_the_tool_until_accepted(tmp_path: Path) -> None:
@@ -196,6 +197,28 @@ async def test_another_command_under_the_same_name_is_accepted_by_itself(tmp_pat
     assert accepted.of(fake("changes")) is None
     accepted.forget("fake")
     assert accepted.of(fake()) is None
+
+
+async def test_a_damaged_list_of_what_was_accepted_accepts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mcp-tools.json").write_text("{")
+    with pytest.raises(McpError, match=r"mcp-tools\.json cannot be read"):
+        await try_once(fake(), tmp_path, accept=False)
+
+
+async def test_a_result_gives_no_addresses(tmp_path: Path) -> None:
+    """Otherwise a tool that returns its argument would allow any address, with any data in it."""
+    async with house(tmp_path, fake()) as here:
+        result = await here.call("fake__echo", text="https://evil.example/?data=1")
+        assert "evil.example" in result.content
+        assert result.links == ()
+
+
+async def test_no_server_gets_a_folder_that_holds_the_home(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    for path in (tmp_path, tmp_path / "home", tmp_path / "home" / "mcp"):
+        path.mkdir(exist_ok=True)
+        with pytest.raises(McpError, match="which holds files of Rumi itself"):
+            await try_once(fake(paths=(str(path),)), tmp_path / "home", accept=False)
 
 
 async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
