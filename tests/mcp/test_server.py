@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.mcp import AcceptedTools, McpError, try_once
+from rumi.home import Home
+from rumi.mcp import AcceptedTools, McpError, Pictures, try_once
+from rumi.sandbox import SandboxLimits
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -53,6 +55,20 @@ async def test_a_picture_in_a_result_is_stored_and_goes_along(tmp_path: Path) ->
         assert picture.media_type == "image/png"
         assert here.stored == {"fake__picture.png": picture.data}
         assert picture.data.startswith(b"\x89PNG")
+
+
+async def test_a_picture_is_put_into_the_workspace_and_its_files_are_marked(tmp_path: Path) -> None:
+    home, marked = Home(tmp_path / "home").make(), []
+
+    async def mark() -> None:
+        await trio.lowlevel.checkpoint()
+        marked.append(not list(home.workspaces.glob("cli/*")))
+
+    pictures = Pictures(home, (os.getuid(), os.getgid()), SandboxLimits())
+    names = [await pictures.put("cli", mark, "../a b.png", each) for each in (b"one", b"two")]
+    assert names == ["a_b.png", "a_b-2.png"]
+    assert marked == [True, False]  # before the first file is there
+    assert [(home.workspaces / "cli" / name).read_bytes() for name in names] == [b"one", b"two"]
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
@@ -98,6 +114,7 @@ async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
     assert processes_with("mcp_server.py") == []
 
 
+@pytest.mark.long
 async def test_a_silent_server_delays_a_turn_by_its_limit_and_once(tmp_path: Path) -> None:
     for kind in ("silence", "rubbish"):
         async with house(tmp_path / kind, fake(kind, start_timeout_s=1.0)) as here:
