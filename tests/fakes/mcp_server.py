@@ -153,7 +153,7 @@ def main() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         deaf = "import signal,time\nsignal.signal(15,signal.SIG_IGN)\ntime.sleep(600)"
-        subprocess.Popen([sys.executable, "-c", deaf, "deaf-child"], start_new_session=True)
+        subprocess.Popen([sys.executable, "-c", deaf, f"deaf-child-{sys.argv[-1]}"], start_new_session=True)
     for line in sys.stdin:
         message = json.loads(line)
         method, id_ = message.get("method"), message.get("id")

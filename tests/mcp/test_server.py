@@ -81,7 +81,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> No
                 begun = trio.current_time()
                 nursery.cancel_scope.cancel()
         assert not scope.cancelled_caught
-        assert trio.current_time() - begun < 1
+        assert trio.current_time() - begun < 3
         await until(lambda: here.kept("cancelled"))
         assert (await here.call("fake__echo", text="still there")).ok
 
@@ -104,9 +104,9 @@ async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> 
 
 
 async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
-    async with house(tmp_path, fake()) as here:
+    async with house(tmp_path, fake("honest", str(tmp_path))) as here:
         await here.tools()
-        for pid in processes_with("mcp_server.py"):
+        for pid in processes_with(str(tmp_path)):
             with suppress(ProcessLookupError):  # it went with another one
                 os.kill(pid, signal.SIGKILL)
         await until(lambda: len(here.kept("starts")) == 2)
@@ -160,13 +160,13 @@ async def test_a_result_of_one_gigabyte_does_not_fill_our_memory(tmp_path: Path)
 async def test_a_stubborn_server_and_its_child_are_killed_whole(tmp_path: Path, sandbox: bool) -> None:
     tmp_path.joinpath("mcp").mkdir()
     env = {"MCP_FAKE_HOME": str(tmp_path)} if not sandbox else {}
-    async with house(tmp_path, fake("stubborn", sandbox=sandbox, env=env)) as here:
+    async with house(tmp_path, fake("stubborn", str(tmp_path), sandbox=sandbox, env=env)) as here:
         await here.tools()
-        assert processes_with("deaf-child")
+        assert processes_with(f"deaf-child-{tmp_path}")
         begun = trio.current_time()
     assert trio.current_time() - begun < 3
     assert processes_with("deaf-child") == []
-    assert processes_with("mcp_server.py") == []
+    assert processes_with(str(tmp_path)) == []
 
 
 async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> None:
