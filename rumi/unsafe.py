@@ -19,7 +19,7 @@ WRITTEN = (
 )
 DATABASES = ("state.db", "memory.db", "recall.db")
 """These names, and names that begin with them: logs, copies."""
-LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "prompts")
+LINKABLE = ("config.toml", ".env", "skills", "skills-trusted.json", "mcp-tools.json", "prompts")
 """A user may keep these elsewhere: a link is followed, if the link and its target belong to the user."""
 
 

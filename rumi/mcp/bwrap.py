@@ -26,6 +26,8 @@ _OF_ETC: Final = (
     "timezone",
 )
 _OF_ETC_FOR_NETWORKS: Final = ("hosts", "nsswitch.conf", "resolv.conf")
+_READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+_HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
 _SHEBANG_BYTES: Final = 256
 
 
@@ -33,9 +35,9 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     """Return the command line. `home` is the server's own folder; the filter's descriptor is inherited.
 
     Raises:
-        McpError: The command or a folder of `paths` does not exist.
+        McpError: The command or a folder of `paths` does not exist, or the folder holds files of Rumi.
     """
-    program = find(settings.command)
+    program, rumi_home = find(settings.command), home.parent.parent.resolve()
     words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
     if settings.network:
@@ -48,7 +50,10 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
             words += ["--ro-bind", str(top), str(top)]
     for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    # bubblewrap's /dev and / are file systems in memory without a limit: they become read-only.
+    words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
+    words += ["--remount-ro", "/dev"]
     words += ["--bind", str(home), HOME]
     for each in installation(program, home.parent.parent):
         words += ["--ro-bind", str(each), str(each)]
@@ -56,10 +61,31 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
             raise McpError(f"mcp.{settings.name}.paths has {path}, which does not exist.")
+        if rumi_home.is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(rumi_home):
+            raise McpError(
+                f"mcp.{settings.name}.paths has {path}, which holds files of Rumi itself.",
+                "Name a folder that does not hold RUMI_HOME.",
+            )
         words += ["--bind", str(folder), str(folder)]
-    words += ["--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
+    words += ["--remount-ro", "/", "--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
     words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.args]
     return words
+
+
+def _covered() -> Iterator[str]:
+    """Yield what makes the kernel's settings read-only; a server of a root's Rumi could change them.
+
+    They are the paths that Docker covers too.
+    """
+    for name in _READ_ONLY:
+        if Path("/proc", name).exists():
+            yield from ("--ro-bind", f"/proc/{name}", f"/proc/{name}")
+    for name in _HIDDEN:
+        path = Path("/proc", name)
+        if path.is_dir():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        elif path.exists():
+            yield from ("--ro-bind", "/dev/null", str(path))
 
 
 def find(command: str) -> Path:

@@ -29,7 +29,7 @@ from rumi.safe_open import shown
 
 MOST_TOOLS: Final = 1000
 MOST_PAGES: Final = 20
-CLOSE_S: Final = 2.0
+MOST_SCHEMA_CHARS: Final = 20_000
 _WAITING: Final = 64
 """Messages to a server that does not read; a cancellation is among them, so that a `/stop` never waits."""
 
@@ -308,11 +308,17 @@ def _tool(tool: wire.Tool) -> RemoteTool:
     return RemoteTool(
         tool.name,
         tool.description or hints.title or tool.title or "",
-        tool.input_schema,
+        _schema(tool.input_schema),
         read_only=hints.read_only_hint is True,
         open_world=hints.open_world_hint is not False,
         destructive=hints.destructive_hint is True,
     )
+
+
+def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a schema of arguments; one that no model takes, or a long one, becomes that of any object."""
+    fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
+    return schema if fits else {"type": "object", "properties": {}}
 
 
 def _part(content: wire.ContentBlock) -> Part:

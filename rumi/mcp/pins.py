@@ -27,9 +27,9 @@ class Pin:
 
 
 class AcceptedTools:
-    """The file with the pins, by the names of servers, read at each use; an unreadable one accepts nothing.
+    """The file with the pins, by the names of servers, read at each use.
 
-    All methods block.
+    All methods block. They raise McpError if the file cannot be read or written.
     """
 
     def __init__(self, home: Path) -> None:
@@ -41,21 +41,13 @@ class AcceptedTools:
         return pin if pin is not None and pin.address == _address(settings) else None
 
     def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> Pin:
-        """Accept these descriptions, and no others, from this server.
-
-        Raises:
-            McpError: The file cannot be written.
-        """
+        """Accept these descriptions, and no others, from this server."""
         pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools})
         self._change({settings.name: pin})
         return pin
 
     def forget(self, name: str) -> None:
-        """Forget what was accepted of a server.
-
-        Raises:
-            McpError: The file cannot be written.
-        """
+        """Forget what was accepted of a server."""
         self._change({name: None})
 
     def _change(self, changes: Mapping[str, Pin | None]) -> None:
@@ -79,8 +71,11 @@ class AcceptedTools:
                 name: Pin(str(pin["address"]), {str(k): str(v) for k, v in pin["tools"].items()})
                 for name, pin in found.items()
             }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except FileNotFoundError:
             return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            # Not as if nothing had been accepted: then the next connection would accept everything.
+            raise McpError(f"{self._path} cannot be read.", "Restore it, or delete it.") from None
 
 
 def digest_of(tool: RemoteTool) -> str:

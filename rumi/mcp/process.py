@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from rumi.child_process import PAUSE_S, kill_descendants
+from rumi.child_process import PAUSE_S, kill_descendants, processes
 from rumi.mcp.bwrap import find, sandboxed
 from rumi.mcp.types import McpError, ServerSettings
 from rumi.processes import kill_family
@@ -96,7 +96,7 @@ class ServerProcess:
 
         Shielded, and bounded by `EOF_S` and twice `KILL_S`. Afterwards no process of it is left.
         """
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True), self._children() as children:
             try:
                 await self._stdin.aclose()
                 with trio.move_on_after(EOF_S):
@@ -105,7 +105,7 @@ class ServerProcess:
                     if self._family:
                         await kill_family(self._popen.pid, self._reap)
                     else:
-                        await self._kill_namespace()
+                        await self._kill_namespace(children)
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
                 with trio.move_on_after(KILL_S):
                     await self._reap()
@@ -114,11 +114,26 @@ class ServerProcess:
                 for stream in (self._stdin, self._stdout, self._stderr):
                     await trio.aclose_forcefully(stream)
 
-    async def _kill_namespace(self) -> None:
-        """Kill its process namespace: bubblewrap ends when the kernel says that no process of it is left."""
+    @contextlib.contextmanager
+    def _children(self) -> Iterator[list[int]]:
+        """Yield descriptors of the children of its first process: in a sandbox, that of its namespace."""
+        with contextlib.ExitStack() as stack:
+            found = []
+            for pid in (pid for pid, (_, parent, _) in processes().items() if parent == self._popen.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    found.append(stack.enter_context(opened(os.pidfd_open(pid))))
+            yield found
+
+    async def _kill_namespace(self, children: list[int]) -> None:
+        """Kill its process namespace, and wait for the first process in it.
+
+        The kernel ends that one when no other process of the namespace is left; bubblewrap ends sooner.
+        """
         while not select.select([self._pidfd], [], [], 0)[0]:  # while it is still being made
             kill_descendants(self._popen.pid)
             await trio.sleep(PAUSE_S)
+        for child in children:
+            await trio.lowlevel.wait_readable(child)
 
     async def _ended(self) -> None:
         """Wait for the end of its first process, which keeps its number until it is reaped."""

@@ -13,11 +13,9 @@ from rumi.models import Picture
 from rumi.offload import Threads
 from rumi.sandbox import SandboxLimits, prepare_workspace, put_file
 from rumi.tools import ToolResult
-from rumi.web import given_in
 
 MAX_TEXT_CHARS: Final = 50_000
 MOST_PICTURES: Final = 4
-MOST_LINKS: Final = 200
 MOST_PICTURE_BYTES: Final = 5_000_000
 _KINDS: Final = {
     b"\x89PNG\r\n\x1a\n": ("image/png", "png"),
@@ -31,6 +29,8 @@ Store: TypeAlias = Callable[[str, bytes], Awaitable[str]]
 
 async def result_of(source: str, outcome: Outcome, store: Store, *, trusted: bool) -> ToolResult:
     """Return a result as the model reads it: words of others, unless the server is trusted.
+
+    Addresses in it do not count as given: a tool may put one together from the call's arguments.
 
     Cancelled, a picture may be in the workspace already.
     """
@@ -52,7 +52,6 @@ async def result_of(source: str, outcome: Outcome, store: Store, *, trusted: boo
         truncated=cut > 0,
         same_as=body,
         tainted=not trusted,
-        links=given_in(text)[:MOST_LINKS],
         pictures=tuple(pictures),
     )
 

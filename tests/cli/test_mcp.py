@@ -23,7 +23,8 @@ BIN = Path(sys.executable).parent
 
 
 def add_fake(program: Program, *words: str) -> None:
-    program.run("mcp", "add", "fake", *words, "--path", str(FAKE.parent), "--", sys.executable, str(FAKE))
+    command = (sys.executable, str(FAKE), "honest", str(program.home))
+    program.run("mcp", "add", "fake", *words, "--path", str(FAKE.parent), "--", *command)
 
 
 def test_a_server_is_added_tested_listed_and_removed(bubblewrap: Program) -> None:
@@ -134,7 +135,7 @@ def test_real_servers_serve_one_chat(bubblewrap: Program, tmp_path: Path) -> Non
         events = bubblewrap.events("-p", f"Make the branch boiler in {repository}")
         assert [each for each in events if each["event"] == "confirm"] == []
         assert "boiler" in branches()
-    assert processes_with("mcp-server-") == []
+    assert processes_with(str(bubblewrap.home)) == []
 
 
 @pytest.mark.long
@@ -152,7 +153,7 @@ def test_a_stop_cancels_the_call_and_a_kill_leaves_no_server(bubblewrap: Program
             os.kill(bubblewrap.serving(), signal.SIGKILL)
             window.kill()
             window.communicate(timeout=30)
-    wait_for(lambda: not processes_with(str(FAKE)))
+    wait_for(lambda: not processes_with(str(bubblewrap.home)))
 
 
 def _lines(path: Path) -> int:

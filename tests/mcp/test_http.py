@@ -46,6 +46,7 @@ async def test_tools_of_a_server_over_http_are_called_and_cancelled(tmp_path: Pa
             assert (await here.call("web__echo", text="again")).ok
 
 
+@pytest.mark.long
 async def test_a_server_over_http_that_dies_in_a_call_is_reached_again(tmp_path: Path) -> None:
     with served("official") as (process, url):
         async with house(tmp_path, at(url)) as here:

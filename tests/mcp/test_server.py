@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.mcp import AcceptedTools, McpError, try_once
+from rumi.home import Home
+from rumi.mcp import AcceptedTools, McpError, Pictures, try_once
+from rumi.sandbox import SandboxLimits
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -55,6 +57,20 @@ async def test_a_picture_in_a_result_is_stored_and_goes_along(tmp_path: Path) ->
         assert picture.data.startswith(b"\x89PNG")
 
 
+async def test_a_picture_is_put_into_the_workspace_and_its_files_are_marked(tmp_path: Path) -> None:
+    home, marked = Home(tmp_path / "home").make(), []
+
+    async def mark() -> None:
+        await trio.lowlevel.checkpoint()
+        marked.append(not list(home.workspaces.glob("cli/*")))
+
+    pictures = Pictures(home, (os.getuid(), os.getgid()), SandboxLimits())
+    names = [await pictures.put("cli", mark, "../a b.png", each) for each in (b"one", b"two")]
+    assert names == ["a_b.png", "a_b-2.png"]
+    assert marked == [True, False]  # before the first file is there
+    assert [(home.workspaces / "cli" / name).read_bytes() for name in names] == [b"one", b"two"]
+
+
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
     async with house(tmp_path, fake()) as here:
         tools = await here.tools()
@@ -65,7 +81,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> No
                 begun = trio.current_time()
                 nursery.cancel_scope.cancel()
         assert not scope.cancelled_caught
-        assert trio.current_time() - begun < 1
+        assert trio.current_time() - begun < 3
         await until(lambda: here.kept("cancelled"))
         assert (await here.call("fake__echo", text="still there")).ok
 
@@ -88,9 +104,9 @@ async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> 
 
 
 async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
-    async with house(tmp_path, fake()) as here:
+    async with house(tmp_path, fake("honest", str(tmp_path))) as here:
         await here.tools()
-        for pid in processes_with("mcp_server.py"):
+        for pid in processes_with(str(tmp_path)):
             with suppress(ProcessLookupError):  # it went with another one
                 os.kill(pid, signal.SIGKILL)
         await until(lambda: len(here.kept("starts")) == 2)
@@ -98,6 +114,7 @@ async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
     assert processes_with("mcp_server.py") == []
 
 
+@pytest.mark.long
 async def test_a_silent_server_delays_a_turn_by_its_limit_and_once(tmp_path: Path) -> None:
     for kind in ("silence", "rubbish"):
         async with house(tmp_path / kind, fake(kind, start_timeout_s=1.0)) as here:
@@ -143,13 +160,13 @@ async def test_a_result_of_one_gigabyte_does_not_fill_our_memory(tmp_path: Path)
 async def test_a_stubborn_server_and_its_child_are_killed_whole(tmp_path: Path, sandbox: bool) -> None:
     tmp_path.joinpath("mcp").mkdir()
     env = {"MCP_FAKE_HOME": str(tmp_path)} if not sandbox else {}
-    async with house(tmp_path, fake("stubborn", sandbox=sandbox, env=env)) as here:
+    async with house(tmp_path, fake("stubborn", str(tmp_path), sandbox=sandbox, env=env)) as here:
         await here.tools()
-        assert processes_with("deaf-child")
+        assert processes_with(f"deaf-child-{tmp_path}")
         begun = trio.current_time()
     assert trio.current_time() - begun < 3
     assert processes_with("deaf-child") == []
-    assert processes_with("mcp_server.py") == []
+    assert processes_with(str(tmp_path)) == []
 
 
 async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> None:
@@ -166,6 +183,7 @@ async def test_a_sandboxed_server_sees_its_own_things_only(tmp_path: Path) -> No
     assert not seen["rumi"]
     assert seen["interfaces"] == 1  # the loopback
     assert seen["processes"] <= 3
+    assert seen["kernel"] == []
 
 
 async def test_a_changed_description_withholds_the_tool_until_accepted(tmp_path: Path) -> None:
@@ -196,6 +214,28 @@ async def test_another_command_under_the_same_name_is_accepted_by_itself(tmp_pat
     assert accepted.of(fake("changes")) is None
     accepted.forget("fake")
     assert accepted.of(fake()) is None
+
+
+async def test_a_damaged_list_of_what_was_accepted_accepts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mcp-tools.json").write_text("{")
+    with pytest.raises(McpError, match=r"mcp-tools\.json cannot be read"):
+        await try_once(fake(), tmp_path, accept=False)
+
+
+async def test_a_result_gives_no_addresses(tmp_path: Path) -> None:
+    """Otherwise a tool that returns its argument would allow any address, with any data in it."""
+    async with house(tmp_path, fake()) as here:
+        result = await here.call("fake__echo", text="https://evil.example/?data=1")
+        assert "evil.example" in result.content
+        assert result.links == ()
+
+
+async def test_no_server_gets_a_folder_that_holds_the_home(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    for path in (tmp_path, tmp_path / "home", tmp_path / "home" / "mcp"):
+        path.mkdir(exist_ok=True)
+        with pytest.raises(McpError, match="which holds files of Rumi itself"):
+            await try_once(fake(paths=(str(path),)), tmp_path / "home", accept=False)
 
 
 async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:

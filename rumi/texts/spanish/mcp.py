@@ -62,6 +62,8 @@ MCP: Final[dict[str, str]] = {
     "The command {command} is not there.": "No está el comando {command}.",
     "Install it, or correct config.toml.": "Instalalo, o corregí config.toml.",
     "mcp.{name}.paths has {path}, which does not exist.": "mcp.{name}.paths tiene {path}, que no existe.",
+    "mcp.{name}.paths has {path}, which holds files of Rumi itself.": "mcp.{name}.paths tiene {path}, que contiene archivos del propio Rumi.",
+    "Name a folder that does not hold RUMI_HOME.": "Nombrá una carpeta que no contenga RUMI_HOME.",
     "mcp.{name} refers to ${variable}, which is not set.": "mcp.{name} se refiere a ${variable}, que no está puesta.",
     "{name} is not allowed: servers of tools are named in config.toml only.": "{name} no se permite: los servidores de herramientas solo se nombran en config.toml.",
     "Unset it, and use: rumi mcp add": "Sacala, y usá: rumi mcp add",
@@ -80,7 +82,8 @@ MCP: Final[dict[str, str]] = {
     "The server did not list its tools in time.": "El servidor no listó sus herramientas a tiempo.",
     "The server {name} has ended during the call. {why}": "El servidor {name} terminó durante la llamada. {why}",
     "It is being started again.": "Se lo está arrancando de nuevo.",
-    "The server failed.": "El servidor falló.",
+    "{path} cannot be read.": "No se puede leer {path}.",
+    "Restore it, or delete it.": "Restauralo, o borralo.",
     "waiting for tools that start": "esperando herramientas que arrancan",
     # Doctor.
     "{name} runs without a sandbox and can read and change all that this user can": "{name} corre sin sandbox y puede leer y cambiar todo lo que puede este usuario",
