@@ -199,7 +199,7 @@ def english_lines(spanish: str, english: str) -> list[str]:
 
 COMMANDS = [
     (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
-    ("fetch",), ("memory",),
+    ("fetch",), ("recall",), ("memory",), ("memory", "history"), ("memory", "forget-everything"),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
     ("skills", "trust"), ("sandbox",), ("sandbox", "build"), ("sandbox", "status"), ("sandbox", "clean"),
