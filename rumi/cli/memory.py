@@ -31,7 +31,7 @@ def command() -> None:
 @click.option("--sources", is_flag=True, help="Show the chat and the turn that each fact is from.")
 @JSON
 def list_(owner: str, sources: bool, as_json: bool) -> None:
-    """List the facts: explicitly remembered ones first, then the latest first. --json is the export."""
+    """List the facts: stated ones first, then the latest first. --json is the export."""
     facts: list[dict[str, Any]] = []
     while True:
         answer = _ask("list", owner=owner, after=len(facts))
@@ -54,7 +54,7 @@ def list_(owner: str, sources: bool, as_json: bool) -> None:
 @click.option("--also", is_flag=True, help="Keep other values of KEY.")
 @JSON
 def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
-    """Remember that KEY is VALUE, instead of what was known under KEY, which its history keeps."""
+    """Remember that KEY is VALUE; its history keeps the old value."""
     from rumi import texts
 
     answer = _ask("set", owner=owner, key=key, value=value, also=also)
@@ -67,7 +67,7 @@ def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
 @OWNER
 @JSON
 def history(key: str, owner: str, as_json: bool) -> None:
-    """Show what KEY was before and is now, with dates, and the chat and turn that it is from."""
+    """Show what KEY was before and is now. Each value has its dates and its source."""
     from rumi import texts
 
     found = cast("list[dict[str, Any]]", _ask("history", owner=owner, key=key))
@@ -86,7 +86,7 @@ def history(key: str, owner: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
-    """Delete all that is stored of an owner: facts, history, index, tasks, schedules. Files stay."""
+    """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay."""
     from rumi import texts
     from rumi.errors import UsageError
 

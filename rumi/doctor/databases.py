@@ -1,4 +1,4 @@
-"""Checks that the two databases are undamaged and of a known version. Blocking, with a time limit."""
+"""Checks that the databases are undamaged and of a known version. Blocking, with a time limit."""
 
 import contextlib
 import shlex
@@ -12,6 +12,7 @@ from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.journal import STATE
 from rumi.memory import MEMORY
+from rumi.recall import RECALL
 
 READ_S = 10.0
 """How long the check searches a file for damage. Both files must fit into the time of one check."""
@@ -19,7 +20,11 @@ READ_S = 10.0
 
 def databases(home: Home) -> list[Check]:
     """Check both files read-only; the holder of the home continues to write."""
-    checks = [*_database(home.state_db, STATE), *_database(home.memory_db, MEMORY)]
+    checks = [
+        *_database(home.state_db, STATE),
+        *_database(home.memory_db, MEMORY),
+        *_database(home.recall_db, RECALL),
+    ]
     kept = home.restoring.kept
     if kept.exists():
         found = f"{kept.name}: what the last restore replaced; remove it when all is well"

@@ -123,13 +123,18 @@ class _Index:
         span = [since if since is not None else 0.0, until if until is not None else 9e15] if dated else []
         rows = self.db.execute(
             "SELECT p.id, kind, chat, session, first, at, flags, w.said, w.answered FROM"
-            " (SELECT rowid AS id FROM words"
+            " (SELECT words.rowid AS id FROM words"
             f"{' JOIN passages ON passages.id = words.rowid' if dated else ''}"
             f" WHERE words MATCH ?{dated} ORDER BY bm25(words, 1.0, 0.7) LIMIT ?) AS best"
             " JOIN passages AS p ON p.id = best.id JOIN words AS w ON w.rowid = best.id",
             (f"{only}({' OR '.join(chosen)})", *span, CANDIDATES),
         )
         return [self.found(row) for row in rows]
+
+    def within(self, at: float) -> bool:
+        """Return True if the request asks for passages of that time."""
+        since, until = self.request.since, self.request.until
+        return (since is None or at >= since) and (until is None or at <= until)
 
     def beside(self, found: _Found, *, after: bool) -> _Found | None:
         """Return the next passage of the session, or the one before; None without one."""
@@ -271,7 +276,7 @@ def _hand_on(index: _Index, pool: dict[int, _Found], scored: _Scored) -> None:
     for each in best:
         for after in (False, True):
             beside = index.beside(each, after=after)
-            if beside is None:
+            if beside is None or not index.within(beside.at):
                 continue
             if beside.id not in pool:
                 beside.score = scored(beside)

@@ -25,7 +25,7 @@ from rumi.recall import following, search  # noqa: F401  # they register their s
 from rumi.recall.following import is_ahead
 from rumi.recall.schema import RECALL
 from rumi.recall.steps import steps
-from rumi.recall.types import Count, RecallUnavailable, Search
+from rumi.recall.types import Count, Prune, RecallUnavailable, Search, Unindex
 from rumi.steps import Transaction
 
 R = TypeVar("R")
@@ -100,6 +100,7 @@ class Store:
         Raises:
             RecallUnavailable: A file cannot be read or written. Nothing has changed.
         """
+        changes = self._db.total_changes
         try:
             self._db.execute("BEGIN" if isinstance(request, _READS) else "BEGIN IMMEDIATE")
             try:
@@ -112,6 +113,9 @@ class Store:
                 raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+        if isinstance(request, Prune | Unindex) and self._db.total_changes != changes:
+            with contextlib.suppress(sqlite3.Error):  # a later call does it
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return answer
 
     def _unusable(self, error: sqlite3.Error | OSError) -> RecallUnavailable:

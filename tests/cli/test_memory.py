@@ -22,7 +22,7 @@ def test_facts_are_set_listed_exported_and_forgotten(rumi: Program) -> None:
     assert rumi.run("memory", "list").stdout == "I know nothing about you yet.\n"
     assert json.loads(rumi.run("memory", "list", "--json").stdout) == []
     assert rumi.run("memory", "set", "city", "Rosario").stdout == "📝 Saved: city: Rosario.\n"
-    said = rumi.run("memory", "set", "City", "Salta", "--json").stdout
+    said = rumi.run("memory", "set", "City", "Salta", "--also", "--json").stdout
     assert json.loads(said) == {"key": "City", "value": "Salta", "others": ["Rosario"]}
     rumi.run("memory", "set", "city", "Córdoba", "--owner", "tg1")
     facts = json.loads(rumi.run("memory", "list", "--json").stdout)
@@ -30,7 +30,17 @@ def test_facts_are_set_listed_exported_and_forgotten(rumi: Program) -> None:
         ("City", "Salta", "local", "explicit"),
         ("city", "Rosario", "local", "explicit"),
     ]
-    assert set(facts[0]) == {"owner", "key", "value", "source", "chat", "tainted", "created", "updated"}
+    assert set(facts[0]) == {
+        "owner",
+        "key",
+        "value",
+        "source",
+        "chat",
+        "tainted",
+        "created",
+        "updated",
+        "turn",
+    }
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", facts[0]["updated"])
     assert rumi.run("memory", "forget", "CITY").stdout == "🗑 Forgot 2 facts: CITY.\n"
     assert json.loads(rumi.run("memory", "forget", "city", "--json").stdout) == {

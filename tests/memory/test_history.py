@@ -1,0 +1,120 @@
+"""Facts that were replaced, where they are from, and files of the earlier schema."""
+
+import sqlite3
+from pathlib import Path
+
+from rumi.channels import BUILT_IN
+from rumi.memory import (
+    Facts,
+    Forget,
+    ForgetOwner,
+    Learn,
+    NewFact,
+    PastFacts,
+    Remember,
+    memory_calls,
+    memory_command,
+    open_memory,
+)
+from rumi.memory.rows import MOST_PAST
+from rumi.memory.schema import MEMORY
+from rumi.memory.store import Store
+
+
+def values(store: Store, owner: str = "local") -> list[str]:
+    return [fact.value for fact in store.do(Facts(owner))]
+
+
+def past(store: Store, key: str = "city", owner: str = "local") -> list[tuple[str, str, float]]:
+    return [(each.fact.value, each.fact.turn, each.ended) for each in store.do(PastFacts(owner, key))]
+
+
+def test_a_new_value_replaces_the_old_one_which_the_history_keeps(tmp_path: Path) -> None:
+    now = 100.0
+    store = Store(tmp_path / "memory.db", lambda: now)
+    store.do(Remember("local", NewFact("city", "Rosario"), chat="cli", turn="t1", also=False))
+    store.do(Remember("tg1", NewFact("city", "Salta")))
+    now = 200.0
+    (before,) = store.do(Remember("local", NewFact("City", "Lima"), chat="cli", turn="t9", also=False))
+    assert before.value == "Rosario"
+    assert values(store) == ["Lima"]
+    assert past(store) == [("Rosario", "t1", 200.0)]
+    assert (values(store, "tg1"), past(store, owner="tg1")) == (["Salta"], [])
+    store.close()
+
+
+def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db", lambda: 100.0)
+    store.do(Learn("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
+    store.do(Learn("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
+    assert values(store) == ["Lima"]
+    assert past(store) == [("Rosario", "session 3", 100.0)]
+    store.close()
+
+
+def test_what_is_forgotten_has_no_history_and_leaves_no_trace(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db", lambda: 100.0)
+    for value in ("Xanadu", "Zembla"):
+        for key in ("city", "town"):
+            store.do(Remember("local", NewFact(key, value), also=False))
+    store.do(Forget("local", "city"))
+    assert (past(store), len(past(store, "town"))) == ([], 1)
+    assert store.do(ForgetOwner("local")) == 1
+    assert past(store, "town") == []
+    store.close()
+    assert b"Xanadu" not in (tmp_path / "memory.db").read_bytes()
+
+
+def test_the_history_is_bounded(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db", lambda: 100.0)
+    store._db.execute("PRAGMA synchronous = OFF")
+    for number in range(MOST_PAST + 20):
+        store.do(Remember("local", NewFact("n", str(number)), also=False))
+    kept = past(store, "n")
+    assert (len(kept), kept[0][0]) == (MOST_PAST, "19")
+    store.close()
+
+
+def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    db = sqlite3.connect(path)
+    db.executescript(
+        "CREATE TABLE facts (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, key TEXT NOT NULL,"
+        " folded TEXT NOT NULL, value TEXT NOT NULL,"
+        " source TEXT NOT NULL CHECK (source IN ('explicit', 'auto')), chat TEXT NOT NULL,"
+        " tainted INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,"
+        " UNIQUE (owner, folded, value));"
+        "CREATE TABLE learned (chat TEXT NOT NULL, session INTEGER NOT NULL, upto INTEGER NOT NULL,"
+        " at REAL NOT NULL, PRIMARY KEY (chat, session, upto)) WITHOUT ROWID;"
+        "CREATE TABLE forgotten (owner TEXT NOT NULL, folded TEXT NOT NULL, at REAL NOT NULL,"
+        " PRIMARY KEY (owner, folded)) WITHOUT ROWID;"
+        "INSERT INTO facts VALUES (1, 'local', 'city', 'city', 'Rosario', 'explicit', 'cli', 0, 1.0, 2.0);"
+        "PRAGMA user_version = 1;"
+    )
+    db.close()
+    store = Store(path)
+    assert values(store) == ["Rosario"]
+    store.do(Remember("local", NewFact("city", "Lima"), also=False))
+    assert [each[0] for each in past(store)] == ["Rosario"]
+    store.close()
+    assert (tmp_path / f"memory.db.before-{MEMORY.version}").exists()
+
+
+async def none(owner: str) -> int:
+    return 0
+
+
+async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "memory.db") as ask:
+        for value, turn in (("Rosario", "t1"), ("Lima", "t2")):
+            await ask(Remember("local", NewFact("city", value), chat="cli", turn=turn, also=False))
+        shown = await memory_command(ask, "local", "en", "history city")
+        assert "`Rosario` (cli t1)" in shown
+        assert "`Lima` (cli t2)" in shown
+        assert await memory_command(ask, "tg1", "en", "history city") == "I know nothing under `city`."
+        found = await memory_calls(ask, none, BUILT_IN)({"do": "history", "key": "CITY"})
+    assert isinstance(found, list)
+    assert [(each["value"], each["turn"], each["ended"] is None) for each in found] == [
+        ("Rosario", "t1", False),
+        ("Lima", "t2", True),
+    ]

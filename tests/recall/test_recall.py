@@ -1,0 +1,233 @@
+"""The index of conversations: what it finds, what it never shows, and how it follows `state.db`."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from rumi.channels import BUILT_IN
+from rumi.journal.messages import DeleteChat, Expire, ExpiryCursor, ForgetChat, LearnedFrom, NewSession, Sweep
+from rumi.recall import CatchUp, Count, Passage, Prune, Search, Store, Unindex
+from tests.recall.states import State
+
+
+class Home:
+    """A `state.db` and its index."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = State(path / "state.db")
+        self.store = self.opened()
+
+    def opened(self) -> Store:
+        return Store(self.path / "recall.db", self.path / "state.db", lambda: self.state.now)
+
+    def say(self, said: str, answered: str = "ok", chat: str = "cli", **more: object) -> str:
+        return self.state.exchange(chat, said, answered, **more)  # type: ignore[arg-type]
+
+    def find(self, query: str, owner: str = "local", **more: object) -> list[Passage]:
+        while self.store.do(CatchUp(BUILT_IN)):
+            pass
+        return list(self.store.do(Search(owner, query, **more)))  # type: ignore[arg-type]
+
+    def first(self, query: str, owner: str = "local", **more: object) -> str:
+        found = self.find(query, owner, **more)
+        return found[0].said if found else ""
+
+    def prune(self) -> None:
+        place: int | None = 0
+        while place is not None:
+            place = self.store.do(Prune(place))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    yield home
+    home.store.close()
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).astimezone().timestamp()
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("what did we decide about the boiler?", "Al final compramos el calefón Orbis."),
+        ("calderas", "Al final compramos el calefón Orbis."),
+        ("KNEE PAIN", "Me duele la rodilla."),
+        ("rodillas", "Me duele la rodilla."),
+        ("where is my pet staying", "The dog stays with Tomás."),
+        ("Tomas", "The dog stays with Tomás."),
+        ("Tomaas", "The dog stays with Tomás."),
+    ],
+)
+def test_words_forms_other_languages_and_misspellings_are_found(home: Home, query: str, said: str) -> None:
+    for text in (
+        "Al final compramos el calefón Orbis.",
+        "Me duele la rodilla.",
+        "The dog stays with Tomás.",
+        "Contame un chiste sobre gatos.",
+        "Translate this into French.",
+    ):
+        home.say(text)
+    assert home.first(query) == said
+
+
+def test_an_owner_never_finds_anothers_words(home: Home) -> None:
+    home.say("the secret garden party", chat="tg1")
+    home.say("the garden gate", chat="tg2")
+    home.say("garden of the group", chat="tg-5_3")
+    assert [each.chat for each in home.find("garden party", "tg2")] == ["tg2"]
+    assert [each.chat for each in home.find("garden", "tg-5")] == ["tg-5_3"]
+    assert home.find("garden", "tg9") == []
+
+
+def test_a_passage_has_its_date_its_neighbours_and_its_taint(home: Home) -> None:
+    home.say("first words", session=1)
+    turn = home.say("the invoice of Marek", "2,300", tainted=True, session=1)
+    home.say("last words", session=1)
+    (found, *_) = home.find("Marek invoice")
+    assert (found.turn, found.before, found.after, found.tainted) == (turn, "first words", "last words", True)
+    assert found.at == home.state.now - 60
+
+
+def test_days_bound_a_search_and_a_month_in_the_query_leads_to_it(home: Home) -> None:
+    home.say("the boiler is loud", at=at("2026-02-10T10:00"))
+    home.say("the boiler is fixed", at=at("2026-03-10T10:00"))
+    home.say("the boiler is warm", at=at("2026-04-10T10:00"))
+    home.say("hello", at=at("2026-05-01T10:00"))
+    assert home.first("what about the boiler in March") == "the boiler is fixed"
+    assert home.first("la caldera en febrero") == "the boiler is loud"
+    found = home.find("boiler", since=at("2026-03-20T00:00"), until=at("2026-04-20T00:00"))
+    assert [each.said for each in found] == ["the boiler is warm"]
+
+
+def test_what_holds_now_comes_before_what_held_then(home: Home) -> None:
+    home.say("my trainer is Hernán")
+    for number in range(5):
+        home.say(f"number {number}")
+    home.say("my trainer is Carla")
+    assert home.first("who is my trainer now?") == "my trainer is Carla"
+    assert home.first("who was my trainer at first?") == "my trainer is Hernán"
+
+
+def test_one_side_can_be_searched_alone(home: Home) -> None:
+    home.say("lilac", "tulip")
+    assert home.find("tulip", who="user") == []
+    assert home.first("tulip", who="assistant") == "lilac"
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a OR", "NEAR(", "*", "said : x", "💥", "' --", "x" * 5000, "東京", "  "]
+)
+def test_no_query_is_syntax(home: Home, query: str) -> None:
+    home.say("hello there")
+    home.find(query)
+
+
+def test_a_turn_that_goes_on_is_indexed_again_and_once(home: Home) -> None:
+    home.say("plain words")
+    home.find("words")
+    home.state.store._db.execute(
+        "INSERT INTO history (chat, session, turn, message, tainted, created)"
+        " VALUES ('cli', 1, 't1', ?, 0, 1.0)",
+        ('{"role":"assistant","content":"a hedgehog","tool_calls":[],"tool_call_id":null}',),
+    )
+    assert home.first("hedgehog") == "plain words"
+    assert home.store.do(Count()) == 1
+
+
+def test_a_deleted_or_reset_chat_is_shown_no_more_and_leaves_no_word_behind(home: Home) -> None:
+    home.say("the hippopotamus in chat a", chat="a")
+    home.say("the hippopotamus in chat b", chat="b")
+    assert len(home.find("hippopotamus")) == 2
+    while home.state.store.run([DeleteChat("a")])[0]:
+        pass
+    home.state.store._db.execute("INSERT INTO sessions (chat, number, started, due) VALUES ('b', 1, 1.0, 0)")
+    home.state.store.run([NewSession("b", forget=True)])
+    assert home.find("hippopotamus") == []  # before anything is removed
+    home.state.store.run([Sweep()])
+    home.prune()
+    home.store.close()
+    assert b"hippopotam" not in b"".join(file.read_bytes() for file in home.path.glob("recall.db*"))
+    home.store = home.opened()
+
+
+def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home) -> None:
+    home.say("an old marmot", at=at("2026-01-01T10:00"))
+    home.say("a new marmot", at=at("2026-06-01T10:00"))
+    assert len(home.find("marmot")) == 2
+    place: ExpiryCursor | None = ExpiryCursor()
+    while place is not None:
+        place = home.state.store.run([Expire(at("2026-03-01T00:00"), place)])[0]  # type: ignore[assignment]
+    home.prune()
+    assert home.store.do(Count()) == 1
+
+
+def test_an_owners_passages_are_removed_together(home: Home) -> None:
+    home.say("meadow", chat="tg1")
+    home.say("meadow", chat="tg2")
+    home.find("meadow", "tg1")
+    assert home.store.do(Unindex("tg1")) == 1
+    assert home.find("meadow", "tg2") != []
+    assert not any(home.state.store.run([ForgetChat("tg1", 10**9)]))
+    assert home.find("meadow", "tg1") == []
+
+
+def test_the_line_of_a_session_that_ended_is_found(home: Home) -> None:
+    home.say("hola")
+    home.state.store._db.execute(
+        "INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 0)"
+    )
+    home.state.store.run([LearnedFrom("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
+    (found, *_) = home.find("kayak")
+    assert (found.kind, found.said, found.at) == ("episode", "The user planned a kayak tour.", 5.0)
+
+
+def test_the_index_is_made_again_if_it_is_missing_damaged_old_or_of_another_file(home: Home) -> None:
+    home.say("a lighthouse")
+    assert home.first("lighthouse") == "a lighthouse"
+    file = home.path / "recall.db"
+
+    def gone() -> None:
+        file.unlink()
+
+    def damaged() -> None:
+        file.write_bytes(b"no database" * 1000)
+
+    def old() -> None:
+        with sqlite3.connect(file) as db:
+            db.execute("PRAGMA user_version = 77")
+        db.close()
+
+    def ahead() -> None:
+        with sqlite3.connect(file) as db:
+            db.execute("UPDATE cursors SET value = 1e6")
+        db.close()
+
+    for spoil in (gone, damaged, old, ahead):
+        home.store.close()
+        spoil()
+        home.store = home.opened()
+        assert home.first("lighthouse") == "a lighthouse", spoil.__name__
+
+
+def test_an_index_that_was_killed_in_between_goes_on_where_it_was(home: Home) -> None:
+    for number in range(450):
+        home.say(f"walrus {number}")
+    assert home.store.do(CatchUp(BUILT_IN))
+    indexed = home.store.do(Count())
+    assert 0 < indexed < 450
+    home.store.close()
+    home.store = home.opened()  # as another process would: the cursor is stored with the passages
+    home.find("walrus")
+    assert home.store.do(Count()) == 450
+
+
+def test_the_index_only_reads_the_state(home: Home) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        home.store._db.execute("DELETE FROM state.history")
