@@ -80,6 +80,7 @@ class Forgetting:
                 continue
             while await self.journal.ask(ForgetChat(chat, asked.id)):  # noqa: ASYNC110  # others go first
                 await trio.sleep(SLICE_PAUSE_S)
+            await self.inbox.forget_copies(chat)
         return len(chats)
 
 

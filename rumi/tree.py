@@ -62,7 +62,7 @@ from rumi.databases import Trouble
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Incoming, Journal, JournalMessage, Shelf, TaskRecord
-from rumi.mcp import ForChat, McpServers, Pictures
+from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
 from rumi.offload import Threads
@@ -107,7 +107,7 @@ from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.tools import Tool
 from rumi.undo import Snapshots
-from rumi.viewing import Viewer, ViewLimits
+from rumi.viewing import Seen, Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, FileStream, Live, TaskStream, Windows, of_the_tree
 
@@ -194,11 +194,17 @@ class Tree:
             mcp_settings_of(loaded),
             lambda **more: self.audit.write("mcp_server", chat_id="", **more),
         )
-        pictures = Pictures(home, engine.user, sandbox_limits(loaded))
+        given = settings.session
+        limits = ViewLimits(given.picture_px, given.picture_kb * 1000, given.pictures)
+        viewer = Viewer(home.workspaces, engine.user, sandbox_limits(loaded), limits, Threads())
 
         def mcp_tools(view: ChatView) -> tuple[Tool, ...]:
-            store = partial(pictures.put, view.chat, view.files_from_outside)
-            return self.mcp.tools_for(ForChat(view.messages, store), models.context_tokens)
+            async def look(picture: bytes) -> Seen:
+                await view.touch_files()
+                await view.files_from_outside()
+                return await viewer.picture(view.chat, picture)
+
+            return self.mcp.tools_for(ForChat(view.messages, look), models.context_tokens)
 
         toolbox = Toolbox(
             web=web,
@@ -231,9 +237,6 @@ class Tree:
         # Both policies have the same programs, so the prompts of all chats begin alike.
         instructions = prompts.instructions(strict.there, settings.sandbox.timeout_s)
 
-        given = settings.session
-        limits = ViewLimits(given.picture_px, given.picture_kb * 1000, given.pictures)
-        viewer = Viewer(home.workspaces, engine.user, sandbox_limits(loaded), limits, Threads())
         context = ChatContext(
             model_for=model_for,
             limits=chat_limits_of(loaded, models.context_tokens),

@@ -92,7 +92,7 @@ class ChatView:
     project: Callable[[], str] = lambda: ""
     """The folder whose skills count for it as well; empty: none."""
     messages: Callable[[], Sequence[Message]] = lambda: ()
-    """What prompts of its session hold so far."""
+    """What prompts of its session hold so far, of its users only what they wrote themselves."""
     files_from_outside: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called before something from outside is put into its files: they are marked when it returns."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint

@@ -324,9 +324,12 @@ class Inbox:
             await trio.sleep(SLICE_PAUSE_S)
         if files:
             await self._services.workspaces.remove(chat)
-        await self._services.workspaces.remove(chat)
-        await self._services.forget(chat)
+        await self.forget_copies(chat)
         await self._dispatcher.reopen(chat)
+
+    async def forget_copies(self, chat: str) -> None:
+        """Delete a chat's snapshots and recordings."""
+        await self._services.forget(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
         """The sender of these messages has left: stop the turns that they began or will begin.

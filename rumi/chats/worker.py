@@ -3,6 +3,7 @@ new session, a reset, or a task's result.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -153,7 +154,7 @@ class Worker:
             lambda: chat_session.files_tainted,
             lambda: job.message.model,
             lambda: job.message.project,
-            lambda: [entry.message for entry in chat_session.entries],
+            lambda: _without_words_of_others(chat_session.entries),
             partial(chat_session.mark_files, True),
             shell.touched,
             user=lambda: job.message.user,
@@ -438,3 +439,8 @@ class Worker:
         except RumiError as error:
             return error
         return None
+
+
+def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:
+    """Return the messages of a session, of its users' only what they wrote themselves."""
+    return [each.message for each in entries if each.message.role != "user" or not each.tainted]

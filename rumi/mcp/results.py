@@ -1,33 +1,23 @@
 """What a model reads of a server's result, and the pictures in it as files of the workspace."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from io import BytesIO
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from rumi.errors import RumiError
-from rumi.home import Home
 from rumi.marked import block, harmless
 from rumi.mcp.types import Outcome, Part
 from rumi.models import Picture
-from rumi.offload import Threads
-from rumi.sandbox import SandboxLimits, prepare_workspace, put_file
 from rumi.tools import ToolResult
+from rumi.viewing import Seen
 
 MAX_TEXT_CHARS: Final = 50_000
 MOST_PICTURES: Final = 4
-MOST_PICTURE_BYTES: Final = 5_000_000
-_KINDS: Final = {
-    b"\x89PNG\r\n\x1a\n": ("image/png", "png"),
-    b"\xff\xd8\xff": ("image/jpeg", "jpg"),
-    b"GIF8": ("image/gif", "gif"),
-}
 
-Store: TypeAlias = Callable[[str, bytes], Awaitable[str]]
-"""Puts a file into the chat's workspace and returns its name there. Raises RumiError."""
+Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
+"""Scales a picture and keeps it in the chat's workspace. Raises RumiError."""
 
 
-async def result_of(source: str, outcome: Outcome, store: Store, *, trusted: bool) -> ToolResult:
+async def result_of(source: str, outcome: Outcome, look: Look, *, trusted: bool) -> ToolResult:
     """Return a result as the model reads it: words of others, unless the server is trusted.
 
     Addresses in it do not count as given: a tool may put one together from the call's arguments.
@@ -38,7 +28,7 @@ async def result_of(source: str, outcome: Outcome, store: Store, *, trusted: boo
     texts: list[str] = []
     for part in outcome.parts:
         if part.data:
-            texts.append(await _shown(source, part, pictures, store))
+            texts.append(await _shown(part, pictures, look))
         else:
             texts.append(part.text)
     whole = "\n\n".join(texts)
@@ -53,56 +43,17 @@ async def result_of(source: str, outcome: Outcome, store: Store, *, trusted: boo
         same_as=body,
         tainted=not trusted,
         pictures=tuple(pictures),
+        shows=tuple(each.path for each in pictures),
     )
 
 
-async def _shown(source: str, part: Part, pictures: list[Picture], store: Store) -> str:
-    """Store a picture; return what the model reads of it."""
-    media_type, ending = _kind(part.data)
-    if not ending:
-        return "(a picture of an unknown kind, not shown)"
-    if len(pictures) >= MOST_PICTURES or len(part.data) > MOST_PICTURE_BYTES:
-        return "(one more picture, or a large one: not shown)"
+async def _shown(part: Part, pictures: list[Picture], look: Look) -> str:
+    """Have a picture kept; return what the model reads of it."""
+    if len(pictures) >= MOST_PICTURES:
+        return "(one more picture: not shown)"
     try:
-        name = await store(f"{source}.{ending}", part.data)
+        seen = await look(part.data)
     except RumiError as error:
-        return f"(a picture, not stored: {error})"
-    pictures.append(Picture(f"/workspace/{name}", media_type, part.data))
-    return f"(a picture: /workspace/{name})"
-
-
-def _kind(data: Sequence[int]) -> tuple[str, str]:
-    """Return a picture's media type and file ending by its first bytes; empty for another kind of file."""
-    head = bytes(data[:16])
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp", "webp"
-    return next((kind for mark, kind in _KINDS.items() if head.startswith(mark)), ("", ""))
-
-
-class Pictures:
-    """Puts pictures of servers into the workspaces of chats. `user` owns the files there."""
-
-    def __init__(self, home: Home, user: tuple[int, int], limits: SandboxLimits) -> None:
-        self._home = home
-        self._user = user
-        self._limits = limits
-        self._offload = Threads()
-
-    async def put(self, chat: str, mark: Callable[[], Awaitable[None]], name: str, data: bytes) -> str:
-        """Put a file into a chat's workspace under a free name, and return that; `mark` is called before.
-
-        Cancelled, the file may be there already.
-
-        Raises:
-            RumiError: There is no room, or it cannot be stored.
-        """
-        await mark()
-        return await self._offload(partial(self._put, chat, name, data))
-
-    def _put(self, chat: str, name: str, data: bytes) -> str:
-        uid, gid = self._user
-        workspace = prepare_workspace(self._home.root, chat, uid, gid)
-        source = BytesIO(data)
-        return put_file(
-            workspace, name, source, uid=uid, gid=gid, limits=self._limits, max_bytes=MOST_PICTURE_BYTES
-        )
+        return f"(a picture, not shown: {error.message})"
+    pictures += seen.pictures
+    return f"({seen.about}: {', '.join(each.path for each in seen.pictures)})"

@@ -12,7 +12,7 @@ import trio
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
-from rumi.mcp.results import Store
+from rumi.mcp.results import Look
 from rumi.mcp.said import own_words
 from rumi.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.mcp.tool import McpTool, WithheldTool, names_for
@@ -33,10 +33,10 @@ Audit = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """What tools need of the chat that they act for: its messages so far, and where pictures go."""
+    """What tools need of the chat that they act for: its messages so far, and what keeps pictures for it."""
 
     messages: Callable[[], Sequence[Message]]
-    store: Store
+    look: Look
 
 
 class McpServers:
@@ -115,7 +115,7 @@ class McpServers:
                     names[tool.name],
                     tool,
                     self._ask,
-                    chat.store,
+                    chat.look,
                     said,
                     trusted=settings.trusted,
                 )

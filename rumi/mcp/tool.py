@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, TypeAlias
 
 from rumi.marked import block, harmless, one_line
-from rumi.mcp.results import Store, result_of
+from rumi.mcp.results import Look, result_of
 from rumi.mcp.said import all_said
 from rumi.mcp.types import McpError, Outcome, RemoteTool
 from rumi.models import ToolSpec
@@ -35,7 +35,7 @@ class McpTool(Tool):
         name: str,
         tool: RemoteTool,
         ask: Ask,
-        store: Store,
+        look: Look,
         said: Callable[[], str],
         *,
         trusted: bool,
@@ -45,7 +45,7 @@ class McpTool(Tool):
         self._server = server
         self._tool = tool
         self._ask = ask
-        self._store = store
+        self._look = look
         self._said = said
         self._trusted = trusted
 
@@ -84,7 +84,7 @@ class McpTool(Tool):
                 return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
             said = block(self._server, one_line(words))
             return ToolResult(False, f"the server refused\n{said}", tainted=True)
-        return await result_of(self.spec.name, outcome, self._store, trusted=self._trusted)
+        return await result_of(self.spec.name, outcome, self._look, trusted=self._trusted)
 
 
 class WithheldTool(Tool):

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.home import Home
-from rumi.mcp import AcceptedTools, McpError, Pictures, try_once
-from rumi.sandbox import SandboxLimits
+from rumi.mcp import AcceptedTools, McpError, try_once
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -47,28 +45,14 @@ async def test_instructions_in_results_and_errors_stay_inside_their_marks(tmp_pa
             assert result.content.endswith("</page>")
 
 
-async def test_a_picture_in_a_result_is_stored_and_goes_along(tmp_path: Path) -> None:
+async def test_a_picture_in_a_result_is_kept_and_shown(tmp_path: Path) -> None:
     async with house(tmp_path, fake()) as here:
         result = await here.call("fake__picture")
         (picture,) = result.pictures
-        assert picture.path == "/workspace/fake__picture.png"
-        assert picture.media_type == "image/png"
-        assert here.stored == {"fake__picture.png": picture.data}
+        assert result.shows == (picture.path,)
+        assert "A picture: .pictures/1.png" in result.content
+        assert here.looked_at == [picture.data]
         assert picture.data.startswith(b"\x89PNG")
-
-
-async def test_a_picture_is_put_into_the_workspace_and_its_files_are_marked(tmp_path: Path) -> None:
-    home, marked = Home(tmp_path / "home").make(), []
-
-    async def mark() -> None:
-        await trio.lowlevel.checkpoint()
-        marked.append(not list(home.workspaces.glob("cli/*")))
-
-    pictures = Pictures(home, (os.getuid(), os.getgid()), SandboxLimits())
-    names = [await pictures.put("cli", mark, "../a b.png", each) for each in (b"one", b"two")]
-    assert names == ["a_b.png", "a_b-2.png"]
-    assert marked == [True, False]  # before the first file is there
-    assert [(home.workspaces / "cli" / name).read_bytes() for name in names] == [b"one", b"two"]
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import trio
 
 from actors import Supervisor
 from rumi.mcp import ForChat, McpServers, ServerSettings
-from rumi.models import Message
+from rumi.models import Message, Picture
 from rumi.tools import Tool, ToolResult
+from rumi.viewing import Seen
 from tests.conftest import ROOT
 
 FAKE = ROOT / "tests" / "fakes" / "mcp_server.py"
@@ -34,14 +35,14 @@ class House:
         self.servers = servers
         self.home = home
         self.words: list[str] = []
-        self.stored: dict[str, bytes] = {}
+        self.looked_at: list[bytes] = []
         self.audit: list[Mapping[str, object]] = []
 
     async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
         """Return the chat's tools of one turn."""
         await self.servers.ready()
         messages = [Message("user", each) for each in self.words]
-        found = self.servers.tools_for(ForChat(lambda: messages, self._store), context_tokens)
+        found = self.servers.tools_for(ForChat(lambda: messages, self._look), context_tokens)
         return {tool.spec.name: tool for tool in found}
 
     async def call(self, name: str, **arguments: object) -> ToolResult:
@@ -53,10 +54,10 @@ class House:
         path = self.home / "mcp" / server / file
         return path.read_text().split() if path.exists() else []
 
-    async def _store(self, name: str, data: bytes) -> str:
+    async def _look(self, data: bytes) -> Seen:
         await trio.lowlevel.checkpoint()
-        self.stored[name] = data
-        return name
+        self.looked_at.append(data)
+        return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
 
 
 @asynccontextmanager
