@@ -50,6 +50,7 @@ _ONE_FORM: Final = (
         WebSearch,
         RememberTool,
         ForgetTool,
+        RecallTool,
         SendFile,
         UseSkill,
         StartBot,

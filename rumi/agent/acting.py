@@ -106,7 +106,8 @@ class Acting:
         except BaseException:  # cancelled: a tool that has a nursery raises a group
             self._watch(ToolFinished(call, STOPPED, steps.shown))
             raise
-        self._watch(ToolFinished(call, replace(result, pictures=()), steps.shown))
+        pictures = tuple(replace(each, data=b"") for each in result.pictures)
+        self._watch(ToolFinished(call, replace(result, pictures=pictures), steps.shown))
         return result
 
     async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:

@@ -174,7 +174,7 @@ def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
     if scheme == CUSTOM:
         return model in settings.custom and settings.custom[model].pictures
     facts = known(name)
-    return facts is not None and facts.pictures
+    return name == OFFLINE or (facts is not None and facts.pictures)
 
 
 def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:

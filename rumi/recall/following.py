@@ -21,7 +21,7 @@ LOOKED_AT = 5_000
 """Passages that one transaction compares with `state.db`."""
 
 _REMOVED = (
-    "NOT EXISTS (SELECT 1 FROM state.history AS h WHERE h.id = passages.last)"
+    "NOT EXISTS (SELECT 1 FROM state.history AS h WHERE h.id = passages.last AND NOT h.undone)"
     " OR EXISTS (SELECT 1 FROM state.sessions AS s WHERE s.chat = passages.chat"
     " AND s.number = passages.session AND s.forget)"
 )
@@ -138,7 +138,7 @@ def _read(
     at, end, tainted = 0.0, first, False
     for id, text, dirty, created in db.execute(
         "SELECT id, message, tainted, created FROM state.history"
-        " WHERE chat = ? AND session = ? AND turn = ? AND id >= ? AND id <= ? ORDER BY id",
+        " WHERE chat = ? AND session = ? AND turn = ? AND id >= ? AND id <= ? AND NOT undone ORDER BY id",
         (chat, session, turn, first, last),
     ):
         message = load_message(text)

@@ -74,19 +74,34 @@ class RecordedTurn:
         return tuple(ToolSpec(**each) for each in self.head["tools"])
 
 
+def dump_call(call: ToolCall) -> Json:
+    """Return a call as JSON; earlier recordings have no signature."""
+    fields = asdict(call)
+    if not call.signature:
+        del fields["signature"]
+    return fields
+
+
+def dump_picture(picture: Picture) -> Json:
+    """Return a picture as JSON, its bytes in base64."""
+    data = base64.b64encode(picture.data).decode()
+    return {"path": picture.path, "media_type": picture.media_type, "data": data}
+
+
+def load_picture(given: Json) -> Picture:
+    """Return the picture that `dump_picture` wrote."""
+    return Picture(given["path"], given["media_type"], base64.b64decode(given["data"]))
+
+
 def dump_message(message: Message) -> Json:
-    """Return a message as JSON; the bytes of pictures are base64."""
-    pictures = [
-        {"path": each.path, "media_type": each.media_type, "data": base64.b64encode(each.data).decode()}
-        for each in message.pictures
-    ]
+    """Return a message as JSON."""
     return {
         "role": message.role,
         "content": message.content,
-        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "tool_calls": [dump_call(call) for call in message.tool_calls],
         "tool_call_id": message.tool_call_id,
         "reasoning": message.reasoning,
-        "pictures": pictures,
+        "pictures": [dump_picture(each) for each in message.pictures],
     }
 
 
@@ -98,7 +113,7 @@ def load_message(given: Json) -> Message:
         tuple(ToolCall(**call) for call in given["tool_calls"]),
         given["tool_call_id"],
         given["reasoning"],
-        tuple(Picture(p["path"], p["media_type"], base64.b64decode(p["data"])) for p in given["pictures"]),
+        tuple(load_picture(each) for each in given["pictures"]),
     )
 
 
@@ -135,7 +150,14 @@ def dump_reply(reply: Reply) -> Json:
 def dump_result(result: ToolResult) -> Json:
     """Return what the model and the turn get of a result."""
     names = ("ok", "content", "exit_code", "duration_ms", "truncated", "same_as", "tainted", "links", "diff")
-    return {name: getattr(result, name) for name in names}
+    pictures = [dump_picture(each) for each in result.pictures]
+    return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
+
+
+def load_result(given: Json) -> ToolResult:
+    """Return the result that `dump_result` wrote."""
+    pictures = tuple(load_picture(each) for each in given.get("pictures", ()))
+    return ToolResult(**{**given, "links": tuple(given["links"]), "pictures": pictures})
 
 
 def read_recording(path: Path) -> RecordedTurn:
@@ -183,8 +205,9 @@ def _read(lines: Sequence[bytes], path: Path) -> RecordedTurn:
             case "failure":
                 turn.exchanges[-1].failure, turn.exchanges[-1].took = entry["failure"], entry["took"]
             case "tool":
-                result = ToolResult(**{**entry["result"], "links": tuple(entry["result"]["links"])})
-                turn.calls.append(Call(ToolCall(**entry["call"]), result, entry["took"]))
+                turn.calls.append(
+                    Call(ToolCall(**entry["call"]), load_result(entry["result"]), entry["took"])
+                )
             case "end":
                 turn.end = entry
     if turn is None:

@@ -7,17 +7,17 @@ are those of then. So the requests are the same bytes where the code is the same
 import difflib
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import trio
 
 from rumi.agent import TurnEvent, TurnFinished, TurnInput, run_turn
 from rumi.errors import single
-from rumi.models import Emit, Model, ModelError, ModelRequest, Reply, ToolSpec, context_of
-from rumi.recorder.recording import Json, RecordedTurn, dump_request, in_bytes
+from rumi.models import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec, context_of
+from rumi.recorder.recording import Json, RecordedTurn, dump_request, in_bytes, load_message
 from rumi.redact import Redactor
 from rumi.tools import Question, Tool, ToolResult
 
@@ -107,6 +107,7 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
         context_tokens=head["context_tokens"],
         tainted=head["tainted"],
         given=frozenset(head["given"]),
+        look=_looking(turn),
     )
 
     async def keep(_: object) -> None:
@@ -116,6 +117,25 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
         pass
 
     return await run_turn(given, watch, keep)
+
+
+def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
+    """Return what gives pictures the bytes that they had then."""
+    messages = (load_message(each) for made in turn.exchanges for each in made.request["messages"])
+    known = {picture.path: picture.data for message in messages for picture in message.pictures}
+
+    async def look(messages: Sequence[Message]) -> Sequence[Message]:
+        await trio.lowlevel.checkpoint()
+        return [
+            replace(
+                each, pictures=tuple(replace(one, data=known.get(one.path, b"")) for one in each.pictures)
+            )
+            if each.pictures
+            else each
+            for each in messages
+        ]
+
+    return look
 
 
 class _Replaying:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.bubblewrap
 
 TOKEN = "a token of more than sixteen characters"
-TOOLS = ["ask", "research_web", "research_repo", "tasks", "remember"]
+TOOLS = ["ask", "research_web", "research_repo", "tasks", "recall", "remember"]
 
 
 @asynccontextmanager
@@ -54,7 +54,7 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
         steps.append(step or "")
 
     async with served(bubblewrap) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools][:5] == TOOLS
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         request = {"text": "run echo hola; then remember colour = blue"}
         done = await client.call_tool("ask", request, progress_callback=note)
         text = "".join(each.text for each in done.content if each.type == "text")
@@ -64,6 +64,9 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
         assert "needs a yes" in await asked(client, "remember", key="colour", value="blue")
         assert "colour" not in await run(bubblewrap, "memory", "list")
         assert json.loads(await asked(client, "tasks")) == []
+        found = json.loads(await asked(client, "recall", query="hola"))
+        assert "hola" in found["passages"][0]["answered"]
+        assert "error: " in await asked(client, "recall", query="hola", since="someday")
 
 
 @pytest.mark.long

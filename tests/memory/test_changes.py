@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rumi.memory import LOCAL, Forget, NewFact, Remember, TakeFactsBack, TakenBack
-from rumi.memory.schema import SCHEMA
 from rumi.memory.store import Store
+from tests.memory.earlier import FIRST
 from tests.memory.stores import Clock, facts, open_store
 
 
@@ -45,7 +45,7 @@ def test_a_person_who_forgets_a_fact_leaves_nothing_for_an_undo(tmp_path: Path, 
 def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(SCHEMA.partition("CREATE TABLE changes")[0] + "PRAGMA user_version = 1;")
+        db.executescript(FIRST)
         db.execute(
             "INSERT INTO facts (owner, key, folded, value, source, chat, tainted, created, updated)"
             " VALUES ('local', 'city', 'city', 'Rosario', 'explicit', '', 0, 1.0, 1.0)"

@@ -19,6 +19,7 @@ from rumi.memory import (
 from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import Store
+from tests.memory.earlier import FIRST
 
 
 def values(store: Store, owner: str = "local") -> list[str]:
@@ -79,17 +80,8 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
     path = tmp_path / "memory.db"
     db = sqlite3.connect(path)
     db.executescript(
-        "CREATE TABLE facts (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, key TEXT NOT NULL,"
-        " folded TEXT NOT NULL, value TEXT NOT NULL,"
-        " source TEXT NOT NULL CHECK (source IN ('explicit', 'auto')), chat TEXT NOT NULL,"
-        " tainted INTEGER NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,"
-        " UNIQUE (owner, folded, value));"
-        "CREATE TABLE learned (chat TEXT NOT NULL, session INTEGER NOT NULL, upto INTEGER NOT NULL,"
-        " at REAL NOT NULL, PRIMARY KEY (chat, session, upto)) WITHOUT ROWID;"
-        "CREATE TABLE forgotten (owner TEXT NOT NULL, folded TEXT NOT NULL, at REAL NOT NULL,"
-        " PRIMARY KEY (owner, folded)) WITHOUT ROWID;"
+        f"{FIRST}"
         "INSERT INTO facts VALUES (1, 'local', 'city', 'city', 'Rosario', 'explicit', 'cli', 0, 1.0, 2.0);"
-        "PRAGMA user_version = 1;"
     )
     db.close()
     store = Store(path)

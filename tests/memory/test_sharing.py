@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from rumi.memory import FactRefused, Forget, NewFact, Remember, Share, Shared, Unshare
-from rumi.memory.schema import MIGRATIONS, SCHEMA
+from rumi.memory.schema import MIGRATIONS
 from rumi.memory.sharing import MOST_SHARED
 from rumi.memory.store import Store
+from tests.memory.earlier import FIRST
 
 ANN, BOB, GROUP = "tg11", "tg12", "tg-100"
 
@@ -50,7 +51,7 @@ def test_so_many_facts_can_be_shared_and_no_more(tmp_path: Path) -> None:
 def test_a_file_of_the_first_version_keeps_its_facts_and_can_share_them(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with sqlite3.connect(path) as db:
-        db.executescript(f"{SCHEMA.partition('CREATE TABLE shared')[0]} PRAGMA user_version = 1;")
+        db.executescript(FIRST)
         db.execute(
             "INSERT INTO facts VALUES (1, ?, 'city', 'city', 'Salta', 'explicit', '', 0, 1, 1)", (ANN,)
         )

@@ -177,6 +177,7 @@ def test_which_models_take_pictures_is_known() -> None:
         "see": True,
         "anthropic:claude-opus-5": True,
         "custom:eyes": True,
+        "offline": True,
     }
     assert not model_takes_pictures("groq:openai/gpt-oss-120b", settings)
     assert model_takes_pictures("ollama:gemma3:4b", settings)
@@ -190,7 +191,7 @@ async def test_a_model_that_takes_no_pictures_gets_none() -> None:
             await reply_to(ModelSettings("custom:mine", (), custom=custom), request)
     shown, hidden = (each.body["messages"][0]["content"] for each in fake.requests if each.body)
     assert shown[1]["image_url"]["url"].startswith("data:image/png;base64,")
-    assert hidden == "what is it?"
+    assert hidden == "what is it?\n[The picture cat.png is left out: this model takes none.]"
 
 
 # Chat completions of each provider

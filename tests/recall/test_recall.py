@@ -157,6 +157,17 @@ def test_a_deleted_or_reset_chat_is_shown_no_more_and_leaves_no_word_behind(home
     home.store = home.opened()
 
 
+def test_a_turn_that_was_taken_back_is_found_no_more(home: Home) -> None:
+    turn = home.say("the armadillo in a turn")
+    home.say("the armadillo in another one")
+    assert len(home.find("armadillo")) == 2
+    home.state.store._db.execute("UPDATE history SET undone = 1 WHERE turn = ?", (turn,))
+    home.state.store._db.commit()
+    assert len(home.find("armadillo")) == 1
+    home.prune()
+    assert home.store.do(Count()) == 1
+
+
 def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home) -> None:
     home.say("an old marmot", at=at("2026-01-01T10:00"))
     home.say("a new marmot", at=at("2026-06-01T10:00"))

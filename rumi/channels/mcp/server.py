@@ -95,6 +95,15 @@ def make_server(service: Service) -> "MCPServer":
         """List the user's tasks, or show one: state, question, answer."""
         return await service.tasks(id)
 
+    @tool(looks)
+    async def recall(
+        query: Annotated[str, Field(description="What to look for, in words.")],
+        since: Annotated[str, Field(description="From this day on, such as 2026-03-01.")] = "",
+        until: Annotated[str, Field(description="Up to this day.")] = "",
+    ) -> str:
+        """Find what the user and Rumi said in earlier conversations, and the facts about the user."""
+        return await service.recall(query, since, until)
+
     @tool()
     async def remember(key: str, value: str) -> str:
         """Remember a fact about the user for all later conversations."""

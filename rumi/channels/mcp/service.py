@@ -118,6 +118,14 @@ class Service:
             request: dict[str, Any] = {"do": "show", "id": id} if id else {"do": "list"}
             return json.dumps(await client.call("tasks", **request), ensure_ascii=False, indent=2)
 
+    async def recall(self, query: str, since: str, until: str) -> str:
+        """Return what was said, the best passages first, with dates, and facts about the user, as JSON."""
+        asked = {"query": query, "owner": LOCAL, **({"since": since} if since else {})}
+        async with self.holder.client() as client:
+            passages = await client.call("recall", **asked, **({"until": until} if until else {}))
+            facts = await client.call("memory", do="list", owner=LOCAL, after=0)
+        return json.dumps({"passages": passages, "facts": facts["facts"]}, ensure_ascii=False, indent=2)
+
     async def remember(self, key: str, value: str) -> str:
         """Store a fact about the user. A program that is not trusted would need a yes, so it is refused."""
         if not self.trusted:
