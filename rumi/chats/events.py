@@ -275,8 +275,8 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (Used, "usage"): Usage,
 }
 _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
-_LEFT_OUT: Final = frozenset({"pictures"})
-"""Fields that only a model needs."""
+_LEFT_OUT: Final = frozenset({"pictures", "written_tokens"})
+"""Fields that only a model needs, or a price."""
 _FIELDS: Final = {
     kind: tuple(each.name for each in fields(kind) if each.name not in _LEFT_OUT)
     for kind in (*KINDS.values(), *_PARTS.values())

@@ -7,7 +7,6 @@ from rumi.memory.command import memory_command
 from rumi.memory.extractor import Extracted, extract
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
-from rumi.memory.sharing import Share, Shared, Unshare
 from rumi.memory.types import (
     MAX_FACTS,
     Fact,
@@ -23,9 +22,12 @@ from rumi.memory.types import (
     PastFact,
     PastFacts,
     Remember,
+    Share,
+    Shared,
     Source,
     TakeFactsBack,
     TakenBack,
+    Unshare,
 )
 from rumi.memory.writing import checked, written
 

@@ -4,47 +4,13 @@ A fact stays its owner's. What is shared is its key, so a changed fact is shared
 forgotten one is shared no more.
 """
 
-from dataclasses import dataclass
-
-from actors import Request
 from rumi.memory.rows import fact_of, steps
-from rumi.memory.types import Fact, FactRefused
+from rumi.memory.types import Fact, FactRefused, Share, Shared, Unshare
 from rumi.memory.writing import folded
 from rumi.steps import Transaction
 
 MOST_SHARED = 100
 """So many keys one owner may share with one group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share(Request[int]):
-    """Show an owner's facts with a key to a group. The answer is how many facts these are; 0 shares nothing.
-
-    Refused with `FactRefused` where the owner shares too many with that group.
-    """
-
-    owner: str
-    key: str
-    group: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unshare(Request[int]):
-    """Show them no more. The answer is 1 if they were shared, otherwise 0."""
-
-    owner: str
-    key: str
-    group: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shared(Request[tuple[tuple[str, Fact], ...]]):
-    """Return the facts that people have shared with a group, each with its owner; only an `owner`'s, if one
-    is named.
-    """
-
-    group: str
-    owner: str = ""
 
 
 @steps.of(Share)

@@ -21,10 +21,10 @@ from rumi.databases import (
     trouble_of,
     why_unwritten,
 )
+from rumi.memory import sharing  # noqa: F401  # it registers its steps
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
-from rumi.memory.sharing import Shared
 from rumi.memory.types import (
     Facts,
     Forget,
@@ -33,6 +33,7 @@ from rumi.memory.types import (
     MemoryUnavailable,
     MemoryUnwritable,
     PastFacts,
+    Shared,
     TakeFactsBack,
 )
 from rumi.steps import Transaction

@@ -156,6 +156,47 @@ class Facts(Request[tuple[Fact, ...]]):
     owner: str
 
 
+@dataclass(frozen=True, slots=True)
+class Share(Request[int]):
+    """Show an owner's facts with a key to a group. The answer is how many facts these are; 0 shares nothing.
+
+    Refused with `FactRefused` where the owner shares too many with that group.
+    """
+
+    owner: str
+    key: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unshare(Request[int]):
+    """Show them no more. The answer is 1 if they were shared, otherwise 0."""
+
+    owner: str
+    key: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Request[tuple[tuple[str, Fact], ...]]):
+    """Return the facts that people have shared with a group, each with its owner; only an `owner`'s, if one
+    is named.
+    """
+
+    group: str
+    owner: str = ""
+
+
 MemoryMessage: TypeAlias = (
-    Remember | Learn | Learned | Forget | ForgetOwner | PastFacts | Facts | TakeFactsBack
+    Remember
+    | Learn
+    | Learned
+    | Forget
+    | ForgetOwner
+    | PastFacts
+    | Facts
+    | TakeFactsBack
+    | Share
+    | Unshare
+    | Shared
 )

@@ -142,6 +142,7 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "reset",
         "status",
         "retry",
+        "undo",
         "memory",
         "recall",
         "forget_everything",
@@ -158,6 +159,9 @@ def test_the_commands_are_offered_in_both_languages(bot: TelegramBot) -> None:
         "timezone",
         "yes",
         "no",
+        "whoami",
+        "share",
+        "unshare",
     ]
     for language in ("", "en", "es"):
         assert [one["command"] for one in offered[("default",), language]] == names

@@ -9,7 +9,7 @@ MOST_CHILDREN = 50
 """Rows below one supervisor, and rows of chats: those that do something come first."""
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
-_OTHERS: Final = ("remember", "forget", "use_skill", "send_file")
+_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
 TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
 """Tools by their names; a model invents other names."""
