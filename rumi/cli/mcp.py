@@ -99,13 +99,12 @@ def add(
     root, servers = _servers()
     if name in servers:
         raise UsageError(f"There is a server {name} already.", f"Remove it first: rumi mcp remove {name}")
-    if words:
-        find(words[0])
+    program = str(find(words[0])) if words else ""  # the running Rumi may have another PATH
     if words and no_sandbox and not yes:
         say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
         click.confirm(told("Run it so?"), abort=True, err=True)
     chosen: dict[str, object] = {
-        "command": words[0] if words else "",
+        "command": program,
         "args": [*words[1:]],
         "url": url,
         "env": _pairs(env),
