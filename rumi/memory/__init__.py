@@ -4,6 +4,7 @@ from rumi.chat_ids import LOCAL
 from rumi.memory.actor import Ask, Memory, asking, asking_for_turn, open_memory
 from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
+from rumi.memory.dates import SMALL_NUMBERS
 from rumi.memory.extractor import Extracted, extract
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
@@ -35,6 +36,7 @@ __all__ = [
     "LOCAL",
     "MAX_FACTS",
     "MEMORY",
+    "SMALL_NUMBERS",
     "Ask",
     "Block",
     "Extracted",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-_SMALL: Final = {
+SMALL_NUMBERS: Final = {
     word: number
     for number, words in enumerate(
         (
@@ -27,7 +27,7 @@ _SMALL: Final = {
     )
     for word in words.split()
 }
-_NUMBER: Final = rf"(\d{{1,2}}|{'|'.join(_SMALL)})"
+_NUMBER: Final = rf"(\d{{1,2}}|{'|'.join(SMALL_NUMBERS)})"
 
 _DAYS: Final = {
     re.compile(r"\b(?:today|tonight|hoy)\b"): 0,
@@ -107,7 +107,7 @@ def numbers_of(text: str, today: date) -> Iterator[str]:
 
 def _number(found: re.Match[str]) -> int:
     word = next(group for group in found.groups() if group)
-    return _SMALL.get(word) or int(word)
+    return SMALL_NUMBERS.get(word) or int(word)
 
 
 def _month(number: int) -> tuple[str, ...]:

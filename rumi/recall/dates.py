@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from rumi.memory import SMALL_NUMBERS
+
 MONTHS: Final = {
     name: number
     for number, names in enumerate(
@@ -43,24 +45,7 @@ WEEKDAYS: Final = {
     )
     for name in names.split()
 }
-_NUMBERS: Final = {
-    word: number
-    for number, words in enumerate(
-        [
-            "a an un una one",
-            "two dos",
-            "three tres",
-            "four cuatro",
-            "five cinco",
-            "six seis",
-            "seven siete",
-            "eight ocho",
-        ],
-        1,
-    )
-    for word in words.split()
-}
-_N: Final = rf"(\d{{1,3}}|{'|'.join(_NUMBERS)})"
+_N: Final = rf"(\d{{1,3}}|{'|'.join(SMALL_NUMBERS)})"
 _UNITS: Final = {"day": 1, "dia": 1, "week": 7, "seman": 7, "month": 30, "mes": 30, "year": 365, "ano": 365}
 _UNIT: Final = r"(day|dia|week|seman|month|mes|year|ano)[a-z]*"
 
@@ -132,7 +117,7 @@ def _relative(text: str, today: date) -> Span | None:
     if found := _AGO.search(text):
         number, unit = (found[1], found[2]) if found[1] else (found[3], found[4])
         size = _UNITS[unit]
-        middle = today - timedelta(size * (_NUMBERS.get(number) or int(number)))
+        middle = today - timedelta(size * (SMALL_NUMBERS.get(number) or int(number)))
         around = timedelta(size // 2)
         return Span(middle - around, min(today, middle + around), found[0])
     if found := _WEEKDAY.search(text):
