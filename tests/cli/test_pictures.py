@@ -146,6 +146,19 @@ def test_a_photo_and_an_album_from_telegram_reach_the_model(bot: TelegramBot) ->
     assert talk.hear(2)[1:] == ["I see JPEG 894x1341, PNG 30x20, JPEG 20x30."]
 
 
+def test_a_document_and_a_sheet_from_telegram_reach_the_model_as_text(bot: TelegramBot) -> None:
+    talk, api, do = Talk(bot.world), bot.world.api, bot.world.do
+    for name, content, wanted in (
+        ("bill.pdf", files.pdf("hola pdf"), "hola pdf"),
+        ("rent.xlsx", files.sheet(("rent", 500)), "| rent | 500 |"),
+    ):
+        do(api.send_document, talk.person, name, content, caption="what is in it")
+        talk.hear(len(talk.texts) + 1)
+        body = bot.world.do(lambda: bot.world.groq.requests[-1].body)
+        assert wanted in str(body["messages"]), name
+        assert name in str(body["messages"])
+
+
 def test_a_chart_goes_to_telegram_as_a_picture_and_a_drawing_as_a_file(bot: TelegramBot) -> None:
     talk = Talk(bot.world)
     workspace = bot.workspace(talk.chat)

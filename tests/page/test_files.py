@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from rumi.journal import ChatRecord, Load
 from tests.page.served import Served
+from tests.viewing import files
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -66,6 +67,18 @@ def test_a_message_with_a_file_is_tainted_as_on_telegram(served: Served, client:
     assert block.tainted
     assert found.tainted
     assert contents[-1] == "thanks"
+
+
+def test_the_text_of_documents_from_the_page_reaches_the_model(served: Served, client: httpx.Client) -> None:
+    paths = [
+        put(client, "papers", name, content).json()["path"]
+        for name, content in (("bill.pdf", files.pdf("hola pdf")), ("rent.xlsx", files.sheet(("rent", 500))))
+    ]
+    assert client.post("/chat/send", json={"chat": "papers", "text": "say thanks", "files": paths}).is_success
+    answered(served, "papers")
+    contents = "\n".join(entry.message.content for entry in record(served, "papers").history)
+    assert "hola pdf" in contents
+    assert "| rent | 500 |" in contents
 
 
 def test_a_stopped_message_with_a_file_is_run_again_with_its_file(
