@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import sqlite3
 import subprocess
 import time
@@ -143,8 +142,7 @@ def test_a_kill_on_the_full_disk_is_followed_by_a_start_that_says_what_to_do(dis
         for number in range(100):
             send(process, f"run echo {number}")
         line_with(process.stderr, "The disk is full")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        disk.kill(process)
     finally:
         process.kill()
         process.communicate()

@@ -55,17 +55,17 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
 
     async with served(bubblewrap) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-        request = {"text": "run echo hola; then remember colour = blue"}
+        request = {"text": "run echo lighthouse; then remember colour = blue"}
         done = await client.call_tool("ask", request, progress_callback=note)
         text = "".join(each.text for each in done.content if each.type == "text")
-        assert "hola" in text
+        assert "lighthouse" in text
         assert "here is nobody to ask for a yes" in text
-        assert steps[0] == 'bash {"command": "echo hola"}'
+        assert steps[0] == 'bash {"command": "echo lighthouse"}'
         assert "needs a yes" in await asked(client, "remember", key="colour", value="blue")
         assert "colour" not in await run(bubblewrap, "memory", "list")
         assert json.loads(await asked(client, "tasks")) == []
-        found = json.loads(await asked(client, "recall", query="hola"))
-        assert "hola" in found["passages"][0]["answered"]
+        found = json.loads(await asked(client, "recall", query="lighthouse"))
+        assert "lighthouse" in found["passages"][0]["answered"]
         assert "error: " in await asked(client, "recall", query="hola", since="someday")
 
 

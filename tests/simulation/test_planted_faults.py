@@ -644,7 +644,7 @@ def test_a_planted_fault_is_found_in_a_history_with_tasks(
 def test_a_planted_fault_is_found_in_a_history_in_which_everything_is_stopped(
     plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find(plant, complaint, [seed for seed in SEEDS if World(seed).stops], monkeypatch)
+    find(plant, complaint, [seed for seed in THEMED if World(seed).stops], monkeypatch)
 
 
 def settles_twice(patch: pytest.MonkeyPatch) -> None:
