@@ -46,6 +46,10 @@ class Acting:
     ) -> None:
         self._withheld = withheld or {}
         self._tools = {tool.spec.name: tool for tool in tools}
+        # Only those few are asked at each model call: the check of a protocol is slow.
+        self._bringing = [
+            tool for tool in tools if hasattr(tool, "brought") and isinstance(tool, BringsTools)
+        ]
         self._watch = watch
         self._gate = gate
         self._language = language
@@ -53,8 +57,7 @@ class Acting:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that can be called now: those of the turn, and what they have brought."""
-        own = self._tools.values()
-        return (*own, *(more for tool in own if isinstance(tool, BringsTools) for more in tool.brought))
+        return (*self._tools.values(), *(more for tool in self._bringing for more in tool.brought))
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool of that name."""
