@@ -1,6 +1,6 @@
 """The simulation finds faults: each of these is planted, and must be found within so many seeds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
@@ -708,9 +708,19 @@ def test_a_planted_fault_is_found_in_a_history_with_a_guest(
     find(plant, "bash ran for a guest", [seed for seed in SEEDS if World(seed).guests], monkeypatch)
 
 
+RARE: Mapping[Plant, int] = {
+    forgets_a_box: 850,
+    names_questions_again_in_each_process: 500,
+    forgets_a_turn_that_began_behind_the_order: 2300,
+}
+"""Faults that no history before this seed shows: the search begins there, which saves minutes. Where
+histories have changed, a fault may show earlier or later; all later seeds of its range are still played."""
+
+
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:
     """Play with a fault planted until it is found."""
     plant(patch)
+    seeds = [seed for seed in seeds if seed >= RARE.get(plant, 0)]
     for played, seed in enumerate(seeds, 1):
         if any(complaint in wrong for wrong in play(World(seed)).wrong):
             print(f"found with seed {seed}, the history {played} of {len(seeds)}")
