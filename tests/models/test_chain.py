@@ -537,7 +537,8 @@ async def test_a_model_that_cools_down_is_left_for_another_server_without_a_call
     first, second = Scripted("groq:a"), Scripted("openai:b", Reply("from b"))
     async with running_models() as desk:
         permit = HoldPermit("c2", "groq", "groq:a", 10)
-        desk.ref.tell_nowait(LimitsSeen(permit, RateLimits(retry_after_s=30)))
+        await desk.ref.tell(LimitsSeen(permit, RateLimits(retry_after_s=30)))
+        assert await desk.ref.ask(HowLong("groq", "groq:a", 10)), "it has been seen"
         bound = chain(first, second, servers=["groq", "openai"], permits=desk.ref)
         start = trio.current_time()
         assert (await bound.reply(HELLO, lambda _: None)).text == "from b"
