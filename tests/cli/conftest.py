@@ -9,8 +9,10 @@ from tests.cli.program import Program
 
 
 @pytest.fixture
-def bubblewrap(tmp_path: Path) -> Program:
-    return Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+def bubblewrap(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    yield program
+    program.end()
 
 
 @pytest.fixture
@@ -19,6 +21,7 @@ def docker(tmp_path: Path, docker_image: str) -> Iterator[Program]:
         tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "docker", "RUMI_SANDBOX__IMAGE": docker_image}
     )
     yield program
+    program.end()
     program.run("sandbox", "clean", code=None)
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,13 @@ class Program:
     def serving(self) -> int:
         """The process that holds the home, of windows' as well."""
         return int((self.home / "run" / "lock").read_text().split("process ")[1].rstrip(")\n"))
+
+    def end(self) -> None:
+        """End the process that serves windows, where a test has it linger."""
+        with suppress(OSError, IndexError, ValueError):
+            process = self.serving()
+            if b"serves the windows" in Path(f"/proc/{process}/cmdline").read_bytes():
+                os.kill(process, signal.SIGTERM)
 
     def kill(self, window: "subprocess.Popen[str]") -> None:
         """Kill the process that serves a window, and the window before it can start another one."""
