@@ -56,8 +56,9 @@ class People:
         return self._who(task.owner, task.user)
 
     def _who(self, chat: str, user: int | None) -> Speaker:
-        """Return the person. Where none is stored, a private chat is its user's. What is nobody's then (asked
-        for before people were stored, or on a channel that knows none) has the rights of a member.
+        """Return the person. Without a stored user, a private chat belongs to its Telegram user.
+
+        A message of an earlier version, or of a channel that has no users, has the rights of a member.
         """
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
@@ -98,7 +99,8 @@ class People:
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
         """Return True if the sender of a message may have an earlier one done again, with their own rights.
 
-        It is theirs, or that of somebody with the same role: nobody's words get more rights, or fewer.
+        The earlier message is the sender's own, or its sender has the same role. So a retry gives a message
+        neither more rights nor fewer.
         """
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights

@@ -92,7 +92,7 @@ class Viewer:
 
         Raises:
             ViewRefused: It cannot be read, or is too large.
-            WorkspaceError: There is no such file, or no room for the scaled picture.
+            WorkspaceError: The file does not exist, or the scaled picture does not fit into the workspace.
         """
         async with self._looks.places:
             kind, body = await self._offload(partial(self._read, chat, path))
