@@ -170,17 +170,36 @@ def copies_of(path: Path) -> list[Path]:
 
 
 @contextmanager
-def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
-    """One transaction, after which the file has this schema's version, or is unchanged."""
-    db.execute("BEGIN IMMEDIATE")
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """One transaction: the block's changes are committed, or, when it raises, rolled back."""
+    db.execute(begin)
     try:
         yield
-        db.execute(f"PRAGMA user_version = {schema.version}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            db.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+                db.execute("ROLLBACK")
         raise
+
+
+def leave_no_trace(db: sqlite3.Connection) -> None:
+    """Remove deleted rows from the write-ahead log as well; if this must wait, a later call does it."""
+    with contextlib.suppress(sqlite3.Error):
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def decoded(raw: bytes) -> str:
+    """Decode a text; one letter that is spoilt, or not UTF-8, must not make a file unreadable."""
+    return raw.decode("utf-8", "replace")
+
+
+@contextmanager
+def upgrade(db: sqlite3.Connection, schema: Schema) -> Iterator[None]:
+    """One transaction, after which the file has this schema's version, or is unchanged."""
+    with transaction(db):
+        yield
+        db.execute(f"PRAGMA user_version = {schema.version}")
 
 
 def statements(script: str) -> Iterator[str]:

@@ -5,11 +5,9 @@ survives a power cut, as far as the disk keeps its word. The steps are in `inbox
 `lessons`, `reading` and `forgetting`.
 """
 
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +19,9 @@ from rumi.databases import (
     Trouble,
     bring_up_to_date,
     checked_version,
+    decoded,
     make_durable,
+    transaction,
     trouble_of,
     why_unwritten,
 )
@@ -71,7 +71,7 @@ class Store:
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=OPEN_S)
             # One letter that a disk has spoilt must not make all of a chat unreadable.
-            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
+            self._db.text_factory = decoded
             try:
                 version = checked_version(self._db, path, STATE)
                 make_durable(self._db, path)
@@ -103,17 +103,10 @@ class Store:
             JournalError: the file cannot be used.
         """
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._db):
                 replies = [steps.do(request, self._transaction) for request in requests]
                 undelivered = self._count_undelivered()
-                self._db.execute("COMMIT")
-                self.undelivered = undelivered
-            except BaseException:
-                if self._db.in_transaction:
-                    with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
-                        self._db.execute("ROLLBACK")
-                raise
+            self.undelivered = undelivered
         except sqlite3.Error as error:
             raise self._failed(error) from error
         return replies

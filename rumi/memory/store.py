@@ -4,7 +4,6 @@ Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`
 cut, if the disk keeps its promises. Deleted facts are overwritten.
 """
 
-import contextlib
 import os
 import sqlite3
 import time
@@ -17,7 +16,10 @@ from rumi.databases import (
     DatabaseFault,
     bring_up_to_date,
     checked_version,
+    decoded,
+    leave_no_trace,
     make_durable,
+    transaction,
     trouble_of,
     why_unwritten,
 )
@@ -65,7 +67,7 @@ class Store:
         self._transaction = Transaction(self._db, path, now)
 
     def _prepare(self, now: Callable[[], float]) -> None:
-        self._db.text_factory = _text
+        self._db.text_factory = decoded
         version = checked_version(self._db, self.path, MEMORY)
         original = version == 0 and holds_original(self._db, self.path)
         make_durable(self._db, self.path)
@@ -88,24 +90,13 @@ class Store:
         """
         try:
             looks = isinstance(request, Facts | Learned | PastFacts | Shared)
-            self._db.execute("BEGIN" if looks else "BEGIN IMMEDIATE")
-            try:
+            with transaction(self._db, "BEGIN" if looks else "BEGIN IMMEDIATE"):
                 answer = steps.do(request, self._transaction)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
-            self._leave_no_trace()
+            leave_no_trace(self._db)
         return answer
-
-    def _leave_no_trace(self) -> None:
-        """Remove deleted facts from the write-ahead log as well; if this must wait, a later call does it."""
-        with contextlib.suppress(sqlite3.Error):
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _unusable(self, error: sqlite3.Error | OSError) -> MemoryUnavailable:
         trouble = trouble_of(self.path, error)
@@ -115,8 +106,3 @@ class Store:
             f"{self.path} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
         )
-
-
-def _text(raw: bytes) -> str:
-    """Decode a text; text from another program may not be UTF-8, which must not make a file unreadable."""
-    return raw.decode("utf-8", "replace")

@@ -3,7 +3,6 @@
 Plain blocking SQLite, used by one thread at a time. Nothing is lost with it: it follows from `state.db`.
 """
 
-import contextlib
 import os
 import sqlite3
 import time
@@ -17,7 +16,10 @@ from rumi.databases import (
     DatabaseFault,
     bring_up_to_date,
     checked_version,
+    decoded,
+    leave_no_trace,
     make_durable,
+    transaction,
     trouble_of,
     why_unwritten,
 )
@@ -74,7 +76,7 @@ class Store:
             uri=True,
         )
         try:
-            db.text_factory = _text
+            db.text_factory = decoded
             version = checked_version(db, self.path, RECALL)
             if version not in (0, RECALL.version):
                 raise sqlite3.DatabaseError("of another version")
@@ -102,20 +104,12 @@ class Store:
         """
         changes = self._db.total_changes
         try:
-            self._db.execute("BEGIN" if isinstance(request, _READS) else "BEGIN IMMEDIATE")
-            try:
+            with transaction(self._db, "BEGIN" if isinstance(request, _READS) else "BEGIN IMMEDIATE"):
                 answer = steps.do(request, self._transaction)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    with contextlib.suppress(sqlite3.Error):
-                        self._db.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         if isinstance(request, Prune | Unindex) and self._db.total_changes != changes:
-            with contextlib.suppress(sqlite3.Error):  # a later call does it
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            leave_no_trace(self._db)
         return answer
 
     def _unusable(self, error: sqlite3.Error | OSError) -> RecallUnavailable:
@@ -126,8 +120,3 @@ class Store:
             f"{self.path} cannot be used: {error}.",
             "Delete it, and the next start makes it again; or ask: rumi doctor",
         )
-
-
-def _text(raw: bytes) -> str:
-    """Decode a text; one letter that a disk has spoilt must not make a file unreadable."""
-    return raw.decode("utf-8", "replace")
