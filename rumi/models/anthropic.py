@@ -11,6 +11,7 @@ from typing import Final
 
 from rumi.models.body import Sampling, most_tokens
 from rumi.models.calls import clean_name
+from rumi.models.native import NativeModel
 from rumi.models.stream import (
     MAX_REPLY_CHARS,
     BadStreamError,
@@ -331,3 +332,9 @@ def _with_status(error: object) -> object:
     if not isinstance(error, dict):
         return error
     return {**error, "status_code": _STATUS.get(str(error.get("type")), 500)}
+
+
+class AnthropicModel(NativeModel):
+    """A model that speaks this protocol."""
+
+    protocol = AnthropicProtocol()

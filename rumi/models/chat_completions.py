@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi import http
-from rumi.models.body import Sampling, body_of, takes_schema
+from rumi.models.body import body_of, takes_schema
 from rumi.models.calls import read_failed_generation
-from rumi.models.failures import Failures
 from rumi.models.rates import RateLimits
-from rumi.models.reading import Reading, Seen
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.reading import Reading, Seen, ServerModel, reply_or_raise
 from rumi.models.stream import ReplyBuilder
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.providers import Dialect
@@ -27,54 +24,8 @@ if TYPE_CHECKING:
 _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "openai": "/chat/completions"}
 
 
-class ChatCompletions:
-    """A model at a server: `reply` is one attempt, without retries.
-
-    `timeout_s` is the longest silence between two signs of life. `first_token_timeout_s` is the longest
-    silence before the model's first word, while a server reads a long prompt; by default it is the same. The
-    turn bounds the time of the whole reply. `room` gets the limits that the server reports.
-    """
-
-    def __init__(
-        self,
-        server: Server,
-        model: str,
-        *,
-        name: str,
-        timeout_s: float,
-        first_token_timeout_s: float | None = None,
-        sampling: Sampling | None = None,
-        room: Room | None = None,
-    ) -> None:
-        self._server = server
-        self._model = model
-        self._name = name
-        self._timeout_s = timeout_s
-        self._first_s = first_token_timeout_s or timeout_s
-        self._facts = server.provider.model(model)
-        self._sampling = sampling or Sampling()
-        self._room = room or Room()
-        self._failures = Failures(
-            model=name,
-            url=server.base_url,
-            key=server.api_key,
-            key_name=server.key_name,
-            timeout_s=timeout_s,
-            first_s=self._first_s,
-        )
-
-    @property
-    def name(self) -> str:
-        """`PROVIDER:NAME`, as in the configuration."""
-        return self._name
-
-    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Stream one reply. Cancelled, it closes its connection before it leaves.
-
-        Raises:
-            ModelError: Of every kind; nothing is tried twice.
-        """
-        return await self.metered_reply(request, emit, _ignore)
+class ChatCompletions(ServerModel):
+    """A model at a server: `reply` is one attempt, without retries."""
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Like `reply`; `seen` gets the server's rate limits."""
@@ -83,15 +34,12 @@ class ChatCompletions:
             self._room.saw(limits)
             seen(limits)
 
-        schema = takes_schema(request, self._facts) and self._server.takes_schema
+        schema = takes_schema(request, self._server.provider.model(self._model)) and self._server.takes_schema
         outcome = await self._once(request, emit, saw, schema=schema)
         if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
             self._server.takes_schema = False
             outcome = await self._once(request, emit, saw, schema=False)
-        if isinstance(outcome, Reply):
-            return outcome
-        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
-        raise outcome
+        return reply_or_raise(outcome)
 
     async def _once(
         self, request: ModelRequest, emit: Emit, saw: Seen, *, schema: bool
@@ -160,7 +108,3 @@ def _read_all_the_same(
         calls = read_failed_generation(unread, tools) if "to=" in unread else ()
         words = replace(outcome, text="")
     return replace(words, tool_calls=calls, finish_reason="tool_calls") if calls else outcome
-
-
-def _ignore(_: RateLimits) -> None:
-    pass

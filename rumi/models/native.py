@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import trio
 
 from rumi import http
 from rumi.models.body import Sampling
-from rumi.models.failures import Failures
-from rumi.models.reading import Builder, Cutter, Reading, Seen
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.reading import Builder, Cutter, Reading, Seen, ServerModel, reply_or_raise
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 
 if TYPE_CHECKING:
@@ -44,67 +41,19 @@ class Native(Protocol):
         ...
 
 
-class NativeModel:
-    """A model at a server that `protocol` describes: `reply` is one attempt, without retries.
+class NativeModel(ServerModel):
+    """A model at a server that `protocol` describes: `reply` is one attempt, without retries."""
 
-    `timeout_s` is the longest silence between two signs of life, `first_token_timeout_s` that before the
-    model's first word. `room` gets the limits that the server reports.
-    """
-
-    def __init__(
-        self,
-        server: Server,
-        model: str,
-        protocol: Native,
-        *,
-        name: str,
-        timeout_s: float,
-        first_token_timeout_s: float | None = None,
-        sampling: Sampling | None = None,
-        room: Room | None = None,
-    ) -> None:
-        self._server = server
-        self._model = model
-        self._protocol = protocol
-        self._name = name
-        self._first_s = first_token_timeout_s or timeout_s
-        self._timeout_s = timeout_s
-        self._sampling = sampling or Sampling()
-        self._room = room or Room()
-        self._failures = Failures(
-            model=name,
-            url=server.base_url,
-            key=server.api_key,
-            key_name=server.key_name,
-            timeout_s=timeout_s,
-            first_s=self._first_s,
-        )
-
-    @property
-    def name(self) -> str:
-        """`PROVIDER:NAME`, as in the configuration."""
-        return self._name
-
-    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Stream one reply. Cancelled, it closes its connection before it leaves.
-
-        Raises:
-            ModelError: Of every kind; nothing is tried twice.
-        """
-        return await self.metered_reply(request, emit, lambda _: None)
+    protocol: ClassVar[Native]
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Like `reply`; `seen` gets the server's rate limits."""
-        outcome = await self._once(request, emit, seen)
-        if isinstance(outcome, Reply):
-            return outcome
-        # Raised here, with no other exception around it: those hold requests, and requests hold keys.
-        raise outcome
+        return reply_or_raise(await self._once(request, emit, seen))
 
     async def _once(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
         import httpx
 
-        client, protocol = await self._server.bare(), self._protocol
+        client, protocol = await self._server.bare(), self.protocol
         builder = protocol.builder(emit, self._name)
         body = protocol.body(request, self._model, self._sampling, self._room.context)
         url = f"{self._server.base_url.rstrip('/')}{protocol.path}"

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from rumi.models.body import Sampling, most_tokens
 from rumi.models.calls import clean_name
+from rumi.models.native import NativeModel
 from rumi.models.reading import LineReader
 from rumi.models.stream import (
     MAX_REPLY_CHARS,
@@ -167,3 +168,9 @@ class OllamaReply:
         if self._chars > MAX_REPLY_CHARS:
             raise BadStreamError("its reply has no end")
         into.append(text)
+
+
+class OllamaModel(NativeModel):
+    """A model that speaks this protocol."""
+
+    protocol = OllamaProtocol()

@@ -1,4 +1,4 @@
-"""Reads the answer of a model server, whatever its protocol, while the time of its silence is measured."""
+"""What models at servers share, in every protocol: how they are set up, and how an answer is read in time."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 import trio
 
 from rumi import http
+from rumi.models.body import Sampling
 from rumi.models.failures import Failures
 from rumi.models.rates import RateLimits, rate_limits
+from rumi.models.room import Room
+from rumi.models.server import Server
 from rumi.models.stream import MAX_EVENT_BYTES, BadStreamError, EventReader, StreamReportedError, as_chunk
-from rumi.models.types import ModelError, Reply
+from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 
 if TYPE_CHECKING:
     import httpx
@@ -75,6 +78,66 @@ class LineReader:
     def end(self) -> Iterator[str]:
         """Yield the last line, if its end is missing."""
         yield from self.feed(b"\n")
+
+
+class ServerModel:
+    """What models at servers have in common, whatever the protocol.
+
+    `timeout_s` is the longest silence between two signs of life. `first_token_timeout_s` is the longest
+    silence before the model's first word, while a server reads a long prompt; by default it is the same. The
+    turn bounds the time of the whole reply. `room` is the model's token budget.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        model: str,
+        *,
+        name: str,
+        timeout_s: float,
+        first_token_timeout_s: float | None = None,
+        sampling: Sampling | None = None,
+        room: Room | None = None,
+    ) -> None:
+        self._server = server
+        self._model = model
+        self._name = name
+        self._timeout_s = timeout_s
+        self._first_s = first_token_timeout_s or timeout_s
+        self._sampling = sampling or Sampling()
+        self._room = room or Room()
+        self._failures = Failures(
+            model=name,
+            url=server.base_url,
+            key=server.api_key,
+            key_name=server.key_name,
+            timeout_s=timeout_s,
+            first_s=self._first_s,
+        )
+
+    @property
+    def name(self) -> str:
+        """`PROVIDER:NAME`, as in the configuration."""
+        return self._name
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Stream one reply. Cancelled, it closes its connection before it leaves.
+
+        Raises:
+            ModelError: Of every kind; nothing is tried twice.
+        """
+        return await self.metered_reply(request, emit, lambda _: None)
+
+    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
+        """Like `reply`; `seen` gets the server's rate limits."""
+        raise NotImplementedError
+
+
+def reply_or_raise(outcome: Reply | ModelError) -> Reply:
+    """Return a reply, or raise an error with no other one around it: those hold requests, which hold keys."""
+    if isinstance(outcome, Reply):
+        return outcome
+    raise outcome
 
 
 class Reading:

@@ -17,13 +17,13 @@ from rumi.models.build import (
 from rumi.models.chain import Step
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
+from rumi.models.reading import ServerModel
 from rumi.models.room import Room
 from rumi.models.server import Server
-from rumi.models.types import Model
 from rumi.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
 
 if TYPE_CHECKING:
-    from rumi.models.native import Native
+    pass
 
 FIRST_TOKEN_S: Final = 300.0
 MOST_CHOSEN: Final = 32
@@ -32,20 +32,23 @@ MOST_CHOSEN: Final = 32
 _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
 
-def _anthropic() -> "Native":
-    from rumi.models.anthropic import AnthropicProtocol
+def _anthropic() -> type[ServerModel]:
+    from rumi.models.anthropic import AnthropicModel
 
-    return AnthropicProtocol()
-
-
-def _ollama() -> "Native":
-    from rumi.models.ollama import OllamaProtocol
-
-    return OllamaProtocol()
+    return AnthropicModel
 
 
-PROTOCOLS: Final[Mapping[Dialect, "Callable[[], Native]"]] = {"anthropic": _anthropic, "ollama": _ollama}
-"""The protocols that the groq SDK does not speak; imported when a model of theirs is made."""
+def _ollama() -> type[ServerModel]:
+    from rumi.models.ollama import OllamaModel
+
+    return OllamaModel
+
+
+MODELS: Final[Mapping[Dialect, Callable[[], type[ServerModel]]]] = {
+    "anthropic": _anthropic,
+    "ollama": _ollama,
+}
+"""Models of protocols that the groq SDK does not speak; imported when the first one is made."""
 
 _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v1", "ollama": "/v1"}
 """What an address may end with although the protocol's own paths follow it."""
@@ -94,30 +97,15 @@ class Registry:
         room = Room(self._context_tokens(name, first))
         first_s = settings.first_token_timeout_s or patient_s
         sampling = Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort)
-        made: Model
-        if server.dialect in PROTOCOLS:
-            from rumi.models.native import NativeModel
-
-            made = NativeModel(
-                server,
-                model,
-                PROTOCOLS[server.dialect](),
-                name=name,
-                timeout_s=settings.timeout_s,
-                first_token_timeout_s=first_s,
-                sampling=sampling,
-                room=room,
-            )
-        else:
-            made = ChatCompletions(
-                server,
-                model,
-                name=name,
-                timeout_s=settings.timeout_s,
-                first_token_timeout_s=first_s,
-                sampling=sampling,
-                room=room,
-            )
+        made = MODELS.get(server.dialect, lambda: ChatCompletions)()(
+            server,
+            model,
+            name=name,
+            timeout_s=settings.timeout_s,
+            first_token_timeout_s=first_s,
+            sampling=sampling,
+            room=room,
+        )
         return Step(made, server.name, room, model_takes_pictures(name, settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
