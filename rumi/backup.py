@@ -9,11 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.databases import copy_to, require_room
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
 from rumi.replacing import to_disk
 from rumi.sandbox import copy_files, size_of_files
+from rumi.store.sqlite import copy_to, require_room
 
 COPY_S = 300.0
 """How long copying a database may take."""

@@ -21,12 +21,12 @@ from rumi.backup import (
     copy_entry,
     size_of_entry,
 )
-from rumi.databases import Schema, checked_version, require_room
 from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.journal import STATE
 from rumi.memory import MEMORY
 from rumi.sandbox import clear_workspace, copy_files, size_of_files
+from rumi.store.sqlite import Schema, checked_version, require_room
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")

@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Sequence
 
 from rumi import texts
-from rumi.databases import FULL
 from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.reserve import Large, Reserve, allocate, largest
+from rumi.store.sqlite import FULL
 from rumi.texts import Language
 
 NEEDED_BYTES = 256_000

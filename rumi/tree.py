@@ -58,7 +58,6 @@ from rumi.chats import (
 )
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
-from rumi.databases import Trouble
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Incoming, Journal, JournalMessage, Shelf, TaskRecord
@@ -102,6 +101,7 @@ from rumi.skills import (
 from rumi.speakers import PeopleCommands
 from rumi.status import StatusSource, outline
 from rumi.stopping import Everything
+from rumi.store.protocol import Trouble
 from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
 from rumi.toolbox import Toolbox

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import hypothesis.configuration
@@ -19,6 +20,9 @@ import pytest
 import trio
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from tests.postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -69,6 +73,18 @@ class Modules(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     return Modules(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Server"]:
+    """A PostgreSQL server that the tests of one worker share."""
+    from tests.postgres import FAST, programs, server
+
+    if programs() is None:
+        assert "postgres" not in REQUIRED, "PostgreSQL's server is not installed"
+        pytest.skip("PostgreSQL's server is not installed")
+    with server(*FAST) as running:
+        yield running
 
 
 @cache

@@ -10,7 +10,7 @@ from rumi.journal import store as journal_store
 from rumi.journal import transaction as journal
 from rumi.memory import MemoryMessage
 from rumi.memory import rows as memory
-from rumi.steps import Steps
+from rumi.store.steps import Steps
 from tests import mypy_snippet
 
 SNIPPET = """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import assert_type
 
 from actors import Request
-from rumi.steps import Steps, Transaction
+from rumi.store.steps import Steps, Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ import stat
 import time
 from pathlib import Path
 
-from rumi.databases import NewerSchema, Schema, checked_version, copies_of
 from rumi.doctor.check import Check
 from rumi.home import Home
 from rumi.journal import STATE
 from rumi.memory import MEMORY
 from rumi.recall import RECALL
+from rumi.store.sqlite import NewerSchema, Schema, checked_version, copies_of
 
 READ_S = 10.0
 """How long the check searches a file for damage. Both files must fit into the time of one check."""

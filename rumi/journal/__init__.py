@@ -17,6 +17,18 @@ from rumi.journal.accounts import (
 )
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
 from rumi.journal.history import load_message
+from rumi.journal.membership import (
+    Claim,
+    Claimed,
+    Join,
+    Leave,
+    Member,
+    Members,
+    OwnerOf,
+    Release,
+    Renew,
+    Touch,
+)
 from rumi.journal.messages import (
     FAILURES,
     MOST_MOVED,
@@ -121,13 +133,14 @@ from rumi.journal.records import (
     TaskState,
     Update,
 )
-from rumi.journal.schema import STATE
-from rumi.journal.store import JournalError, Unwritable
+from rumi.journal.schema import ON_A_SERVER, STATE
+from rumi.journal.store import JournalError, NotOwner, Store, Unwritable
 from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
 
 __all__ = [
     "FAILURES",
     "MOST_MOVED",
+    "ON_A_SERVER",
     "STATE",
     "Accept",
     "AddSchedule",
@@ -144,6 +157,8 @@ __all__ = [
     "Buttons",
     "By",
     "ChatRecord",
+    "Claim",
+    "Claimed",
     "Count",
     "CountSchedules",
     "DeleteChat",
@@ -169,6 +184,7 @@ __all__ = [
     "InterruptTasks",
     "IterationRecord",
     "Iterations",
+    "Join",
     "Journal",
     "JournalError",
     "JournalMessage",
@@ -178,6 +194,7 @@ __all__ = [
     "LastTurn",
     "LearnNothing",
     "LearnedFrom",
+    "Leave",
     "LeftOut",
     "Lesson",
     "ListChats",
@@ -190,18 +207,22 @@ __all__ = [
     "MarkFiles",
     "MarkNoticed",
     "MarkStopping",
+    "Member",
+    "Members",
     "MissedSchedules",
     "MoveSchedules",
     "Moved",
     "MovedGroups",
     "NameChat",
     "NewSession",
+    "NotOwner",
     "NotStored",
     "Noticed",
     "OldTasks",
     "OpenChats",
     "OpenMessages",
     "OpenTasks",
+    "OwnerOf",
     "PartSent",
     "PauseFailed",
     "PauseSchedules",
@@ -209,6 +230,8 @@ __all__ = [
     "PutOff",
     "ReadHistory",
     "RecordUsage",
+    "Release",
+    "Renew",
     "ReopenTask",
     "ReserveCall",
     "Retriable",
@@ -230,6 +253,7 @@ __all__ = [
     "Spent",
     "Standing",
     "State",
+    "Store",
     "StoredChat",
     "StoredEntry",
     "StoredReply",
@@ -242,6 +266,7 @@ __all__ = [
     "TaskState",
     "TellMissed",
     "ToLearn",
+    "Touch",
     "Undeliverable",
     "Undelivered",
     "Undone",

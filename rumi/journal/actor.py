@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 import trio
 
 from actors import Actor, Backoff, Request, answers
-from rumi.databases import Trouble
 from rumi.journal.accounts import SettleLeft
 from rumi.journal.messages import (
     Accept,
@@ -27,6 +26,7 @@ from rumi.journal.messages import (
 from rumi.journal.store import NOT_NOW, Store, Unwritable
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
+from rumi.store.protocol import Trouble
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

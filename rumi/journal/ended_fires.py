@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 WELL: Final = frozenset({"complete", "succeeded"})
 NEITHER: Final = frozenset({"stopped", "interrupted"})

@@ -1,9 +1,11 @@
 """Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
+from datetime import datetime
+
 from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.journal.spending import merge_chat
-from rumi.journal.transaction import steps
-from rumi.steps import Transaction
+from rumi.journal.transaction import mine, steps
+from rumi.store.steps import Transaction
 
 _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
@@ -11,10 +13,7 @@ _OF_A_SESSION = (
 )
 """Not of a session that goes on, nor of one that is still to be learned from."""
 
-_OF_EARLIER_MONTHS = (
-    " AND created < CAST(strftime('%s', :now, 'unixepoch', 'localtime', 'start of month', 'utc') AS INTEGER)"
-    " - 86400"
-)
+_OF_EARLIER_MONTHS = " AND created < :month - 86400"
 """Older than the month that runs: its budgets count what was used since its first day."""
 
 UNDO = ("undos", "schedule_changes")
@@ -40,6 +39,9 @@ _TABLES = (
 )
 """What expires, in this order: its table, the column of its age, and what has to be true of it."""
 
+_KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
+"""The columns that number the rows of tables without an `id` in the order of their arrival."""
+
 
 @steps.of(Sweep)
 def sweep(request: Sweep, transaction: Transaction) -> bool:
@@ -55,7 +57,7 @@ def sweep(request: Sweep, transaction: Transaction) -> bool:
             (*found, left),
         ).rowcount
         if gone < left:
-            transaction.db.execute("UPDATE sessions SET forget = 0 WHERE chat = ? AND number = ?", found)
+            transaction.db.execute("UPDATE sessions SET forget = FALSE WHERE chat = ? AND number = ?", found)
         left -= gone
     return True
 
@@ -63,7 +65,8 @@ def sweep(request: Sweep, transaction: Transaction) -> bool:
 def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
     """Return the first session whose history is to be deleted."""
     found: tuple[str, int] | None = transaction.db.execute(
-        "SELECT chat, number FROM sessions WHERE forget AND NOT fresh ORDER BY chat, number LIMIT 1"
+        "SELECT chat, number FROM sessions WHERE forget AND NOT fresh"
+        f"{mine(transaction)} ORDER BY chat, number LIMIT 1"
     ).fetchone()
     return found
 
@@ -75,7 +78,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     _keep_the_number(transaction, chat)
     for table in ("history", "messages", "outbox"):
         left -= transaction.db.execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE chat = ? LIMIT ?)",
+            f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE chat = ? LIMIT ?)",
             (chat, left),
         ).rowcount
         if left <= 0:
@@ -102,7 +105,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
 def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
     """Delete a slice of a chat that goes on: history, messages, replies, and what was made of them."""
     chat, left = request.chat, SLICE
-    transaction.db.execute("UPDATE sessions SET fresh = 0, asked = 0 WHERE chat = ?", (chat,))
+    transaction.db.execute("UPDATE sessions SET fresh = FALSE, asked = FALSE WHERE chat = ?", (chat,))
     for table, which in (
         ("history", "chat = :chat"),
         (
@@ -116,7 +119,7 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
         ),
     ):
         left -= transaction.db.execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT :left)",
+            f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {which} LIMIT :left)",
             {"chat": chat, "before": request.before, "left": left},
         ).rowcount
         if left <= 0:
@@ -134,14 +137,20 @@ def _keep_the_number(transaction: Transaction, chat: str) -> None:
     if row is None:
         return
     now = transaction.now()
-    reply = transaction.db.execute(
-        "INSERT INTO outbox (chat, text, created, delivered) VALUES ('', '', ?, ?)", (now, now)
-    ).lastrowid
+    (reply,) = transaction.db.execute(
+        "INSERT INTO outbox (chat, text, created, delivered) VALUES ('', '', ?, ?) RETURNING id", (now, now)
+    ).fetchone()
     transaction.db.execute(
         "UPDATE messages SET chat = '', text = '', session = NULL, turn = NULL, reason = NULL, origin = NULL,"
-        " enclosures = '[]', preview = NULL, user = NULL, admin = 0, reply = ? WHERE id = ?",
+        " enclosures = '[]', preview = NULL, user = NULL, admin = FALSE, reply = ? WHERE id = ?",
         (reply, row[0]),
     )
+
+
+def _month(now: float) -> float:
+    """Return the beginning of the local month."""
+    start = datetime.fromtimestamp(now).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return start.timestamp()
 
 
 @steps.of(Expire)
@@ -152,14 +161,21 @@ def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
     """
     place = request.place
     table, age, over = _TABLES[place.table]
+    key = _KEYS.get(table, "id")
     rows = transaction.db.execute(
-        f"SELECT rowid, {age} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (place.row, SLICE)
+        f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (place.row, SLICE)
     ).fetchall()
     if not rows or all(at >= request.before for _, at in rows):
         return ExpiryCursor(place.table + 1) if place.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
     transaction.db.execute(
-        f"DELETE FROM {table} WHERE rowid > :row AND rowid <= :last AND {age} < :before{over}",
-        {"row": place.row, "last": last, "before": request.before, "now": transaction.now()},
+        f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{over}",
+        {
+            "row": place.row,
+            "last": last,
+            "before": request.before,
+            "now": transaction.now(),
+            "month": _month(transaction.now()),
+        },
     )
     return ExpiryCursor(place.table, last)

@@ -19,7 +19,7 @@ from rumi.journal.parked import forget_parked
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import clean, steps
 from rumi.models import Message, Picture, ToolCall, message_tokens
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 MOST_ENTRIES = 50_000
 APART_S = 86_400.0
@@ -41,9 +41,9 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
     )
     if request.forget:
         if not request.learn:
-            transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", chat)
+            transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", chat)
         transaction.db.execute(
-            "UPDATE sessions SET forget = 1 WHERE chat = ? AND EXISTS"
+            "UPDATE sessions SET forget = TRUE WHERE chat = ? AND EXISTS"
             " (SELECT 1 FROM history WHERE history.chat = sessions.chat AND session = number)",
             chat,
         )
@@ -86,8 +86,10 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
     if end > upto:
         upto, turn = end, summary.turn
     transaction.db.execute(
-        "INSERT OR REPLACE INTO summaries (chat, session, turn, upto, text, told, tainted, links, created)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO summaries (chat, session, turn, upto, text, told, tainted, links, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chat, session) DO UPDATE SET turn = excluded.turn,"
+        " upto = excluded.upto, text = excluded.text, told = excluded.told, tainted = excluded.tainted,"
+        " links = excluded.links, created = excluded.created",
         (*session, turn, upto, text, told, summary.tainted, json.dumps(summary.links), transaction.now()),
     )
     return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
@@ -107,13 +109,16 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
 def shorten(request: Shorten, transaction: Transaction) -> None:
     """Note up to which entry prompts show tool results shortened."""
     session = (request.chat, request.session)
-    transaction.db.execute(
-        "UPDATE sessions SET short = max(short, coalesce("
-        "(SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
-        " ORDER BY id DESC LIMIT 1 OFFSET ?), 0))"
-        " WHERE chat = ? AND number = ?",
-        (*session, request.latest, *session),
-    )
+    row = transaction.db.execute(
+        "SELECT id FROM history WHERE chat = ? AND session = ? AND NOT undone"
+        " ORDER BY id DESC LIMIT 1 OFFSET ?",
+        (*session, request.latest),
+    ).fetchone()
+    if row is not None:
+        transaction.db.execute(
+            "UPDATE sessions SET short = ?1 WHERE chat = ?2 AND number = ?3 AND short < ?1",
+            (row[0], *session),
+        )
 
 
 @steps.of(MarkFiles)
@@ -121,7 +126,7 @@ def mark_files(request: MarkFiles, transaction: Transaction) -> None:
     """Note that something in the chat's files came from outside, or nothing any more."""
     if request.tainted:
         transaction.db.execute(
-            "INSERT OR IGNORE INTO tainted_files (chat, since) VALUES (?, ?)",
+            "INSERT INTO tainted_files (chat, since) VALUES (?, ?) ON CONFLICT DO NOTHING",
             (request.chat, transaction.now()),
         )
     else:
@@ -212,7 +217,9 @@ def insert_history(
         ],
     )
     if any(entry.message.role == "user" for entry in entries):
-        transaction.db.execute("UPDATE sessions SET fresh = 1 WHERE chat = ? AND number = ?", (chat, session))
+        transaction.db.execute(
+            "UPDATE sessions SET fresh = TRUE WHERE chat = ? AND number = ?", (chat, session)
+        )
 
 
 def session_of(transaction: Transaction, chat: str) -> tuple[int, float]:
@@ -255,6 +262,14 @@ def load_message(text: str) -> Message:
         return Message(fields["role"], fields["content"], calls, fields["tool_call_id"], pictures=pictures)
     except (ValueError, KeyError, TypeError):
         return Message("assistant", UNREADABLE)
+
+
+def role_of(text: str) -> str:
+    """Return the role of a message that `dump_message` wrote, empty for a damaged text."""
+    try:
+        return str(json.loads(text)["role"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def load_links(text: str) -> tuple[str, ...]:

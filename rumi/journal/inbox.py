@@ -25,10 +25,10 @@ from rumi.journal.messages import (
 from rumi.journal.outbox import insert_reply
 from rumi.journal.parked import buttons_json, in_words, load_parked
 from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import clean, mine, steps
 from rumi.journal.undo import FindUndo
 from rumi.journal.undoing import find_undo
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 from rumi.texts import Language
 
 LANGUAGES: Final = get_args(Language)
@@ -52,7 +52,7 @@ def accept(request: Accept, transaction: Transaction) -> tuple[Incoming | None, 
 def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
     if (update := message.update) is not None:
         seen = transaction.db.execute(
-            "INSERT OR IGNORE INTO updates (source, number, seen) VALUES (?, ?, ?)",
+            "INSERT INTO updates (source, number, seen) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (update.source, update.number, transaction.now()),
         )
         if seen.rowcount == 0:
@@ -68,11 +68,11 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     (before,) = transaction.db.execute(
         f"SELECT coalesce(max(id), 0) FROM {_OPEN} WHERE chat = ? AND reply IS NULL", (message.chat,)
     ).fetchone()
-    cursor = transaction.db.execute(
+    (id,) = transaction.db.execute(
         "INSERT INTO messages"
         " (chat, text, received, language, admin, origin, enclosures, user, unattended, apart, channel,"
         " model, project, task, schedule, notice, tainted, buttons, reply)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             message.chat,
             clean(message.text),
@@ -94,9 +94,9 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
             buttons_json(message.buttons),
             reply or None,
         ),
-    )
-    assert cursor.lastrowid is not None
-    return replace(message, id=cursor.lastrowid, before=before, reply=reply)
+    ).fetchone()
+    transaction.touched.add(message.chat)
+    return replace(message, id=id, before=before, reply=reply)
 
 
 @steps.of(Moved)
@@ -118,10 +118,14 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
     old = earlier[0] if earlier else old
     if old == new:
         return
-    noted = transaction.db.execute("INSERT OR IGNORE INTO moved (old, new) VALUES (?, ?)", (old, new))
+    noted = transaction.db.execute(
+        "INSERT INTO moved (old, new) VALUES (?, ?) ON CONFLICT DO NOTHING", (old, new)
+    )
     if noted.rowcount == 0:
         return
-    transaction.db.execute("DELETE FROM moved WHERE rowid <= last_insert_rowid() - ?", (MOST_MOVED,))
+    transaction.db.execute(
+        "DELETE FROM moved WHERE rowid <= (SELECT max(rowid) FROM moved) - ?", (MOST_MOVED,)
+    )
     transaction.db.execute(
         "UPDATE messages SET preview = NULL, origin = 0 WHERE origin IS NOT NULL"
         " AND (chat = ?1 OR (chat > ?1 || '_' AND chat < ?1 || '`'))"
@@ -208,7 +212,9 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 @steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with messages that lack a final reply."""
-    rows = transaction.db.execute("SELECT DISTINCT chat FROM messages WHERE reply IS NULL ORDER BY chat")
+    rows = transaction.db.execute(
+        f"SELECT DISTINCT chat FROM messages WHERE reply IS NULL{mine(transaction)} ORDER BY chat"
+    )
     return tuple(chat for (chat,) in rows)
 
 
@@ -231,7 +237,7 @@ def count(request: Count, transaction: Transaction) -> Figures:
         " (SELECT count(*) FROM messages WHERE reply IS NULL),"
         " (SELECT count(*) FROM outbox WHERE delivered IS NULL)"
     ).fetchone()
-    return Figures(last, waiting, undelivered, transaction.path.stat().st_size)
+    return Figures(last, waiting, undelivered, transaction.size())
 
 
 def _messages(transaction: Transaction, found: str, *values: object) -> tuple[Incoming, ...]:

@@ -2,17 +2,18 @@
 
 import math
 
-from rumi.journal.history import load_message
+from rumi.journal.history import load_message, role_of
 from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
-from rumi.journal.transaction import clean, steps
-from rumi.steps import Transaction
+from rumi.journal.transaction import clean, mine, steps
+from rumi.store.steps import Transaction
 
-_ROLE = "CASE WHEN json_valid(message) THEN json_extract(message, '$.role') END"
 _DUE = """
-SELECT chat, number, max(learn_after, CASE
-    WHEN ended IS NOT NULL OR asked THEN 0 WHEN due = 0 THEN 9e999 ELSE due END) AS since
-FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, number
+SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END AS since FROM (
+    SELECT chat, number, learn_after,
+        CASE WHEN ended IS NOT NULL OR asked THEN 0 WHEN due = 0 THEN ?2 ELSE due END AS ends
+    FROM sessions WHERE fresh AND chat = coalesce(?1, chat){mine}
+) AS each ORDER BY since, chat, number
 """
 
 
@@ -20,7 +21,8 @@ FROM sessions WHERE fresh AND chat = coalesce(?, chat) ORDER BY since, chat, num
 def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
     """Return the sessions that are due. Only sessions with something new are looked at."""
     now, due, then = transaction.now(), [], math.inf
-    for chat, number, since in transaction.db.execute(_DUE, (request.chat,)):
+    sessions = transaction.db.execute(_DUE.format(mine=mine(transaction)), (request.chat, math.inf))
+    for chat, number, since in sessions:
         if since > now and not request.going_on:
             then = since
             break
@@ -40,11 +42,14 @@ def study(request: Study, transaction: Transaction) -> Lesson:
     learned, tries, upto = row or (0, 0, 0)
     rows = transaction.db.execute(
         "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ?"
-        " AND NOT tainted AND NOT undone"
-        f" AND {_ROLE} IN ('user', 'assistant') ORDER BY id",
+        " AND NOT tainted AND NOT undone ORDER BY id",
         (request.chat, request.session, learned),
     )
-    said = [(load_message(text), created) for text, created in rows]
+    said = [
+        (message, created)
+        for text, created in rows
+        if role_of(text) in ("user", "assistant") and (message := load_message(text))
+    ]
     (language,) = transaction.db.execute(
         "SELECT language FROM messages WHERE chat = ? ORDER BY id DESC LIMIT 1", (request.chat,)
     ).fetchone() or ("",)
@@ -55,17 +60,22 @@ def study(request: Study, transaction: Transaction) -> Lesson:
 @steps.of(LearnedFrom)
 def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
     """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
+    since = transaction.db.execute(
+        "SELECT message FROM history WHERE chat = ? AND session = ? AND id > ?",
+        (request.chat, request.session, request.upto),
+    )
+    fresh = any(role_of(text) == "user" for (text,) in since)
     transaction.db.execute(
-        "UPDATE sessions SET learned = ?1, tries = 0, learn_after = 0, asked = 0,"
-        " fresh = EXISTS (SELECT 1 FROM history WHERE chat = ?2 AND session = ?3 AND id > ?1"
-        f" AND {_ROLE} = 'user')"
-        " WHERE chat = ?2 AND number = ?3",
-        (request.upto, request.chat, request.session),
+        "UPDATE sessions SET learned = ?, tries = 0, learn_after = 0, asked = FALSE, fresh = ?"
+        " WHERE chat = ? AND number = ?",
+        (request.upto, fresh, request.chat, request.session),
     )
     if request.episode:
         transaction.db.execute(
-            "INSERT OR REPLACE INTO episodes (chat, session, text, began, created)"
-            " SELECT ?1, ?2, ?3, ?4, ?5 FROM sessions WHERE chat = ?1 AND number = ?2 AND NOT forget",
+            "INSERT INTO episodes (chat, session, text, began, created)"
+            " SELECT chat, number, ?3, ?4, ?5 FROM sessions WHERE chat = ?1 AND number = ?2 AND NOT forget"
+            " ON CONFLICT (chat, session) DO UPDATE SET text = excluded.text, began = excluded.began,"
+            " created = excluded.created",
             (request.chat, request.session, clean(request.episode), request.began, transaction.now()),
         )
 
@@ -84,7 +94,7 @@ def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     """Make sessions due at once, although they go on; this also holds after a restart."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
     transaction.db.execute(
-        f"UPDATE sessions SET asked = 1{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
+        f"UPDATE sessions SET asked = TRUE{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
     )
 
 
@@ -93,8 +103,8 @@ def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
     """Let the next sweep delete what is to be forgotten; with `ever`, mark everything as learned from."""
     if request.ever:
         transaction.db.execute(
-            "UPDATE sessions SET fresh = 0, asked = 0, learned ="
+            "UPDATE sessions SET fresh = FALSE, asked = FALSE, learned ="
             " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
             " WHERE fresh"
         )
-    transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE forget")
+    transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE forget")

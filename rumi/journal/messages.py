@@ -5,8 +5,8 @@ from typing import Final, TypeAlias
 
 from actors import Request
 from rumi.agent import Parked, Reason
-from rumi.databases import Trouble
 from rumi.journal.accounts import AccountMessage, Spending, Standing
+from rumi.journal.membership import LeaseMessage
 from rumi.journal.records import (
     Buttons,
     ChatRecord,
@@ -31,6 +31,7 @@ from rumi.journal.records import (
     TaskState,
 )
 from rumi.journal.undo import FindLastTurn, FindUndo, UndoMessage
+from rumi.store.protocol import Trouble
 
 SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
@@ -821,6 +822,7 @@ JournalMessage: TypeAlias = (
     | ZoneOf
     | SetZone
     | UndoMessage
+    | LeaseMessage
 )
 
 READS: Final = (

@@ -1,6 +1,5 @@
 """Steps that store final replies, and follow them until a person has them."""
 
-import json
 from dataclasses import replace
 
 from rumi.journal.ended_fires import fire_ended
@@ -9,8 +8,8 @@ from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Un
 from rumi.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.journal.records import StoredReply
 from rumi.journal.spending import note_told
-from rumi.journal.transaction import clean, steps
-from rumi.steps import Transaction
+from rumi.journal.transaction import clean, mine, steps
+from rumi.store.steps import Transaction
 
 
 @steps.of(Settle)
@@ -59,11 +58,11 @@ def settle(request: Settle, transaction: Transaction) -> int:
 
 def insert_reply(transaction: Transaction, chat: str, text: str) -> int:
     """Put a reply into the outbox; return its delivery's number."""
-    cursor = transaction.db.execute(
-        "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?)", (chat, clean(text), transaction.now())
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    (id,) = transaction.db.execute(
+        "INSERT INTO outbox (chat, text, created) VALUES (?, ?, ?) RETURNING id",
+        (chat, clean(text), transaction.now()),
+    ).fetchone()
+    return int(id)
 
 
 def _reply_of(transaction: Transaction, message: int) -> int | None:
@@ -104,7 +103,9 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
 @steps.of(Waiting)
 def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with replies that no one has."""
-    rows = transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL ORDER BY chat")
+    rows = transaction.db.execute(
+        f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL{mine(transaction)} ORDER BY chat"
+    )
     return tuple(chat for (chat,) in rows)
 
 
@@ -120,10 +121,9 @@ def undelivered(request: Undelivered, transaction: Transaction) -> tuple[StoredR
         f"{found} AND delivered IS NULL ORDER BY outbox.id, messages.id", (request.chat,)
     ).fetchall()
     if request.to:
-        named = "SELECT reply FROM messages WHERE chat = ?1 AND id IN (SELECT value FROM json_each(?2))"
-        more = transaction.db.execute(
-            f"{found} AND outbox.id IN ({named})", (request.chat, json.dumps(request.to))
-        )
+        marks = ", ".join("?" * len(request.to))
+        named = f"SELECT reply FROM messages WHERE chat = ?1 AND id IN ({marks})"
+        more = transaction.db.execute(f"{found} AND outbox.id IN ({named})", (request.chat, *request.to))
         rows = sorted({*rows, *more}, key=lambda row: (row[0], row[3] or 0))
     replies: dict[int, StoredReply] = {}
     for delivery, text, parts, message, turn, reason, origin, preview, task, schedule, said in rows:

@@ -9,7 +9,7 @@ from rumi.agent import Parked, ParkedState
 from rumi.journal.messages import KeepParked, LoadParked
 from rumi.journal.records import Button, Buttons, Incoming
 from rumi.journal.transaction import clean, steps
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 MOST_PARKED = 500
 """So many of a chat's last calls are known: far more than can wait."""
@@ -37,7 +37,7 @@ def keep_parked(request: KeepParked, transaction: Transaction) -> None:
     """Store calls that are new or have changed."""
     transaction.db.executemany(
         "INSERT INTO parked (chat, number, call, question, state, asked, turn) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET call = excluded.call, question = excluded.question,"
+        " ON CONFLICT (chat, number) DO UPDATE SET call = excluded.call, question = excluded.question,"
         " state = excluded.state, asked = excluded.asked",
         [
             (
@@ -52,7 +52,7 @@ def keep_parked(request: KeepParked, transaction: Transaction) -> None:
 def note_asked(transaction: Transaction, chat: str, numbers: Collection[int]) -> None:
     """Note that a message which is stored in the same transaction asks for these calls."""
     transaction.db.executemany(
-        "UPDATE parked SET asked = 1 WHERE chat = ? AND number = ?", [(chat, number) for number in numbers]
+        "UPDATE parked SET asked = TRUE WHERE chat = ? AND number = ?", [(chat, number) for number in numbers]
     )
 
 
@@ -63,7 +63,7 @@ def forget_parked(transaction: Transaction, chat: str) -> None:
         (chat,),
     )
     transaction.db.execute(
-        "UPDATE parked SET call = '', question = '', state = 'used', asked = 1 WHERE chat = ?", (chat,)
+        "UPDATE parked SET call = '', question = '', state = 'used', asked = TRUE WHERE chat = ?", (chat,)
     )
 
 

@@ -7,7 +7,7 @@ from rumi.journal.history import load_links, load_message
 from rumi.journal.messages import SEARCHED, ListChats, NameChat, ReadHistory, SearchHistory
 from rumi.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
 from rumi.journal.transaction import clean, steps
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 SHOWN_CHARS = 200
 """How much of a chat's last message a list shows."""
@@ -48,7 +48,9 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
     """Store or remove a title."""
     if request.title:
         transaction.db.execute(
-            "INSERT OR REPLACE INTO titles (chat, title) VALUES (?, ?)", (request.chat, clean(request.title))
+            "INSERT INTO titles (chat, title) VALUES (?, ?)"
+            " ON CONFLICT (chat) DO UPDATE SET title = excluded.title",
+            (request.chat, clean(request.title)),
         )
     else:
         transaction.db.execute("DELETE FROM titles WHERE chat = ?", (request.chat,))
@@ -69,7 +71,7 @@ def read_history(request: ReadHistory, transaction: Transaction) -> tuple[Stored
 def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
     """Search the next slice."""
     words = folded(request.words).split()
-    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else (f"chat NOT GLOB '{TASK}*'", ())
+    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
         f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY id DESC LIMIT ?",
@@ -108,7 +110,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 def _without(column: str, prefixes: tuple[str, ...]) -> str:
     """Return the condition that the column begins with none of the prefixes, which are its parameters."""
-    return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "1"
+    return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "TRUE"
 
 
 def _entry(row: tuple[int, str, int, float, str, str, int, str, int]) -> StoredEntry:

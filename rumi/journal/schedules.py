@@ -37,9 +37,9 @@ from rumi.journal.records import (
     ScheduleState,
 )
 from rumi.journal.tasks import insert_task
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import clean, mine, steps
 from rumi.journal.undoing import note_schedule, schedule_row
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 KEPT: Final = 20
 """How many of its fires a schedule keeps: enough for a clock that goes back by some of them."""
@@ -80,19 +80,19 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
         if theirs >= request.most_of_users:
             return None
     now = transaction.now()
-    cursor = transaction.db.execute(
+    (id,) = transaction.db.execute(
         "INSERT INTO schedules (owner, chat, kind, text, options, cron, zone, instant, next_at, state,"
         " language, model, tainted, message, created, touched, user)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, nullif(?, 0), ?, ?, ?) RETURNING id",
         (
             *(new.owner, new.chat, new.kind, clean(new.text), clean(new.options), new.cron, new.zone),
             *(new.instant, new.next_at or new.instant, new.language, clean(new.model), new.tainted),
             *(new.message, now, now, new.user),
         ),
-    )
-    assert cursor.lastrowid is not None
-    note_schedule(transaction, new.turn, new.chat, cursor.lastrowid, None)
-    return replace(new, id=cursor.lastrowid, next_at=new.next_at or new.instant, created=now)
+    ).fetchone()
+    note_schedule(transaction, new.turn, new.chat, id, None)
+    transaction.touched.add(new.chat)
+    return replace(new, id=id, next_at=new.next_at or new.instant, created=now)
 
 
 @steps.of(LoadSchedule)
@@ -153,14 +153,14 @@ def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
 @steps.of(DueSchedules)
 def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fire until then."""
-    which = "state = 'active' AND next_at <= ? ORDER BY next_at LIMIT ?"
+    which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at LIMIT ?"
     return _schedules(transaction, which, request.upto, SLICE)
 
 
 @steps.of(AheadSchedules)
 def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active recurring ones that were set in the future."""
-    which = "state = 'active' AND cron != '' AND touched > ? LIMIT ?"
+    which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} LIMIT ?"
     return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
 
 
@@ -168,10 +168,11 @@ def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[
 def count_schedules(request: CountSchedules, transaction: Transaction) -> ScheduleFigures:
     """Return how many there are, and when the next one fires."""
     active, paused = transaction.db.execute(
-        "SELECT coalesce(sum(state = 'active'), 0), coalesce(sum(state = 'paused'), 0) FROM schedules"
+        "SELECT count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'paused')"
+        " FROM schedules"
     ).fetchone()
     (next_at,) = transaction.db.execute(
-        "SELECT min(next_at) FROM schedules WHERE state = 'active'"
+        f"SELECT min(next_at) FROM schedules WHERE state = 'active'{mine(transaction)}"
     ).fetchone()
     return ScheduleFigures(active, paused, math.inf if next_at is None else next_at)
 
@@ -188,11 +189,11 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
     if not firing.number:
         advanced = transaction.db.execute(
             "UPDATE schedules SET instant = ?1, next_at = ?1,"
-            " state = CASE WHEN ?1 THEN state ELSE 'done' END,"
-            " failures = failures + ?2, missed_at = CASE WHEN missed THEN missed_at ELSE ?3 END,"
+            " state = CASE WHEN ?1 != 0 THEN state ELSE 'done' END,"
+            " failures = failures + ?2, missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?3 END,"
             " missed = missed + ?4, touched = ?5 WHERE id = ?6 AND state = 'active' AND instant = ?7",
             (
-                *(firing.then, firing.failed, firing.missed_at, firing.missed, now),
+                *(firing.then, int(firing.failed), firing.missed_at, firing.missed, now),
                 *(firing.schedule, firing.instant),
             ),
         )
@@ -204,14 +205,15 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
         return Fired()
     if _goes_on(firing, transaction):
         transaction.db.execute(
-            "UPDATE schedules SET missed_at = CASE WHEN missed THEN missed_at ELSE ?1 END,"
+            "UPDATE schedules SET missed_at = CASE WHEN missed != 0 THEN missed_at ELSE ?1 END,"
             " missed = missed + 1 WHERE id = ?2",
             (firing.of or firing.instant, firing.schedule),
         )
         return Fired()
     key = -firing.number or firing.of or firing.instant
     first = transaction.db.execute(
-        "INSERT OR IGNORE INTO fires (schedule, instant, at) VALUES (?, ?, ?)", (firing.schedule, key, now)
+        "INSERT INTO fires (schedule, instant, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (firing.schedule, key, now),
     )
     if first.rowcount == 0:
         return Fired()
@@ -256,7 +258,9 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
 @steps.of(FailedSchedules)
 def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fail."""
-    return _schedules(transaction, f"state = 'active' AND failures >= {FAILURES} LIMIT ?", SLICE)
+    return _schedules(
+        transaction, f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} LIMIT ?", SLICE
+    )
 
 
 @steps.of(PauseFailed)
@@ -272,14 +276,18 @@ def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | N
 @steps.of(MissedSchedules)
 def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the schedules with missed instants."""
-    return _schedules(transaction, "missed AND (chat = ?1 OR ?1 = '') ORDER BY id", request.chat)
+    return _schedules(
+        transaction, f"missed != 0 AND (chat = ?1 OR ?1 = ''){mine(transaction)} ORDER BY id", request.chat
+    )
 
 
 @steps.of(TellMissed)
 def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | None:
     """Note that the chat is told of these, and store what it is told, if it still says all of them."""
     missed = dict(
-        transaction.db.execute("SELECT id, missed FROM schedules WHERE missed AND chat = ?", (request.chat,))
+        transaction.db.execute(
+            "SELECT id, missed FROM schedules WHERE missed != 0 AND chat = ?", (request.chat,)
+        )
     )
     if any(missed.get(id) != many for id, many in request.told):
         return None
@@ -299,7 +307,11 @@ def zone_of(request: ZoneOf, transaction: Transaction) -> str:
 @steps.of(SetZone)
 def set_zone(request: SetZone, transaction: Transaction) -> None:
     """Set the time zone of an owner."""
-    transaction.db.execute("INSERT OR REPLACE INTO zones VALUES (?, ?)", (request.owner, request.zone))
+    transaction.db.execute(
+        "INSERT INTO zones (owner, zone) VALUES (?, ?)"
+        " ON CONFLICT (owner) DO UPDATE SET zone = excluded.zone",
+        (request.owner, request.zone),
+    )
 
 
 def _schedules(transaction: Transaction, which: str, *values: object) -> tuple[ScheduleRecord, ...]:

@@ -1,8 +1,8 @@
 """The tables of `state.db`, their version, and how a file of an earlier version becomes one of this."""
 
-from rumi.databases import Schema
+from rumi.store.sqlite import Schema
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -234,7 +234,7 @@ CREATE TABLE schedules (
 );
 CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
 CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
-CREATE INDEX schedules_missed ON schedules (chat) WHERE missed;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed != 0;
 CREATE INDEX schedules_of_owner ON schedules (owner, id);
 CREATE INDEX schedules_of_chat ON schedules (chat);
 CREATE INDEX schedules_touched ON schedules (touched);
@@ -279,6 +279,23 @@ CREATE TABLE schedule_changes (  -- what turns have made of schedules
     created  REAL NOT NULL
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+CREATE TABLE workers (           -- processes that share this database
+    name     TEXT PRIMARY KEY,   -- of one process, once
+    version  TEXT NOT NULL,
+    address  TEXT NOT NULL,      -- where other workers reach it; empty: nowhere
+    started  REAL NOT NULL,
+    until    REAL NOT NULL,      -- the end of its lease; one that has ended is not renewed
+    batch    INTEGER NOT NULL DEFAULT 0,      -- the last transaction that it has committed
+    leaving  INTEGER NOT NULL DEFAULT 0,      -- it hands over what it serves
+    status   TEXT NOT NULL DEFAULT '{}'       -- JSON: what it says of itself
+);
+CREATE TABLE partitions (        -- who serves the chats of a partition
+    number   INTEGER PRIMARY KEY,
+    worker   TEXT,               -- null: nobody
+    fence    INTEGER NOT NULL DEFAULT 0,      -- higher with each change of its worker
+    clean    INTEGER NOT NULL DEFAULT 1,      -- its last worker has handed it over
+    ready_at REAL NOT NULL DEFAULT 0          -- no sandbox of an earlier worker is there after that
+);
 """
 
 MIGRATIONS = {
@@ -403,7 +420,7 @@ CREATE TABLE schedules (
 );
 CREATE INDEX schedules_due ON schedules (next_at) WHERE state = 'active';
 CREATE INDEX schedules_failed ON schedules (id) WHERE state = 'active' AND failures >= 3;
-CREATE INDEX schedules_missed ON schedules (chat) WHERE missed;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed != 0;
 CREATE INDEX schedules_of_owner ON schedules (owner, id);
 CREATE INDEX schedules_of_chat ON schedules (chat);
 CREATE INDEX schedules_touched ON schedules (touched);
@@ -464,7 +481,44 @@ CREATE TABLE schedule_changes (
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
 """,
+    15: """
+DROP INDEX schedules_missed;
+CREATE INDEX schedules_missed ON schedules (chat) WHERE missed != 0;
+CREATE TABLE workers (
+    name     TEXT PRIMARY KEY,
+    version  TEXT NOT NULL,
+    address  TEXT NOT NULL,
+    started  REAL NOT NULL,
+    until    REAL NOT NULL,
+    batch    INTEGER NOT NULL DEFAULT 0,
+    leaving  INTEGER NOT NULL DEFAULT 0,
+    status   TEXT NOT NULL DEFAULT '{}'
+);
+CREATE TABLE partitions (
+    number   INTEGER PRIMARY KEY,
+    worker   TEXT,
+    fence    INTEGER NOT NULL DEFAULT 0,
+    clean    INTEGER NOT NULL DEFAULT 1,
+    ready_at REAL NOT NULL DEFAULT 0
+);
+""",
 }
 """What leads from a version to the next one."""
 
 STATE = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)
+
+ON_A_SERVER = {
+    "state": """
+ALTER TABLE moved ADD COLUMN rowid bigint GENERATED ALWAYS AS IDENTITY;
+ALTER TABLE summaries ADD COLUMN rowid bigint GENERATED ALWAYS AS IDENTITY;
+ALTER TABLE budget_notices ADD COLUMN rowid bigint GENERATED ALWAYS AS IDENTITY;
+CREATE INDEX summaries_in_order ON summaries (rowid);
+CREATE INDEX messages_open_of_all ON messages (partition_of(chat)) WHERE reply IS NULL;
+CREATE INDEX outbox_waiting_of_all ON outbox (partition_of(chat)) WHERE delivered IS NULL;
+CREATE INDEX schedules_due_of_all ON schedules (partition_of(chat), next_at) WHERE state = 'active';
+CREATE INDEX sessions_to_learn_of_all ON sessions (partition_of(chat)) WHERE fresh;
+INSERT INTO partitions (number) SELECT generate_series(0, 256);
+"""
+}
+"""What a PostgreSQL database has besides: the order of arrival that SQLite's rows have by themselves, indexes
+for workers that serve some of the chats, and the rows that they lock."""

@@ -20,9 +20,9 @@ from rumi.journal.accounts import (
     State,
     UsageRow,
 )
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import clean, mine, steps
 from rumi.models import Account, Scope, Unit
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 NOTICE_SHARE: Final = 0.8
 """The part of a budget that is used when its users are told."""
@@ -33,7 +33,7 @@ _USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2,
 _GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
 _KEY: Final = "day, owner, chat, task, bot, model, tool, person"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
-_ADD: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS.split(", "))
+_ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
 _OFFLINE: Final = "offline"
 
 
@@ -47,9 +47,9 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None
         if state.used + more > state.most:
             return state
     transaction.db.execute(
-        "INSERT OR IGNORE INTO reservations"
+        "INSERT INTO reservations"
         " (key, day, owner, chat, task, bot, person, model, prompt, completion, nano, priced, created)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (
             *(request.key, request.day, account.owner, account.chat, account.task, account.bot),
             *(
@@ -84,7 +84,7 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, .
 @steps.of(SettleLeft)
 def settle_left(request: SettleLeft, transaction: Transaction) -> int:
     """Count all reservations as what they reserved: those who made them are gone."""
-    left = transaction.db.execute("SELECT key FROM reservations").fetchall()
+    left = transaction.db.execute(f"SELECT key FROM reservations WHERE TRUE{mine(transaction)}").fetchall()
     for (key,) in left:
         _settle(transaction, key, None)
     return len(left)
@@ -107,7 +107,8 @@ def note_told(transaction: Transaction, keys: tuple[str, ...]) -> None:
     """Note that people were told about these budgets."""
     for key in keys:
         transaction.db.execute(
-            "INSERT OR IGNORE INTO budget_notices (key, created) VALUES (?, ?)", (key, transaction.now())
+            "INSERT INTO budget_notices (key, created) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (key, transaction.now()),
         )
 
 
@@ -249,7 +250,7 @@ def _of(scope: Scope) -> str:
     days = "day >= ?1 AND day <= ?2"
     if scope == "total":
         return f"{days} AND ?3 != ''"
-    return f"{days} AND {scope} = {'CAST(?3 AS INTEGER)' if scope == 'task' else '?3'}"
+    return f"{days} AND {scope} = {'CAST(?3 AS BIGINT)' if scope == 'task' else '?3'}"
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
@@ -261,8 +262,9 @@ def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[s
         return (request.person,) if request.person else ()
     if request.owner and scope in ("owner", "chat"):
         return (request.owner if scope == "owner" else request.chat,)
+    nothing = "0" if scope == "task" else "''"
     rows = transaction.db.execute(
-        f"SELECT DISTINCT {scope} FROM usage WHERE day >= ? AND day <= ? AND {scope} NOT IN ('', 0)"
+        f"SELECT DISTINCT {scope} FROM usage WHERE day >= ?1 AND day <= ?2 AND {scope} != {nothing}"
         " AND (owner = ?3 OR ?3 = '') ORDER BY 1 LIMIT 200",
         (bound.first, bound.last, request.owner),
     )

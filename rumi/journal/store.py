@@ -1,34 +1,24 @@
-"""`state.db`: opened, brought up to date, and asked for several steps in one transaction.
+"""The journal's database: opened, brought up to date, and asked for several steps in one transaction.
 
-Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: what was committed
-survives a power cut, as far as the disk keeps its word. The steps are in `inbox`, `outbox`, `history`,
-`lessons`, `reading` and `forgetting`.
+Blocking, used by one thread at a time. It is `state.db`, written with WAL and `synchronous=FULL`, so that
+what was committed survives a power cut; or a PostgreSQL database that several workers share. The steps are in
+`inbox`, `outbox`, `history`, `lessons`, `reading` and `forgetting`.
 """
 
-import sqlite3
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from actors import Request
-from rumi.databases import (
-    LOCKED_S,
-    OPEN_S,
-    DatabaseFault,
-    Trouble,
-    bring_up_to_date,
-    checked_version,
-    decoded,
-    make_durable,
-    transaction,
-    trouble_of,
-    why_unwritten,
-)
 from rumi.errors import RumiError, UsageError
 from rumi.journal import (  # noqa: F401  # they register their steps
     forgetting,
     inbox,
+    leases,
     lessons,
     outbox,
     reading,
@@ -37,59 +27,105 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     tasks,
     undoing,
 )
+from rumi.journal.membership import Touch
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE
+from rumi.journal.scopes import Scope, scopes_of
 from rumi.journal.transaction import steps
-from rumi.steps import Transaction
+from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
+from rumi.store.ownership import SHARED, Ownership, channel_of, partition_of
+from rumi.store.protocol import Database, Trouble
+from rumi.store.sqlite import DatabaseFault, transaction
+from rumi.store.steps import Transaction
 
 NOT_NOW: Final = object()
 """In place of an answer that has to wait until the file can be written."""
 
+ATTEMPTS: Final = 5
+"""How often a transaction is tried that others have ended, before the journal waits a moment."""
+
 
 class JournalError(RumiError):
-    """`state.db` cannot be read or written: nothing is accepted that could not be accounted for."""
+    """The database cannot be read or written: nothing is accepted that could not be accounted for."""
 
 
 class Unwritable(JournalError, UsageError):
-    """`state.db` cannot be written now, and nothing is wrong with what was to be written."""
+    """The database cannot be written now, and nothing is wrong with what was to be written."""
 
-    def __init__(self, path: Path, trouble: Trouble, error: object = "") -> None:
-        super().__init__(*why_unwritten(path, trouble, error))
+    def __init__(self, place: Path | Backend, trouble: Trouble, error: object = "") -> None:
+        super().__init__(*backend_of(place).why_unwritten(trouble, error))
         self.trouble: Trouble = trouble
 
 
+class NotOwner(JournalError):
+    """Another worker serves the chat by now: what this one wanted to write was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsure:
+    """A transaction whose commit had no answer: its number, its requests, and what they would have got."""
+
+    batch: int
+    requests: Sequence[Request[Any]]
+    replies: Sequence[object]
+
+
 class Store:
-    """An open `state.db`. `undelivered` is how many replies nobody has acknowledged, as last committed.
+    """An open database. `undelivered` is how many replies nobody has acknowledged, as last committed.
+
+    With an `ownership` other workers write it as well: each transaction locks the partitions that it touches,
+    and requests of an owner are refused, with `NotOwner` as their reply, if this worker is not the owner.
 
     Raises:
         Unwritable: it cannot be opened now.
         JournalError: it cannot be opened, is damaged, or was made by a newer program.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        self.path = path
+    def __init__(
+        self,
+        place: Path | Backend,
+        now: Callable[[], float] | None = time.time,
+        ownership: Ownership | None = None,
+    ) -> None:
+        """`now` is the time for what is stored, None for the database's own clock."""
+        self._backend = backend_of(place)
+        self._now = now
+        self._ownership = ownership
+        self._batch = 0
+        self._unsure: _Unsure | None = None
+        self._touched: set[str] = set()
+        self.undelivered = 0
+        self._db = self._open()
+        self._transaction = self._new_transaction()
+
+    @property
+    def place(self) -> str:
+        """Return what users call it."""
+        return self._backend.place
+
+    def _open(self) -> Database:
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=OPEN_S)
-            # One letter that a disk has spoilt must not make all of a chat unreadable.
-            self._db.text_factory = decoded
+            db = self._backend.open("state", STATE)
             try:
-                version = checked_version(self._db, path, STATE)
-                make_durable(self._db, path)
-                bring_up_to_date(self._db, path, STATE, version)
-                self.undelivered = self._count_undelivered()
-                self._db.execute(f"PRAGMA busy_timeout = {LOCKED_S * 1000:.0f}")
+                self.undelivered = self._count_undelivered(db)
             except BaseException:
-                self._db.close()
+                closed(db)
                 raise
         except DatabaseFault as error:
             raise JournalError(error.message, error.advice) from error
-        except (sqlite3.Error, OSError) as error:
+        except (self._backend.error, OSError) as error:
             raise self._failed(error) from error
-        self._transaction = Transaction(self._db, path, now)
+        return db
+
+    def _new_transaction(self) -> Transaction:
+        owned = None if self._ownership is None else self._ownership.numbers
+        now = self._now or (lambda: self._backend.now(self._db))
+        size = lambda: self._backend.size(self._db)  # noqa: E731
+        return Transaction(self._db, now, size, owned, self._touched, self._backend.lock_rows)
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the database."""
+        closed(self._db)
 
     def has_reservations(self) -> bool:
         """Return True if model calls are reserved: in a file just opened, by earlier processes."""
@@ -100,19 +136,130 @@ class Store:
 
         Raises:
             Unwritable: the disk is full, say. The same requests may be tried again.
-            JournalError: the file cannot be used.
+            JournalError: the database cannot be used.
         """
         try:
+            if self._ownership is not None:
+                return self._run_shared(requests, self._ownership)
             with transaction(self._db):
                 replies = [steps.do(request, self._transaction) for request in requests]
-                undelivered = self._count_undelivered()
+                undelivered = self._count_undelivered(self._db)
+            self._touched.clear()
             self.undelivered = undelivered
-        except sqlite3.Error as error:
+        except (self._backend.error, OSError) as error:
             raise self._failed(error) from error
         return replies
 
+    # Shared with other workers
+
+    def _run_shared(self, requests: Sequence[Request[Any]], ownership: Ownership) -> list[object]:
+        known = self._after_an_unsure_commit(ownership)
+        left = [request for request in requests if id(request) not in known]
+        if left:
+            for attempt in range(ATTEMPTS):
+                try:
+                    known |= zip(map(id, left), self._try(left, ownership), strict=True)
+                    break
+                except self._backend.error as error:
+                    if attempt + 1 == ATTEMPTS or not self._backend.passes(error):
+                        raise
+        return [known[id(request)] for request in requests]
+
+    def _after_an_unsure_commit(self, ownership: Ownership) -> dict[int, object]:
+        """Connect again where the connection has ended; return the replies of a commit that had no answer."""
+        if getattr(self._db, "broken", False):
+            self._db = self._open()
+            self._transaction = self._new_transaction()
+        unsure = self._unsure
+        if unsure is None:
+            return {}
+        row = self._db.execute("SELECT batch FROM workers WHERE name = ?", (ownership.worker,)).fetchone()
+        self._unsure = None
+        if row is None or row[0] != unsure.batch:
+            return {}
+        return dict(zip(map(id, unsure.requests), unsure.replies, strict=True))
+
+    def _try(self, requests: Sequence[Request[Any]], ownership: Ownership) -> list[object]:
+        db, batch = self._db, self._batch + 1
+        self._touched.clear()
+        replies: list[object] = []
+        lost: frozenset[int] = frozenset()
+        committing = False
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            scopes = scopes_of(requests, self._transaction)
+            owners = self._lock(scopes)
+            for request, scope in zip(requests, scopes, strict=True):
+                gone = self._not_served(scope, owners, ownership)
+                lost |= gone
+                replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
+            undelivered = self._count_undelivered(db)
+            self._notify_others(owners, ownership)
+            if any(scope.numbers for scope in scopes):
+                db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, ownership.worker))
+            committing = True
+            db.execute("COMMIT")
+        except BaseException as error:
+            if committing and self._backend.trouble_of(error) == "away":  # type: ignore[arg-type]
+                self._unsure = _Unsure(batch, tuple(requests), tuple(replies))
+            with suppress(Exception):
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+            raise
+        finally:
+            self._batch = batch
+        self.undelivered = undelivered
+        if lost:
+            ownership.lost(lost)
+        return replies
+
+    def _lock(self, scopes: Sequence[Scope]) -> Mapping[int, tuple[str | None, int]]:
+        """Lock the partitions of the requests, in their order; return who serves each, and its fence."""
+        numbers = sorted(frozenset().union(*(scope.numbers for scope in scopes)))
+        if not numbers:
+            return {}
+        rows = self._db.execute(
+            f"SELECT number, worker, fence FROM partitions WHERE number IN ({as_values(numbers)})"
+            f" ORDER BY number{self._backend.lock_rows}"
+        )
+        return {number: (worker, fence) for number, worker, fence in rows}
+
+    @staticmethod
+    def _not_served(
+        scope: Scope, owners: Mapping[int, tuple[str | None, int]], ownership: Ownership
+    ) -> frozenset[int]:
+        """Return the partitions of a request of an owner that this worker does not serve with this fence."""
+        if not scope.owned:
+            return frozenset()
+        fences = ownership.fences
+        return frozenset(
+            number
+            for number in scope.numbers - {SHARED}
+            if number not in fences or owners.get(number) != (ownership.worker, fences[number])
+        )
+
+    @staticmethod
+    def _refusal(request: Request[Any]) -> NotOwner:
+        return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
+
+    def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], ownership: Ownership) -> None:
+        """Tell the workers that serve them of chats in which something is new."""
+        new: dict[str, list[str]] = {}
+        for chat in sorted(self._touched):
+            worker, _ = owners.get(partition_of(chat), (None, 0))
+            if worker is not None and worker != ownership.worker:
+                new.setdefault(worker, []).append(chat)
+        for worker, chats in new.items():
+            for start in range(0, len(chats), 50):  # a notification has room for 8,000 bytes
+                payload = json.dumps(chats[start : start + 50])
+                self._backend.notify(self._db, channel_of(worker), payload)
+
+    # Reading
+
     def read(self, requests: Sequence[Request[Any]]) -> list[object]:
         """Return the answers that need no writing; `NOT_NOW` in place of the others."""
+        if not isinstance(self._backend, SqliteFile):
+            return [NOT_NOW for _ in requests]
         self._db.execute("PRAGMA query_only = ON")
         try:
             return [self._read(request) for request in requests]
@@ -124,7 +271,7 @@ class Store:
             return NOT_NOW
         try:
             return steps.do(request, self._transaction)
-        except sqlite3.Error:
+        except self._backend.error:
             return NOT_NOW
 
     def probe(self) -> None:
@@ -134,20 +281,23 @@ class Store:
             Unwritable: it still cannot be written.
         """
         try:
-            self._db.execute(f"PRAGMA user_version = {STATE.version}")
-        except sqlite3.Error as error:
+            if self._ownership is not None:
+                self.run([Touch()])
+            else:
+                self._db.execute(f"PRAGMA user_version = {STATE.version}")
+        except self._backend.error as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: sqlite3.Error | OSError) -> JournalError:
-        trouble = trouble_of(self.path, error)
+    def _failed(self, error: Exception) -> JournalError:
+        trouble = self._backend.trouble_of(error)
         if trouble is not None:
-            return Unwritable(self.path, trouble, error)
+            return Unwritable(self._backend, trouble, error)
         return JournalError(
-            f"{self.path} cannot be used: {error}.",
+            f"{self.place} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
         )
 
-    def _count_undelivered(self) -> int:
+    def _count_undelivered(self, db: Database) -> int:
         """Return how many replies nobody has acknowledged: few, and an index has them alone."""
-        (count,) = self._db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
+        (count,) = db.execute("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetchone()
         return int(count)

@@ -32,8 +32,8 @@ from rumi.journal.messages import (
 )
 from rumi.journal.parked import note_asked
 from rumi.journal.records import HistoryEntry, Incoming, IterationRecord, Spent, TaskRecord, TaskState
-from rumi.journal.transaction import clean, steps
-from rumi.steps import Transaction
+from rumi.journal.transaction import TASK_PLACE, clean, mine, steps
+from rumi.store.steps import Transaction
 
 MOST_ENTRIES: Final = 10_000
 MOST_SAID: Final = 20
@@ -60,10 +60,11 @@ def add_task(request: AddTask, transaction: Transaction) -> TaskRecord:
 def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
     """Store a task that is to run; return it with its number."""
     now = transaction.now()
-    cursor = transaction.db.execute(
+    (id,) = transaction.db.execute(
         "INSERT INTO tasks (kind, owner, chat, parent, message, attached, question, options, language, model,"
         " schedule, bot, user, state, created)"
-        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, 'queued', ?)",
+        " VALUES (?, ?, ?, nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, 'queued', ?)"
+        " RETURNING id",
         (
             *(task.kind, task.owner, task.chat, task.parent, task.message, task.attached),
             *(
@@ -77,9 +78,8 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
                 now,
             ),
         ),
-    )
-    assert cursor.lastrowid is not None
-    return replace(task, id=cursor.lastrowid, created=now)
+    ).fetchone()
+    return replace(task, id=id, created=now)
 
 
 @steps.of(LoadTask)
@@ -123,7 +123,7 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
     session, _ = session_of(transaction, key)
     insert_history(transaction, key, session, request.entries)
     # Nothing about a user is learned from a task: its words come from outside.
-    transaction.db.execute("UPDATE sessions SET fresh = 0 WHERE chat = ?", (key,))
+    transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", (key,))
     _spend(transaction, request.id, request.spent)
     if request.heard:
         (said,) = transaction.db.execute("SELECT said FROM tasks WHERE id = ?", (request.id,)).fetchone()
@@ -229,14 +229,19 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
 @steps.of(OpenTasks)
 def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the tasks that have not ended."""
-    return _tasks(transaction, "ended IS NULL AND (chat = ?1 OR ?1 = '') ORDER BY id", request.chat)
+    return _tasks(
+        transaction,
+        f"ended IS NULL AND (chat = ?1 OR ?1 = ''){mine(transaction, TASK_PLACE)} ORDER BY id",
+        request.chat,
+    )
 
 
 @steps.of(InterruptTasks)
 def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
     """Note that who waited for the attached tasks is gone."""
     transaction.db.execute(
-        "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL",
+        "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL"
+        + mine(transaction, TASK_PLACE),
         (transaction.now(),),
     )
 
@@ -254,7 +259,8 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
     gone = transaction.db.execute(
         "DELETE FROM tasks WHERE id = ? AND ended IS NOT NULL", (request.id,)
     ).rowcount
-    transaction.db.execute("DELETE FROM iterations WHERE task = ? AND ?", (request.id, bool(gone)))
+    if gone:
+        transaction.db.execute("DELETE FROM iterations WHERE task = ?", (request.id,))
     while gone and delete_chat(DeleteChat(task_key(request.id)), transaction):
         pass  # a task's history is short
     return bool(gone)
@@ -263,7 +269,10 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
 @steps.of(OldTasks)
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
     """Return tasks that ended before then."""
-    rows = transaction.db.execute("SELECT id FROM tasks WHERE ended < ? LIMIT ?", (request.before, SLICE))
+    rows = transaction.db.execute(
+        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} LIMIT ?",
+        (request.before, SLICE),
+    )
     return tuple(id for (id,) in rows)
 
 
@@ -279,8 +288,8 @@ def _add_iteration(transaction: Transaction, id: int, done: IterationRecord) -> 
     )
     return bool(
         transaction.db.execute(
-            "INSERT OR IGNORE INTO iterations (task, number, reason, summary, tainted, spent, ended)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO iterations (task, number, reason, summary, tainted, spent, ended)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             values,
         ).rowcount
     )

@@ -1,9 +1,14 @@
 """What the steps of all the journal's requests share: their register, and the texts that a file takes."""
 
-from rumi.steps import Steps
+from typing import Final
+
+from rumi.store.steps import Steps, Transaction
 
 steps = Steps()
 """The functions of `inbox`, `outbox`, `history`, `reading`, `lessons`, `tasks`, `spending`, `forgetting`."""
+
+TASK_PLACE: Final = "coalesce(nullif(chat, ''), owner)"
+"""What a task belongs to: the chat that gets its result, or who asked for it."""
 
 
 def clean(text: str) -> str:
@@ -16,3 +21,14 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode(errors="replace").decode()
     return text
+
+
+def mine(transaction: Transaction, place: str = "chat") -> str:
+    """Return the condition that a row's chat is one of this worker's, for the end of a WHERE clause.
+
+    It is empty where one process serves all chats.
+    """
+    if transaction.owned is None:
+        return ""
+    numbers = ", ".join(map(str, sorted(transaction.owned())))
+    return f" AND partition_of({place}) IN ({numbers})" if numbers else " AND FALSE"

@@ -8,7 +8,7 @@ from rumi.journal.history import load_message
 from rumi.journal.transaction import clean, steps
 from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
 from rumi.models import ToolCall
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 UNDONE = "this turn was taken back"
 """Why a reply that was withdrawn reaches nobody."""
@@ -17,22 +17,36 @@ UNDONE = "this turn was taken back"
 @steps.of(FindLastTurn)
 def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn | None:
     """Return the last turn, with its calls."""
-    row = transaction.db.execute(
-        "SELECT history.turn, messages.id, messages.text, user FROM history"
-        " JOIN messages ON messages.id = CAST(substr(history.turn, 2) AS INTEGER)"
-        " AND messages.chat = history.chat AND messages.turn = history.turn"
+    turns = transaction.db.execute(
+        "SELECT turn FROM history"
         " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
-        " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC LIMIT 1",
+        " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC",
         (request.chat,),
-    ).fetchone()
-    if row is None:
+    )
+    looked, found = "", None
+    for (turn,) in turns:
+        if turn == looked:
+            continue
+        looked, message = turn, _message_of(turn)
+        found = transaction.db.execute(
+            "SELECT text, user FROM messages WHERE id = ? AND chat = ? AND turn = ?",
+            (message, request.chat, turn),
+        ).fetchone()
+        if found is not None:
+            break
+    turns.close()
+    if found is None:
         return None
-    turn, message, text, user = row
-    (behind,) = transaction.db.execute(
-        "SELECT count(*) FROM undos WHERE chat = ? AND CAST(substr(turn, 2) AS INTEGER) > ?",
-        (request.chat, message),
-    ).fetchone()
+    text, user = found
+    later = transaction.db.execute("SELECT turn FROM undos WHERE chat = ?", (request.chat,))
+    behind = sum(_message_of(each) > message for (each,) in later)
     return LastTurn(turn, text, user, _calls_of(transaction, request.chat, turn), behind)
+
+
+def _message_of(turn: str) -> int:
+    """Return the number of the message that became a turn, 0 for a turn that has none."""
+    number = turn[1:]
+    return int(number) if number.isdecimal() and len(number) < 19 else 0
 
 
 def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall, ...]:
@@ -60,7 +74,7 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
     first, session = db.execute(
         "SELECT min(id), session FROM history WHERE chat = ? AND turn = ?", (chat, turn)
     ).fetchone()
-    db.execute("UPDATE history SET undone = 1 WHERE chat = ? AND turn = ?", (chat, turn))
+    db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
     # A summary that has words of the turn goes: the next one is made without it.
     db.execute(
         "DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first or 0)
@@ -68,7 +82,7 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
     if request.clean_files:
         db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
     db.execute(
-        "INSERT INTO undos (message, chat, turn, undone, done, created) VALUES (?, ?, ?, ?, 0, ?)",
+        "INSERT INTO undos (message, chat, turn, undone, done, created) VALUES (?, ?, ?, ?, FALSE, ?)",
         (undone.message, chat, turn, _dump(undone), transaction.now()),
     )
     return undone
@@ -79,7 +93,7 @@ def end_undo(request: EndUndo, transaction: Transaction) -> None:
     """Note the end, and what has become of it."""
     undone = replace(request.undone, done=True)
     transaction.db.execute(
-        "UPDATE undos SET done = 1, undone = ? WHERE message = ?", (_dump(undone), undone.message)
+        "UPDATE undos SET done = TRUE, undone = ? WHERE message = ?", (_dump(undone), undone.message)
     )
 
 
@@ -108,9 +122,11 @@ def schedule_row(transaction: Transaction, id: int) -> str | None:
     """Return all columns of a schedule as a JSON object; None where there is none."""
     cursor = transaction.db.execute("SELECT * FROM schedules WHERE id = ?", (id,))
     row = cursor.fetchone()
-    return (
-        None if row is None else json.dumps(dict(zip((c[0] for c in cursor.description), row, strict=True)))
-    )
+    if row is None:
+        return None
+    columns = dict(zip((each[0] for each in cursor.description), row, strict=True))
+    columns["tainted"] = int(columns["tainted"])  # as every database writes it
+    return json.dumps(columns)
 
 
 def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
@@ -126,9 +142,11 @@ def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
             db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
         elif now == after and before is not None:
             columns = json.loads(before)
+            columns["tainted"] = bool(columns["tainted"])
             marks = ", ".join("?" * len(columns))
             names = ", ".join(columns)  # of the table itself, as this file wrote them
-            db.execute(f"INSERT OR REPLACE INTO schedules ({names}) VALUES ({marks})", list(columns.values()))
+            db.execute("DELETE FROM schedules WHERE id = ?", (id,))
+            db.execute(f"INSERT INTO schedules ({names}) VALUES ({marks})", list(columns.values()))
         elif now is not None or before is not None:
             kept.append(id)
             continue

@@ -5,13 +5,13 @@ changes, such as the fact that had to make room, is noted too.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from rumi.memory.types import TakenBack
-from rumi.steps import Transaction
+from rumi.store.protocol import Database
+from rumi.store.steps import Transaction
 
 KEPT_S: Final = 7 * 86_400.0
 """How long changes are kept."""
@@ -60,13 +60,14 @@ def take_back(transaction: Transaction, turn: str) -> TakenBack:
         db.execute("DELETE FROM forgotten WHERE owner = ? AND folded = ?", (owner, key))
         for row in json.loads(before):
             names, marks = ", ".join(row), ", ".join("?" * len(row))  # the columns, as this file wrote them
+            row["tainted"] = bool(row["tainted"])
             db.execute(f"INSERT INTO facts ({names}) VALUES ({marks})", list(row.values()))
         restored[key] = None
     db.execute("DELETE FROM changes WHERE turn = ?", (turn,))
     return TakenBack(tuple(key for key in restored if key not in kept), tuple(kept))
 
 
-def _by_key(db: sqlite3.Connection, owner: str, key: str | None = None) -> dict[str, _Rows]:
+def _by_key(db: Database, owner: str, key: str | None = None) -> dict[str, _Rows]:
     """Return the owner's rows by their folded key, all columns but the number."""
     cursor = db.execute(
         "SELECT * FROM facts WHERE owner = ?1 AND folded = coalesce(?2, folded) ORDER BY id", (owner, key)
@@ -76,5 +77,6 @@ def _by_key(db: sqlite3.Connection, owner: str, key: str | None = None) -> dict[
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         del row["id"]
+        row["tainted"] = int(str(row["tainted"]) in ("1", "True"))  # as every database writes it
         found.setdefault(str(row["folded"]), []).append(row)
     return found

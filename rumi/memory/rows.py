@@ -1,7 +1,5 @@
 """The rows of `memory.db`, and the steps that read, add and remove facts within the open transaction."""
 
-import sqlite3
-
 from rumi.memory.changes import noting, take_back
 from rumi.memory.types import (
     MAX_FACTS,
@@ -20,7 +18,8 @@ from rumi.memory.types import (
     TakenBack,
 )
 from rumi.memory.writing import checked, folded
-from rumi.steps import Steps, Transaction
+from rumi.store.protocol import Database
+from rumi.store.steps import Steps, Transaction
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
 """How long forgotten keys are recorded; every session that began earlier has ended by then."""
@@ -79,7 +78,7 @@ def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
     return count
 
 
-def _retire(db: sqlite3.Connection, owner: str, id: int, now: float) -> None:
+def _retire(db: Database, owner: str, id: int, now: float) -> None:
     """Move a fact to the history of its key."""
     db.execute(
         f"INSERT INTO past (owner, folded, {_FACT}, ended)"
@@ -105,7 +104,11 @@ def forget(request: Forget, transaction: Transaction) -> int:
     if not request.turn:  # a person forgets it: no undo brings it back
         db.execute("DELETE FROM changes WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
-    db.execute("INSERT OR REPLACE INTO forgotten (owner, folded, at) VALUES (?, ?, ?)", (*of, now))
+    db.execute(
+        "INSERT INTO forgotten (owner, folded, at) VALUES (?, ?, ?)"
+        " ON CONFLICT (owner, folded) DO UPDATE SET at = excluded.at",
+        (*of, now),
+    )
     return gone
 
 
@@ -130,7 +133,7 @@ def learn(request: Learn, transaction: Transaction) -> int:
     """Add extracted facts, once for each entry up to which they were extracted. Return how many are new."""
     now = transaction.now()
     marked = transaction.db.execute(
-        "INSERT OR IGNORE INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?)",
+        "INSERT INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (request.chat, request.session, request.upto, now),
     )
     if marked.rowcount == 0:
@@ -138,7 +141,7 @@ def learn(request: Learn, transaction: Transaction) -> int:
     return sum(_put_extracted(transaction.db, request, found, now) for found in request.facts)
 
 
-def _put_extracted(db: sqlite3.Connection, request: Learn, found: NewFact, now: float) -> bool:
+def _put_extracted(db: Database, request: Learn, found: NewFact, now: float) -> bool:
     """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
     try:
         new = checked(found.key, found.value)
@@ -153,7 +156,7 @@ def _put_extracted(db: sqlite3.Connection, request: Learn, found: NewFact, now: 
         return False
 
 
-def _retire_replaced(db: sqlite3.Connection, owner: str, key: str, by: Fact) -> None:
+def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
     """Retire the one fact with that key; nothing if it may be another one that is meant."""
     rows = db.execute(
         "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
@@ -162,7 +165,7 @@ def _retire_replaced(db: sqlite3.Connection, owner: str, key: str, by: Fact) -> 
         _retire(db, owner, rows[0][0], by.created)
 
 
-def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
+def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
     """Add or renew a fact. Return True if it is new. Without `bounded`, there is no maximum number.
 
     Raises:
@@ -184,7 +187,7 @@ def put(db: sqlite3.Connection, owner: str, fact: Fact, *, bounded: bool = True)
     return True
 
 
-def _forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float) -> bool:
+def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
     """Return True if the key was forgotten at that time or later."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",
@@ -193,7 +196,7 @@ def _forgotten_since(db: sqlite3.Connection, owner: str, key: str, since: float)
     return bool(row[0])
 
 
-def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
+def _place_of(db: Database, owner: str, fact: Fact) -> int | None:
     """Return the row of the same fact. Extracted facts that differ only in case are the same fact."""
     rows = db.execute(
         "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
@@ -207,7 +210,7 @@ def _place_of(db: sqlite3.Connection, owner: str, fact: Fact) -> int | None:
     return None
 
 
-def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
+def _renew(db: Database, place: int, fact: Fact) -> None:
     old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
@@ -227,7 +230,7 @@ def _renew(db: sqlite3.Connection, place: int, fact: Fact) -> None:
     )
 
 
-def _make_room(db: sqlite3.Connection, owner: str) -> None:
+def _make_room(db: Database, owner: str) -> None:
     """Make space for a new fact: delete the extracted fact that was renewed longest ago."""
     (count,) = db.execute("SELECT count(*) FROM facts WHERE owner = ?", (owner,)).fetchone()
     if count < MAX_FACTS:

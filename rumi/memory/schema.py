@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rumi.databases import Schema
+from rumi.store.sqlite import Schema
 
 SCHEMA_VERSION: Final = 2
 

@@ -7,7 +7,7 @@ forgotten one is shared no more.
 from rumi.memory.rows import fact_of, steps
 from rumi.memory.types import Fact, FactRefused, Share, Shared, Unshare
 from rumi.memory.writing import folded
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 MOST_SHARED = 100
 """So many keys one owner may share with one group."""
@@ -25,7 +25,10 @@ def share(request: Share, transaction: Transaction) -> int:
     ).fetchone()
     if shared >= MOST_SHARED:
         raise FactRefused(f"{shared} facts are shared with this group already.", "Unshare one first.")
-    db.execute("INSERT OR IGNORE INTO shared VALUES (?, ?, ?, ?)", (*of, request.group, transaction.now()))
+    db.execute(
+        "INSERT INTO shared VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*of, request.group, transaction.now()),
+    )
     return int(facts)
 
 

@@ -12,17 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from actors import Request
-from rumi.databases import (
-    DatabaseFault,
-    bring_up_to_date,
-    checked_version,
-    decoded,
-    leave_no_trace,
-    make_durable,
-    transaction,
-    trouble_of,
-    why_unwritten,
-)
 from rumi.memory import sharing  # noqa: F401  # it registers its steps
 from rumi.memory.original import holds_original, take_over
 from rumi.memory.rows import steps
@@ -38,7 +27,18 @@ from rumi.memory.types import (
     Shared,
     TakeFactsBack,
 )
-from rumi.steps import Transaction
+from rumi.store.sqlite import (
+    DatabaseFault,
+    bring_up_to_date,
+    checked_version,
+    decoded,
+    leave_no_trace,
+    make_durable,
+    transaction,
+    trouble_of,
+    why_unwritten,
+)
+from rumi.store.steps import Transaction
 
 R = TypeVar("R")
 
@@ -64,7 +64,7 @@ class Store:
             raise MemoryUnavailable(error.message, error.advice) from error
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
-        self._transaction = Transaction(self._db, path, now)
+        self._transaction = Transaction(self._db, now)
 
     def _prepare(self, now: Callable[[], float]) -> None:
         self._db.text_factory = decoded

@@ -5,7 +5,6 @@ more, even before it is removed from the index.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator
 
 from rumi.chat_ids import BOT, TASK, ChatIds
@@ -13,7 +12,8 @@ from rumi.journal import load_message
 from rumi.recall.indexing import Source, add, remove
 from rumi.recall.steps import steps
 from rumi.recall.types import CatchUp, Prune, Unindex
-from rumi.steps import Transaction
+from rumi.store.protocol import Database
+from rumi.store.steps import Transaction
 
 SLICE = 200
 """Rows of `state.db` that one transaction indexes."""
@@ -71,30 +71,30 @@ def unindex(request: Unindex, transaction: Transaction) -> int:
     return len(rows)
 
 
-def _remove_for_good(db: sqlite3.Connection, ids: list[int]) -> None:
+def _remove_for_good(db: Database, ids: list[int]) -> None:
     """Remove passages; deleted words would otherwise stay in the index's segments until these are merged."""
     remove(db, ids)
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
     db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
 
 
-def is_ahead(db: sqlite3.Connection) -> bool:
+def is_ahead(db: Database) -> bool:
     """Return True if more is indexed than `state.db` ever had: it is another file than before."""
     row = db.execute("SELECT seq FROM state.sqlite_sequence WHERE name = 'history'").fetchone()
     return cursor(db, "history") > (0 if row is None else row[0])
 
 
-def cursor(db: sqlite3.Connection, name: str) -> float:
+def cursor(db: Database, name: str) -> float:
     """Return up to where something is indexed."""
     row = db.execute("SELECT value FROM cursors WHERE name = ?", (name,)).fetchone()
     return 0.0 if row is None else float(row[0])
 
 
-def _advance(db: sqlite3.Connection, name: str, value: float) -> None:
+def _advance(db: Database, name: str, value: float) -> None:
     db.execute("INSERT OR REPLACE INTO cursors (name, value) VALUES (?, ?)", (name, value))
 
 
-def _history(db: sqlite3.Connection, ids: ChatIds) -> bool:
+def _history(db: Database, ids: ChatIds) -> bool:
     after = int(cursor(db, "history"))
     rows = db.execute(
         "SELECT id, chat, session, turn FROM state.history WHERE id > ? ORDER BY id LIMIT ?", (after, SLICE)
@@ -112,7 +112,7 @@ def _history(db: sqlite3.Connection, ids: ChatIds) -> bool:
 
 
 def _exchanges(
-    db: sqlite3.Connection, ids: ChatIds, begins: dict[tuple[str, int, str], int], last: int
+    db: Database, ids: ChatIds, begins: dict[tuple[str, int, str], int], last: int
 ) -> Iterator[tuple[str, Source]]:
     for (chat, session, turn), begin in begins.items():
         known = db.execute(
@@ -130,7 +130,7 @@ def _exchanges(
 
 
 def _read(
-    db: sqlite3.Connection, chat: str, session: int, turn: str, first: int, last: int
+    db: Database, chat: str, session: int, turn: str, first: int, last: int
 ) -> tuple[str, str, float, int, bool]:
     """Return what was said and answered in a turn, when, its last entry, and whether it is tainted."""
     said: list[str] = []
@@ -149,7 +149,7 @@ def _read(
     return "\n".join(said), "\n".join(answered), at, end, tainted
 
 
-def _files(db: sqlite3.Connection, chat: str, turn: str) -> Iterator[str]:
+def _files(db: Database, chat: str, turn: str) -> Iterator[str]:
     """Yield the names of the files that came with a turn's message."""
     row = db.execute(
         "SELECT enclosures FROM state.messages WHERE chat = ? AND id = ? AND enclosures != '[]'",
@@ -162,7 +162,7 @@ def _files(db: sqlite3.Connection, chat: str, turn: str) -> Iterator[str]:
         return
 
 
-def _tasks(db: sqlite3.Connection) -> bool:
+def _tasks(db: Database) -> bool:
     """Index the results that no chat was told of: the others are in their chats' histories."""
     rows = db.execute(
         "SELECT id, owner, question, answer, ended FROM state.tasks"
@@ -181,7 +181,7 @@ def _tasks(db: sqlite3.Connection) -> bool:
     return len(rows) == SLICE
 
 
-def _episodes(db: sqlite3.Connection, ids: ChatIds) -> bool:
+def _episodes(db: Database, ids: ChatIds) -> bool:
     rows = db.execute(
         "SELECT id, chat, session, text, began FROM state.episodes WHERE id > ? ORDER BY id LIMIT ?",
         (int(cursor(db, "episodes")), SLICE),
@@ -198,7 +198,7 @@ def _episodes(db: sqlite3.Connection, ids: ChatIds) -> bool:
     return len(rows) == SLICE
 
 
-def text_of(db: sqlite3.Connection, id: int) -> tuple[str, str, bool] | None:
+def text_of(db: Database, id: int) -> tuple[str, str, bool] | None:
     """Return what was said and answered in a passage, and whether it is tainted; None if it is gone.
 
     A turn that has no reply yet is not among the earlier ones.

@@ -1,12 +1,12 @@
 """Adds passages to the index and removes them, within the open transaction."""
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rumi.recall.types import Kind
 from rumi.recall.words import flags_of, stems_of
+from rumi.store.protocol import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Source:
     answered: str = ""
 
 
-def owner_number(db: sqlite3.Connection, owner: str) -> int | None:
+def owner_number(db: Database, owner: str) -> int | None:
     """Return the number of an owner; None if nothing of them is indexed."""
     row = db.execute("SELECT id FROM owners WHERE name = ?", (owner,)).fetchone()
     return None if row is None else int(row[0])
 
 
-def add(db: sqlite3.Connection, passages: Iterable[tuple[str, Source]]) -> None:
+def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
     """Index passages, each with its owner. One that is there already is replaced."""
     counts: Counter[str] = Counter()
     for owner, each in passages:
@@ -45,22 +45,24 @@ def add(db: sqlite3.Connection, passages: Iterable[tuple[str, Source]]) -> None:
         db.execute("UPDATE owners SET passages = passages + 1 WHERE id = ?", (number,))
         columns = [[f"{number}_{stem}" for stem in stems_of(text)] for text in (each.said, each.answered)]
         counts.update({*columns[0], *columns[1]})
-        id = db.execute(
+        (id,) = db.execute(
             "INSERT INTO passages (owner, chat, session, turn, kind, first, last, at, flags)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (number, *place, each.first, each.last, each.at, flags_of(f"{each.said}\n{each.answered}")),
-        ).lastrowid
+        ).fetchone()
         db.execute(
             "INSERT INTO words (rowid, said, answered) VALUES (?, ?, ?)", (id, *map(" ".join, columns))
         )
     for term, count in counts.items():
         row = db.execute("UPDATE terms SET passages = passages + ? WHERE term = ?", (count, term))
         if not row.rowcount:
-            id = db.execute("INSERT INTO terms (term, passages) VALUES (?, ?)", (term, count)).lastrowid
+            (id,) = db.execute(
+                "INSERT INTO terms (term, passages) VALUES (?, ?) RETURNING id", (term, count)
+            ).fetchone()
             db.execute("INSERT INTO spellings (rowid, term) VALUES (?, ?)", (id, term))
 
 
-def remove(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+def remove(db: Database, ids: Iterable[int]) -> None:
     """Remove passages, and the terms that no other passage has."""
     counts: Counter[str] = Counter()
     for id in ids:

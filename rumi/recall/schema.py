@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rumi.databases import Schema
+from rumi.store.sqlite import Schema
 
 SCHEMA: Final = """
 CREATE TABLE cursors (           -- up to where `state.db` is indexed

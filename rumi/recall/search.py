@@ -5,7 +5,6 @@ scored by the words of the query that they have, each once. Passages beside a go
 its session's line.
 """
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
@@ -17,7 +16,8 @@ from rumi.recall.indexing import owner_number
 from rumi.recall.query import Query, Word, read_query
 from rumi.recall.steps import steps
 from rumi.recall.types import Count, Passage, Search
-from rumi.steps import Transaction
+from rumi.store.protocol import Database
+from rumi.store.steps import Transaction
 
 CANDIDATES: Final = 40
 """Passages that one list of candidates has."""
@@ -70,7 +70,7 @@ class _Index:
     A term is a stem with the owner's number in front: others' passages have other terms.
     """
 
-    db: sqlite3.Connection
+    db: Database
     owner: int
     request: Search
     passages: int

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from actors import Request
-from rumi.databases import (
+from rumi.recall import following, search  # noqa: F401  # they register their steps
+from rumi.recall.following import is_ahead
+from rumi.recall.schema import RECALL
+from rumi.recall.steps import steps
+from rumi.recall.types import Count, Prune, RecallUnavailable, Search, Unindex
+from rumi.store.sqlite import (
     OPEN_S,
     DatabaseFault,
     bring_up_to_date,
@@ -23,12 +28,7 @@ from rumi.databases import (
     trouble_of,
     why_unwritten,
 )
-from rumi.recall import following, search  # noqa: F401  # they register their steps
-from rumi.recall.following import is_ahead
-from rumi.recall.schema import RECALL
-from rumi.recall.steps import steps
-from rumi.recall.types import Count, Prune, RecallUnavailable, Search, Unindex
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 
 R = TypeVar("R")
 
@@ -64,7 +64,7 @@ class Store:
             raise RecallUnavailable(error.message, error.advice) from error
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
-        self._transaction = Transaction(self._db, path, now)
+        self._transaction = Transaction(self._db, now)
 
     def _opened(self) -> sqlite3.Connection:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))

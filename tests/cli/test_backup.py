@@ -12,13 +12,13 @@ import pytest
 import trio
 
 from rumi.backup import BackupError, back_up
-from rumi.databases import DatabaseFault
 from rumi.errors import UsageError
 from rumi.home import Home
 from rumi.journal import AddTask, BeginTask, EndTask, TaskRecord, open_journal
 from rumi.journal.store import Store
 from rumi.replacing import replace_file
 from rumi.restore import restorable
+from rumi.store.sqlite import DatabaseFault
 from tests.cli.program import BOUND_S, Program
 
 
@@ -215,7 +215,7 @@ def test_a_damaged_database_or_no_room_leaves_no_backup(
 ) -> None:
     (tmp_path / "backups").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr("rumi.databases.SPARE_BYTES", 1 << 60)
+        patch.setattr("rumi.store.sqlite.SPARE_BYTES", 1 << 60)
         with pytest.raises(DatabaseFault, match="Make room"):
             back_up(home, tmp_path / "backups")
     home.memory_db.write_bytes(b"no database at all" * 1000)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rumi.backup import BackupError, back_up
-from rumi.databases import NewerSchema
 from rumi.home import Home
 from rumi.journal.store import Store
 from rumi.restore import restorable
+from rumi.store.sqlite import NewerSchema
 from tests.cli.program import Program
 
 

@@ -1,15 +1,45 @@
-"""The store that these tests share."""
+"""The stores that these tests share: a SQLite file, and a PostgreSQL database of several workers."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rumi.journal.membership import Claim, Join
+from rumi.journal.schema import ON_A_SERVER, STATE
 from rumi.journal.store import Store
+from rumi.store.backend import PostgresServer
+from rumi.store.ownership import Ownership
+from tests.postgres import Server
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "state.db")
+@pytest.fixture(scope="session")
+def empty_database(postgres: Server) -> str:
+    """Return the URL of a database with empty tables, to be copied."""
+    url = postgres.new_database()
+    PostgresServer(url, ON_A_SERVER).open("state", STATE).close()
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "sqlite":
+        opened = Store(tmp_path / "state.db")
+        yield opened
+        opened.close()
+        return
+    postgres: Server = request.getfixturevalue("postgres")
+    url = postgres.copy_of(request.getfixturevalue("empty_database"))
+    opened = shared_store(url)
     yield opened
     opened.close()
+    postgres.drop(url)
+
+
+def shared_store(url: str, worker: str = "w1") -> Store:
+    """Return the store of a worker that serves all chats that no other one serves."""
+    ownership = Ownership(worker)
+    opened = Store(PostgresServer(url, ON_A_SERVER), ownership=ownership)
+    _, claimed = opened.run([Join(worker, "1", "", 600.0), Claim(worker, 256)])
+    ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
+    return opened

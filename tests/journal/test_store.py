@@ -42,10 +42,11 @@ from tests.journal.accepting import accept, do, tg
 from tests.journal.earlier import SCHEMAS
 
 
-def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(store: Store) -> None:
+def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db")
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.place).stat().st_mode) == 0o600
 
 
 def test_an_accepted_message_is_open_until_it_is_settled(store: Store) -> None:

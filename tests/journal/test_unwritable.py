@@ -21,7 +21,6 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.databases import Trouble
 from rumi.journal import (
     Accept,
     Append,
@@ -38,10 +37,11 @@ from rumi.journal import (
     Unwritable,
 )
 from rumi.journal import actor as actor_module
-from rumi.journal import store as store_module
-from rumi.journal.store import Store
+from rumi.journal.store import JournalError, Store
 from rumi.models import Message
 from rumi.reserve import Reserve, free_bytes
+from rumi.store import backend as store_module
+from rumi.store.protocol import Trouble
 from rumi.texts import told
 from tests.chats.house import InPlace
 from tests.conftest import ROOT
@@ -345,7 +345,7 @@ async def test_a_journal_that_restarts_does_not_take_another_file_for_its_own(
 
     def broken(self: Store, requests: list[object]) -> list[object]:
         path.unlink(missing_ok=True)
-        raise store_module.JournalError("something else")
+        raise JournalError("something else")
 
     monkeypatch.setattr(actor_module, "Store", Store)
     with pytest.raises(BaseException, match="restart") as ended:

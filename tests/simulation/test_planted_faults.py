@@ -63,7 +63,7 @@ from rumi.people import People, Speaker
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
-from rumi.steps import Transaction
+from rumi.store.steps import Transaction
 from rumi.tasks import Tasks, task
 from rumi.tasks.task import Task
 from rumi.tasks.tasks import TaskRecovery

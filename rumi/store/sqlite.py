@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from rumi.errors import RumiError
 from rumi.replacing import to_disk
 from rumi.reserve import LEAST_BYTES, free_bytes
+from rumi.store.protocol import Database, Trouble
 
 SPARE_BYTES = 10_000_000
 """Free space that must remain beside a copy and the log of the changes."""
@@ -33,13 +34,6 @@ OPEN_S = 5.0
 
 LOG_BYTES = 4_000_000
 """The size to which the write-ahead log is truncated after its content was merged."""
-
-Trouble: TypeAlias = Literal["full", "locked", "failing", "replaced"]
-"""The reason why a file cannot be written, although the request itself is correct.
-
-The disk is full; another program has locked the file; the disk refuses to write; the file was deleted or
-replaced while it was open.
-"""
 
 _REFUSED: Final = frozenset(
     {
@@ -60,7 +54,7 @@ class DatabaseFault(RumiError):
 class NewerSchema(DatabaseFault):
     """A newer program made the file. `found` is its schema's version."""
 
-    def __init__(self, path: Path, found: int, known: int) -> None:
+    def __init__(self, path: Path | str, found: int, known: int) -> None:
         super().__init__(
             f"{path} was made by a newer Rumi (schema {found}, this one knows {known}).",
             "Use the newer program, or another RUMI_HOME.",
@@ -116,7 +110,7 @@ def why_unwritten(path: Path, trouble: Trouble, error: object = "") -> tuple[str
                 f"{path} was deleted or replaced while it was open.",
                 "End this process, put the right file there, and start again.",
             )
-        case "failing":
+        case "failing" | "away":
             return (
                 f"{path} cannot be written: {error}.",
                 "Look at the disk and at the file's permissions, or ask: rumi doctor",
@@ -170,7 +164,7 @@ def copies_of(path: Path) -> list[Path]:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+def transaction(db: Database, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """One transaction: the block's changes are committed, or, when it raises, rolled back."""
     db.execute(begin)
     try:
@@ -178,7 +172,7 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            with contextlib.suppress(sqlite3.Error):  # the first error is the one to tell
+            with contextlib.suppress(Exception):  # the first error is the one to tell
                 db.execute("ROLLBACK")
         raise
 

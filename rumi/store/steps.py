@@ -1,12 +1,11 @@
 """Requests to a database: one function for each type of request executes it within a transaction."""
 
-import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from actors import Request
+from rumi.store.protocol import Database
 
 Q = TypeVar("Q")
 Q_co = TypeVar("Q_co", covariant=True)
@@ -15,11 +14,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The open transaction of a database, the path of its file, and the time in seconds since 1970."""
+    """The open transaction of a database, and the time in seconds since 1970.
 
-    db: sqlite3.Connection
-    path: Path
+    `size` returns how many bytes the database takes. `owned` returns the partitions of this worker; None
+    where one process serves all chats. Steps add the chats to `touched` in which they have stored something
+    that the chat's owner has to see. `lock_rows` ends a SELECT that locks
+    what it finds until the transaction ends.
+    """
+
+    db: Database
     now: Callable[[], float]
+    size: Callable[[], int] = lambda: 0
+    owned: Callable[[], Collection[int]] | None = None
+    touched: set[str] = field(default_factory=set)
+    lock_rows: str = ""
 
 
 class Steps:

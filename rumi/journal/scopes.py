@@ -1,0 +1,143 @@
+"""Which partitions a request touches, and whether only their owner may do it.
+
+Where several workers share a database, the rows of these partitions are locked while a request is done: then
+one chat's requests follow one another as they do in a file.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from actors import Request
+from rumi.journal.accounts import Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft
+from rumi.journal.messages import (
+    READS,
+    Accept,
+    AddSchedule,
+    AddTask,
+    Append,
+    AskToLearn,
+    Begin,
+    BeginTask,
+    DeleteSchedule,
+    DeleteTask,
+    Delivered,
+    EndIteration,
+    EndTask,
+    Fire,
+    KeepParked,
+    KeepTask,
+    LearnedFrom,
+    LoadParked,
+    MarkFiles,
+    MarkStopping,
+    Moved,
+    MoveSchedules,
+    NameChat,
+    NewSession,
+    PartSent,
+    PauseFailed,
+    Previewed,
+    PutOff,
+    ReopenTask,
+    SayToTask,
+    SessionApart,
+    SetSchedule,
+    Settle,
+    Shorten,
+    Summarize,
+    TellMissed,
+    Undeliverable,
+)
+from rumi.journal.undo import EndUndo, TakeBack
+from rumi.store.backend import as_values
+from rumi.store.ownership import PARTITIONS, SHARED, partition_of
+from rumi.store.steps import Transaction
+
+OWNERS: Final = (
+    *(Begin, Append, Settle, Delivered, PartSent, Undeliverable, Previewed, NewSession, SessionApart),
+    *(Summarize, Shorten, LearnedFrom, PutOff, MarkFiles, KeepParked, TakeBack, EndUndo),
+    *(BeginTask, KeepTask, EndTask, EndIteration, Fire, MoveSchedules, PauseFailed, TellMissed),
+)
+"""Requests of a turn, a task or a schedule at work: only the owner of its partition may do them."""
+
+_OF_OUTBOX: Final = (Delivered, PartSent)
+_OF_A_MESSAGE: Final = (Previewed, EndUndo)
+_OF_A_TASK: Final = (
+    BeginTask,
+    KeepTask,
+    EndTask,
+    EndIteration,
+    MarkStopping,
+    SayToTask,
+    ReopenTask,
+    DeleteTask,
+)
+_OF_A_SCHEDULE: Final = (SetSchedule, DeleteSchedule, PauseFailed)
+_OF_ALL: Final = (Moved, Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft, AddSchedule)
+"""Requests that read what all chats share, and change it by what they have read."""
+
+_READS: Final = (*READS, LoadParked)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The partitions of a request. `owned`: they have to belong to this worker."""
+
+    numbers: frozenset[int] = frozenset()
+    owned: bool = False
+
+
+def scopes_of(requests: Sequence[Request[Any]], transaction: Transaction) -> list[Scope]:
+    """Return the scope of each of the requests."""
+    return [_scope_of(request, transaction) for request in requests]
+
+
+def _scope_of(request: Request[Any], transaction: Transaction) -> Scope:
+    if isinstance(request, _READS):
+        return Scope()
+    places = frozenset(partition_of(place) for place in _places_of(request, transaction) if place)
+    if isinstance(request, _OF_ALL):
+        places |= {SHARED}
+    return Scope(places, isinstance(request, OWNERS))
+
+
+def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
+    """Return the chats that a request writes in."""
+    match request:
+        case Accept():
+            return [message.chat for message in request.batch]
+        case Settle() | Begin() | Append() | TakeBack() | NameChat() | Undeliverable():
+            return [request.chat]
+        case Fire():
+            return _found(transaction, "chat", "schedules", [each.schedule for each in request.firings])
+        case MoveSchedules():
+            return _found(transaction, "chat", "schedules", [move[0] for move in request.moves])
+        case AddTask():
+            return [request.task.chat or request.task.owner]
+        case AddSchedule():
+            return [request.schedule.chat]
+        case AskToLearn():
+            return [request.chat or ""]
+        case EndUndo():
+            return _found(transaction, "chat", "messages", [request.undone.message])
+        case Previewed():
+            return _found(transaction, "chat", "messages", [request.message])
+        case Delivered() | PartSent():
+            return _found(transaction, "chat", "outbox", [request.delivery])
+    if isinstance(request, _OF_A_TASK):
+        return _found(transaction, "coalesce(nullif(chat, ''), owner)", "tasks", [request.id])
+    if isinstance(request, _OF_A_SCHEDULE):
+        return _found(transaction, "chat", "schedules", [request.id])
+    chat = getattr(request, "chat", None)
+    return [chat] if isinstance(chat, str) else []
+
+
+def _found(transaction: Transaction, what: str, table: str, numbers: Sequence[int]) -> list[str]:
+    if not numbers:
+        return []
+    sql = f"SELECT DISTINCT {what} FROM {table} WHERE id IN ({as_values(numbers)})"
+    return [str(place) for (place,) in transaction.db.execute(sql)]
+
+
+__all__ = ["OWNERS", "PARTITIONS", "Scope", "scopes_of"]

@@ -1,0 +1,62 @@
+"""Which chats a worker serves, where several share one database.
+
+Chats belong to partitions, and a partition belongs to one worker at a time. Each change of owner gives the
+partition a higher fence number, and every write of an owner is refused if its fence is not the present one.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+PARTITIONS: Final = 256
+
+SHARED: Final = 256
+"""The row that guards what all chats share, such as budgets. It belongs to no worker."""
+
+
+def partition_of(place: str) -> int:
+    """Return the partition of a chat. Databases compute the same number (`partition_of` in SQL)."""
+    return hashlib.md5(place.encode("utf-8", "replace"), usedforsecurity=False).digest()[0]
+
+
+class Ownership:
+    """The partitions that this process serves, with their fences. Threads may read it.
+
+    `lost` is called with the partitions of which a write was refused.
+    """
+
+    def __init__(self, worker: str, lost: Callable[[frozenset[int]], object] = lambda numbers: None) -> None:
+        self.worker = worker
+        self.lost = lost
+        self._fences: Mapping[int, int] = {}
+
+    @property
+    def fences(self) -> Mapping[int, int]:
+        """Return the fence of each partition that is served."""
+        return self._fences
+
+    def set(self, fences: Mapping[int, int]) -> None:
+        """Serve these partitions and no others."""
+        self._fences = dict(fences)
+
+    def numbers(self) -> frozenset[int]:
+        """Return the partitions that are served."""
+        return frozenset(self._fences)
+
+    def serves(self, chat: str) -> bool:
+        """Return True if the chat's partition is one of them."""
+        return partition_of(chat) in self._fences
+
+
+def channel_of(worker: str) -> str:
+    """Return the name of the notifications for a worker: a name in SQL, of at most 63 bytes."""
+    return f"rumi_{hashlib.sha256(worker.encode()).hexdigest()[:32]}"
+
+
+def woken(payload: str) -> tuple[str, ...]:
+    """Return the chats that a notification is about; none of a damaged one."""
+    try:
+        return tuple(map(str, json.loads(payload)))
+    except (ValueError, TypeError):
+        return ()

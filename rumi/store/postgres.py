@@ -1,0 +1,348 @@
+"""A connection to PostgreSQL that takes SQLite's parameters and the schemas of `state.db` and `memory.db`.
+
+Blocking; used by one thread at a time. Every wait has a bound: for a connection, for a lock, for a statement,
+and for a client that was paused in the middle of a transaction, whose locks others wait for.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import RawCursor, errors
+from psycopg.adapt import Buffer, Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import StrDumper
+
+from rumi.errors import RumiError, UsageError
+from rumi.store.protocol import Rows, Trouble
+from rumi.store.sqlite import NewerSchema, Schema, statements
+
+PASSWORD: Final = "STORE_PASSWORD"  # noqa: S105  # its name
+"""The environment variable with the database's password."""
+
+CONNECT_S: Final = 5
+LOCK_MS: Final = 5_000
+STATEMENT_MS: Final = 30_000
+IDLE_MS: Final = 5_000
+"""How long a transaction may wait for its client: a paused one must not hold its locks."""
+
+_MIGRATING: Final = 7_240_117
+"""The number of the advisory lock under which one worker upgrades the schema."""
+
+_AWAY: Final = ("08", "57P", "53300", "25006", "57014", "25P03")
+"""SQLSTATEs of a server that does not serve now: no connection, shutting down, full of clients, read-only."""
+
+_BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
+
+_FLAGS: Final = frozenset(
+    {"fresh", "asked", "forget", "tainted", "undone", "unattended", "admin", "apart", "notice", "attached"}
+    | {"priced", "done", "leaving", "clean"}
+)
+"""Columns that are true or false. SQLite keeps them as integers."""
+
+
+class StoreUnusable(RumiError):
+    """The database cannot be used; the error says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a PostgreSQL database is: a URL without its password. `str()` shows it to users."""
+
+    url: str
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+    def parameters(self) -> str:
+        """Return libpq's connection string; the password comes from the environment.
+
+        A server that is not on this machine has to prove by a certificate who it is.
+        """
+        given = conninfo_to_dict(self.url)
+        more: dict[str, Any] = {
+            "connect_timeout": given.get("connect_timeout", CONNECT_S),
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+            "application_name": given.get("application_name", "rumi"),
+            "options": f"-c lock_timeout={LOCK_MS} -c statement_timeout={STATEMENT_MS}"
+            f" -c idle_in_transaction_session_timeout={IDLE_MS} -c client_min_messages=warning",
+        }
+        host = str(given.get("host", ""))
+        local = host.startswith(("/", "127.", "::1", "localhost")) or not host
+        if not local and "sslmode" not in given:
+            more |= {"sslmode": "verify-full", "sslrootcert": given.get("sslrootcert", "system")}
+        if password := os.environ.get(PASSWORD):
+            more["password"] = password
+        return make_conninfo(self.url, **more)
+
+
+def server_of(url: str) -> Server:
+    """Return where a URL leads.
+
+    Raises:
+        UsageError: It is no such URL, or it has a password in it.
+    """
+    try:
+        parts = urlsplit(url)
+        given = conninfo_to_dict(url)
+    except (ValueError, psycopg.Error):
+        parts, given = urlsplit(""), {}
+    if parts.scheme not in ("postgresql", "postgres") or not given.get("dbname"):
+        raise UsageError(
+            f"{redacted(url)} is not the URL of a PostgreSQL database.",
+            "Write it as postgresql://USER@HOST:5432/DATABASE.",
+        )
+    if given.get("password"):
+        raise UsageError(
+            f"The URL of the store contains a password: {redacted(url)}.",
+            f"Put the password into the environment variable {PASSWORD}.",
+        )
+    return Server(url)
+
+
+def redacted(url: str) -> str:
+    """Return a URL without what stands between its user's name and its host."""
+    return re.sub(r"(//[^/@:]*):[^/]*@", r"\1:…@", url)
+
+
+class _Int(Int8Dumper):
+    """Every integer has the same type, so that a statement is prepared once."""
+
+
+class _Text(StrDumper):
+    """Texts without what PostgreSQL does not store: NUL, and lone halves of surrogate pairs."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        """Return a text as UTF-8."""
+        return obj.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
+
+
+class _Sum(Loader):
+    """Sums of integers, which PostgreSQL makes exact decimals, are integers here."""
+
+    def load(self, data: Buffer) -> int | float:
+        """Return a number."""
+        text = bytes(data).decode()
+        return float(text) if "." in text or "N" in text else int(text)
+
+
+class _Cursor(RawCursor[tuple[Any, ...]]):
+    """Its parameters are PostgreSQL's own: `$1`."""
+
+
+class Postgres:
+    """An open connection; `opened` is when, on the monotonic clock.
+
+    Raises:
+        psycopg.Error: The server does not answer, or refuses.
+    """
+
+    error: Final = psycopg.Error
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._connection = psycopg.connect(
+            server.parameters(), autocommit=True, prepare_threshold=2, cursor_factory=_Cursor
+        )
+        self._connection.prepared_max = 500
+        adapters = self._connection.adapters
+        adapters.register_dumper(int, _Int)
+        adapters.register_dumper(str, _Text)
+        adapters.register_loader("numeric", _Sum)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Return True between BEGIN and COMMIT, on a connection that is open."""
+        status = self._connection.pgconn.transaction_status
+        return status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+    @property
+    def broken(self) -> bool:
+        """Return True if the connection is gone."""
+        return self._connection.closed
+
+    @property
+    def socket(self) -> int:
+        """Return the file descriptor, which is readable when notifications arrive."""
+        return self._connection.fileno()
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Rows:
+        """Execute a statement with SQLite's parameters."""
+        text, names = translated(sql)
+        return self._connection.execute(text.encode(), _values(names, parameters) or None)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Rows:
+        """Execute a statement once for each set of parameters."""
+        text, names = translated(sql)
+        cursor = self._connection.cursor()
+        rows = [_values(names, each) for each in parameters]
+        if rows:
+            cursor.executemany(text.encode(), rows)
+        return cursor
+
+    def notifications(self) -> list[str]:
+        """Return the payloads of the notifications that have arrived, without waiting."""
+        return [each.payload for each in self._connection.notifies(timeout=0)]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def trouble_of(error: Exception) -> Trouble | None:
+    """Return why the database cannot be written now, or None for another, permanent error."""
+    if isinstance(error, _BUSY):
+        return "locked"
+    state = getattr(error, "sqlstate", None) or ""
+    if isinstance(error, errors.DiskFull):
+        return "full"
+    if isinstance(error, errors.OperationalError | errors.InterfaceError) and not state:
+        return "away"
+    return "away" if state.startswith(_AWAY) else None
+
+
+def was_in_the_way(error: Exception) -> bool:
+    """Return True if another transaction ended this one, which may be tried again at once."""
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
+
+
+def why_unwritten(server: Server, trouble: Trouble, error: object = "") -> tuple[str, str]:
+    """Return a sentence on why the database cannot be written, and what to do."""
+    match trouble:
+        case "full":
+            return f"{server} cannot be written: its disk is full.", "Make room on the disk of the database."
+        case "locked":
+            return f"{server} is locked by another program.", "End that program, or wait for it."
+        case _:
+            line = str(error).strip().partition("\n")[0]
+            return (
+                f"{server} does not answer: {line or 'no connection'}.",
+                "Start the database, or correct [store] url.",
+            )
+
+
+# SQL
+
+
+@lru_cache(maxsize=2_000)
+def translated(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement with PostgreSQL's parameters, and the names of its named ones in their order.
+
+    Texts in quotes stay as they are.
+    """
+    names: list[str] = []
+    number = 0
+    parts: list[str] = []
+    for part in re.split(r"('(?:[^']|'')*')", sql):
+        if part.startswith("'"):
+            parts.append(part)
+            continue
+
+        def parameter(found: re.Match[str]) -> str:
+            nonlocal number
+            given = found[0]
+            if given.startswith(":"):
+                if given[1:] not in names:
+                    names.append(given[1:])
+                return f"${names.index(given[1:]) + 1}"
+            number = int(given[1:]) if len(given) > 1 else number + 1
+            return f"${number}"
+
+        part = re.sub(r"\s+INDEXED BY \w+", "", part)
+        part = re.sub(r'(?<!")\buser\b(?!")', '"user"', part)  # which means the database's user there
+        parts.append(re.sub(r"\?\d*|(?<![:\w]):[a-z_]+", parameter, part))
+    text = "".join(parts)
+    return ("BEGIN" if text.startswith("BEGIN") else text), tuple(names)
+
+
+def _values(names: tuple[str, ...], parameters: Any) -> list[Any]:
+    if isinstance(parameters, Mapping):
+        return [parameters[name] for name in names]
+    return list(parameters)
+
+
+def tables_of(script: str) -> Iterator[str]:
+    """Yield the statements of a schema of SQLite as those of PostgreSQL."""
+    for statement in statements(re.sub(r"--[^\n]*", "", script)):
+        text = re.sub(r"\) WITHOUT ROWID", ")", statement)
+        text = re.sub(r" REFERENCES \w+ \(\w+\)", "", text)  # tables are made in any order
+        text = re.sub(
+            r"(?<![\w\"])(\w+)(\s+)INTEGER\b( PRIMARY KEY)?( AUTOINCREMENT)?"
+            r"((?: NOT NULL)?)(?: DEFAULT (\d+))?",
+            _integer,
+            text,
+        )
+        text = re.sub(r'(?<!")\buser\b(?!")', '"user"', text)
+        text = re.sub(r"\bTEXT\b", 'text COLLATE "C"', text)
+        text = re.sub(r"\bREAL\b", "double precision", text)
+        text = re.sub(r"\bBLOB\b", "bytea", text)
+        text = re.sub(r"\bWHERE (task|missed)\b(?! [!=<>])", r"WHERE \1 != 0", text)
+        yield text.strip()
+
+
+def _integer(found: re.Match[str]) -> str:
+    name, space, primary, _, required, default = found.groups()
+    if primary:
+        return f"{name}{space}bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
+    flag = name in _FLAGS
+    then = "" if default is None else f" DEFAULT {('TRUE' if int(default) else 'FALSE') if flag else default}"
+    return f"{name}{space}{'boolean' if flag else 'bigint'}{required}{then}"
+
+
+FUNCTIONS: Final = """
+CREATE OR REPLACE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS 'SELECT strpos($1, $2)';
+CREATE OR REPLACE FUNCTION partition_of(text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS 'SELECT get_byte(decode(md5($1), ''hex''), 0)';
+"""
+
+
+def bring_up_to_date(db: Postgres, name: str, schema: Schema, more: str = "") -> None:
+    """Make or upgrade the tables of a schema, in one transaction and under a lock: workers start together.
+
+    `more` are statements in PostgreSQL's own words for a new database.
+
+    Raises:
+        NewerSchema: A newer program made the tables.
+        psycopg.Error: Nothing has changed.
+    """
+    db.execute("BEGIN")
+    try:
+        db.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS schema_versions (name text PRIMARY KEY, version bigint NOT NULL)"
+        )
+        row = db.execute("SELECT version FROM schema_versions WHERE name = ?", (name,)).fetchone()
+        version = int(row[0]) if row else 0
+        if version > schema.version:
+            raise NewerSchema(f"{db.server} ({name})", version, schema.version)
+        if version < schema.version:
+            if not version:
+                for statement in FUNCTIONS.split(";\n"):
+                    if statement.strip():
+                        db.execute(statement)
+            for statement in tables_of(schema.script(version)):
+                db.execute(statement)
+            for statement in () if version else statements(more):
+                db.execute(statement)
+            db.execute(
+                "INSERT INTO schema_versions (name, version) VALUES (?1, ?2)"
+                " ON CONFLICT (name) DO UPDATE SET version = ?2",
+                (name, schema.version),
+            )
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction and not db.broken:
+            db.execute("ROLLBACK")
+        raise
