@@ -1,7 +1,7 @@
 """A running Rumi: starts everything and ends it."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from rumi.reserve import Reserve, largest
 from rumi.room import how_to_make_room
 from rumi.sandbox import Engine
 from rumi.schedules import Schedules
+from rumi.settings import cluster_of as cluster_of_settings
 from rumi.settings import model_settings_of
 from rumi.status import StatusSource
 from rumi.tasks import Tasks
@@ -39,6 +40,7 @@ class App:
     windows: Windows
     tasks: Tasks
     schedules: Schedules
+    drain: Callable[[], Awaitable[None]]
     notes: tuple[str, ...] = ()
 
     def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
@@ -87,7 +89,11 @@ async def open_app(
             notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
-                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user)
+                cluster = cluster_of_settings(loaded)
+                serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
+                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves)
+                if cluster is not None:
+                    stack.callback(cluster.ask.close)
                 for channel in channels:
                     await stack.enter_async_context(channel.open(process))
                 ids = BUILT_IN.including(channel.prefix for channel in channels)
@@ -104,6 +110,7 @@ async def open_app(
                     told,
                     full=full,
                     service=service,
+                    cluster=cluster,
                 )
                 stack.enter_context(closing(tree.audit))
                 await stack.enter_async_context(tree.root.running())
@@ -117,6 +124,7 @@ async def open_app(
                     tree.windows,
                     tree.tasks,
                     tree.schedules,
+                    tree.drain,
                     told,
                 )
     finally:

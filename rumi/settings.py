@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from typing import Final, TypeGuard, get_args
 
-from rumi import texts
+from rumi import __version__, texts
 from rumi.agent import Prompts, TurnLimits, built_in, words_in
 from rumi.bots import PROMPTS as BOT_PROMPTS
 from rumi.bots import BotLimits
 from rumi.budgets import OWN_PRICES, Price, Rules, nano_of
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatLimits
+from rumi.cluster import Cluster, ClusterSettings
+from rumi.cluster import cluster_of as connect
 from rumi.config import Loaded
 from rumi.config.commands import unread
 from rumi.config.files import read_text
@@ -303,3 +305,15 @@ def require_chosen_model(loaded: Loaded) -> None:
             f"The model {loaded.settings.model.default!r} needs {variable}.",
             "Set it in the environment or in .env, or use --model offline.",
         )
+
+
+def cluster_of(loaded: Loaded) -> Cluster | None:
+    """Return the database that this process shares with other workers, None if it has its own files.
+
+    Raises:
+        UsageError: Its URL is not one of a PostgreSQL database.
+    """
+    given = loaded.settings.store
+    if not given.url:
+        return None
+    return connect(given.url, ClusterSettings(__version__, given.lease_s, given.drain_s, given.address))

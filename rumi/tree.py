@@ -26,7 +26,7 @@ rumi             rest_for_one: each child depends on the children above it
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ from rumi.chats import (
     ChatView,
     Hub,
     Inbox,
+    Lessons,
     PendingMessages,
     Publisher,
     RoomCommands,
@@ -56,11 +57,12 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
+from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
-from rumi.journal import Incoming, Journal, JournalMessage, Shelf, TaskRecord
+from rumi.journal import Ask, Incoming, Journal, JournalMessage, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
@@ -101,6 +103,7 @@ from rumi.skills import (
 from rumi.speakers import PeopleCommands
 from rumi.status import StatusSource, outline
 from rumi.stopping import Everything
+from rumi.store.ownership import partition_of
 from rumi.store.protocol import Trouble
 from rumi.switchboard import Switchboard
 from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
@@ -137,14 +140,18 @@ class Tree:
         *,
         full: bool = False,
         service: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         settings = loaded.settings
+        self._cluster = cluster
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
         self._channels = tuple(channels)
         self._handed = Handed(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
         self._reserve = Reserve(home.reserve)
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
+        if cluster is not None:
+            self._add_lease(cluster)
         self.budgets = Budgets(journal.ask, budget_rules_of(loaded), time.time)
         ledger = self.root.add(
             ChildSpec("budgets", lambda: Ledger(self.budgets), shutdown=JOURNAL_SHUTDOWN_S)
@@ -378,6 +385,7 @@ class Tree:
             self.services,
             how_to_make_room=self._how_to_make_room,
             whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+            worker=self._worker,
         )
         everything = Everything(self.inbox, self.tasks, ids, {"schedules": self.schedules.pause_all})
         rooms["everything"] = everything
@@ -395,6 +403,9 @@ class Tree:
         rooms["forgetting"] = self.forgetting
         # Below the chats, which have noted by then what earlier processes left.
         self.root.add(ChildSpec("schedules", lambda: ScheduleClock(self.schedules)))
+        self._partitions = None
+        if cluster is not None:
+            self._partitions = self._add_partitions(cluster, journal.ask, channels, lessons)
         for channel in channels:
             channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
@@ -475,15 +486,66 @@ class Tree:
         return how_to_make_room(language, self._reserve, self._shelf.large)
 
     def _add_journal(self, home: Home, keep_s: float) -> ActorRef[JournalMessage]:
-        offload = Threads()
+        offload, cluster = Threads(), self._cluster
+        place = home.state_db if cluster is None else cluster.backend
+        ownership = None if cluster is None else cluster.ownership
         return self.root.add(
             ChildSpec(
                 "journal",
-                lambda: Journal(home.state_db, offload, time.time, self._shelf, keep_s),
+                lambda: Journal(place, offload, time.time, self._shelf, keep_s, ownership),
                 capacity=1024,
                 shutdown=JOURNAL_SHUTDOWN_S,
             )
         )
+
+    def _worker(self) -> str | None:
+        return None if self._cluster is None else self._cluster.ownership.worker
+
+    def _add_lease(self, cluster: Cluster) -> None:
+        """Above everything that serves chats: it ends when the lease does."""
+
+        def status() -> dict[str, object]:
+            return {"undelivered": self.root.status().children[0].metrics.get("outbox", 0)}
+
+        self.root.add(
+            ChildSpec("lease", lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status))
+        )
+
+    def _add_partitions(
+        self, cluster: Cluster, ask: Ask, channels: Sequence[Channel], lessons: Lessons
+    ) -> ActorRef[Drain]:
+        """Below everything that serves chats: it ends first."""
+        parts: tuple[Part, ...] = (*channels, lessons, self.tasks, self.inbox, self.schedules)
+
+        async def look(chats: Collection[str] | None) -> None:
+            for channel in channels if chats else ():
+                channel.look(tuple(chats or ()))
+            await self.inbox.look(chats)
+
+        def busy() -> frozenset[int]:
+            working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
+            return self.inbox.busy() | {partition_of(place) for place in working}
+
+        return self.root.add(
+            ChildSpec(
+                "partitions",
+                lambda: Partitions(
+                    cluster.ask,
+                    ask,
+                    cluster.ownership,
+                    cluster.settings,
+                    cluster.ear(),
+                    parts,
+                    look,
+                    busy,
+                ),
+            )
+        )
+
+    async def drain(self) -> None:
+        """Hand over all chats to other workers, if there are any. Turns go on for a bounded time."""
+        if self._partitions is not None:
+            await self._partitions.ask(Drain())
 
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
         offload = Threads()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.chats import Hub, Inbox
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.journal import Attachment, JournalMessage
+    from rumi.journal import Attachment, Claimed, JournalMessage
     from rumi.sandbox import SandboxLimits
     from rumi.texts import Language
     from rumi.tools import Tool
@@ -30,6 +30,8 @@ class Process:
     language: "Language"
     limits: "SandboxLimits"
     user: tuple[int, int]
+    serves: Callable[[str], bool] = lambda chat: True
+    """Tells of a chat if this process serves it: several may share a database."""
 
 
 class Channel:
@@ -109,6 +111,15 @@ class Channel:
         Raises:
             RumiError: The channel can never work, such as with a refused token. The process ends.
         """
+
+    async def take_over(self, claimed: "Sequence[Claimed]") -> None:
+        """Serve the chats of these partitions, and send what waits there."""
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Send nothing more in the chats of these partitions; return when nothing is being sent."""
+
+    def look(self, chats: Sequence[str]) -> None:
+        """Send what waits in these chats: another worker has stored it. Never waits."""
 
     async def stop_receiving(self) -> None:
         """Take no more messages; return when those that came are stored. May be cancelled."""

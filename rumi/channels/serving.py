@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -70,11 +70,13 @@ async def serve(
     say: Callable[[str], None],
     told: Told,
     ending: Callable[[], None],
+    drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    drain_s: float = 0.0,
 ) -> None:
     """Serve until told to end, and then wind down; a second signal shortens that.
 
     `say` shows a line to the user who started the program. `ending` is called when no message may be accepted
-    any more.
+    any more. `drain` hands the chats over to other workers, in about `drain_s`.
 
     Raises:
         RumiError: A channel can never work.
@@ -86,7 +88,7 @@ async def serve(
     ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cut_short, told, nursery.cancel_scope)
-        await wind_down(channels, inbox, lessons)
+        await wind_down(channels, inbox, lessons, drain, drain_s)
         nursery.cancel_scope.cancel()
 
 
@@ -95,7 +97,13 @@ async def _cut_short(told: Told, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def wind_down(channels: Sequence[Channel], inbox: Inbox, lessons: Lessons) -> None:
+async def wind_down(
+    channels: Sequence[Channel],
+    inbox: Inbox,
+    lessons: Lessons,
+    drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    drain_s: float = 0.0,
+) -> None:
     """Take no more messages, let turns finish or report them, send the last replies, extract facts. All
     bounded.
 
@@ -104,6 +112,9 @@ async def wind_down(channels: Sequence[Channel], inbox: Inbox, lessons: Lessons)
     for channel in channels:
         with _as_far_as_possible(channel.name, FLUSH_S):
             await channel.stop_receiving()
+    if drain_s:
+        with _as_far_as_possible("partitions", drain_s + REPORT_S):
+            await drain()
     with _as_far_as_possible("turns", PATIENCE_S + REPORT_S):
         await inbox.wind_down(PATIENCE_S, REPORT_S)
     for channel in channels:

@@ -19,7 +19,7 @@ import trio
 
 from actors import Actor, Request, answers
 from rumi import texts
-from rumi.chats.commands import ChatCommand, CommandName, UnknownCommand, parse_chat_command
+from rumi.chats.commands import ChatCommand, CommandName, UnknownCommand, is_stop, parse_chat_command
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.outside import fetched
@@ -58,7 +58,12 @@ class FilesCame(Request[None]):
     """Something from outside came into the chat's files, by no turn of its own. The journal knows already."""
 
 
-ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame
+@dataclass(frozen=True, slots=True)
+class HandOver(Request[bool]):
+    """Begin nothing more: another worker will serve the chat. Returns True if nothing runs any more."""
+
+
+ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
 
 Text: TypeAlias = str | Callable[[], Awaitable[str]]
 """A reply, or what looks it up."""
@@ -85,6 +90,7 @@ class Chat(Actor[ChatMessage]):
         self._summing = Summing(self._session, journal, context.model_for, max_tokens)
         self._cursor = services.pending.cursor(chat_id)
         self._catching_up = False
+        self._leaving = False
         self._withdrawn: frozenset[int] = frozenset()
         self._job: Job | None = None
         self._queue = JobQueue(context.limits.max_queued)
@@ -106,6 +112,7 @@ class Chat(Actor[ChatMessage]):
         while record.undo is not None:
             await self._worker.undoing.complete(record.undo)
             record = await self._session.load()
+        self._services.pending.adopt(self._chat, record.open)
         self._session.remember(*await self._crash_replies.recover(self._chat, record, self._session.parked))
         await self._crash_replies.tell_again(self._chat)
         self._services.hub.nothing_runs(self._chat)
@@ -167,8 +174,21 @@ class Chat(Actor[ChatMessage]):
         """Mark the files, also for the turn that runs."""
         self._session.files_tainted = True
 
+    @answers(HandOver)
+    async def hand_over(self, message: HandOver) -> bool:
+        """Leave what waits to the next worker, which finds it open in the journal."""
+        self._leaving = True
+        pending, waits = self._services.pending, self._queue.drop()
+        if self._chat in pending.untold:
+            pending.untold[self._chat].difference_update(waits)
+        return self._job is None and not self._replies.statistics().current_buffer_used
+
     def _hear(self, message: Incoming) -> None:
         """Judge the message of a wake-up, unless it was read before; where others come first, read them."""
+        if self._leaving:
+            if is_stop(message):
+                self._take(message)
+            return
         if message.before > self._cursor.judged:
             self._cursor.missed = max(self._cursor.missed, message.id)
         elif message.id > self._cursor.judged:
@@ -187,7 +207,7 @@ class Chat(Actor[ChatMessage]):
         while True:
             await trio.lowlevel.checkpoint_if_cancelled()  # a chat that crashes leaves them to the next start
             for message in found:
-                if message.id > cursor.judged:
+                if message.id > cursor.judged and not self._leaving:
                     self._take(message)
             cursor.judged = max(cursor.judged, upto)
             if cursor.missed <= cursor.judged:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast, get_args
 
+from rumi.journal import Incoming
+
 CommandName: TypeAlias = Literal[
     "start",
     "help",
@@ -132,3 +134,11 @@ def asks_first(text: str) -> bool:
     """Return True if a message is a command that puts a question first, and so is told as a turn is."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
+
+
+def is_stop(message: Incoming) -> bool:
+    """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
+    if message.attachments or not message.by_hand:
+        return False
+    command = parse_chat_command(message.text)
+    return isinstance(command, ChatCommand) and command.name == "stop" and not command.room

@@ -1,17 +1,18 @@
 """How chats learn that messages wait for them in the journal, and how they are started for that."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 import trio
 
-from actors import ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
-from rumi.chats.chat import Chat, ChatMessage
-from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.chats.recovery import CrashReplies, Failed, Open, Recovery
+from actors import ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, MailboxFull, Supervisor
+from rumi.chats.chat import Chat, ChatMessage, EndTurn, HandOver
+from rumi.chats.commands import is_stop
+from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
-from rumi.journal import Incoming, OpenMessages
+from rumi.journal import Claimed, Incoming, OpenMessages
+from rumi.store.ownership import partition_of
 from rumi.texts import told_error
 
 logger = logging.getLogger(__name__)
@@ -22,16 +23,14 @@ IDLE_CHAT_S = 300.0
 SHUTDOWN_S = 15.0
 """How long a chat waits at its end for the removal of its sandbox, which otherwise goes on behind."""
 
+INTERRUPT_S = 15.0
+"""How long a turn that is interrupted at a hand-over may take to end."""
+
+HANDED_S = 0.05
+"""How often it is looked whether a chat that is handed over has ended its turn."""
+
 START_PAUSES_S = (0.1, 0.5, 2.0)
 """Between attempts to start a chat: the journal may be about to come back."""
-
-
-def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
-    if message.attachments or not message.by_hand:
-        return False
-    command = parse_chat_command(message.text)
-    return isinstance(command, ChatCommand) and command.name == "stop" and not command.room
 
 
 class Dispatcher:
@@ -41,7 +40,13 @@ class Dispatcher:
     afresh. The `whole_status` is that of the process, which a chat has for an admin.
     """
 
-    def __init__(self, root: Supervisor, services: ChatServices, whole_status: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        root: Supervisor,
+        services: ChatServices,
+        whole_status: Callable[[], str],
+        worker: Callable[[], str | None] = lambda: None,
+    ) -> None:
         journal, pending, language = services.journal, services.pending, services.context.language
         self._services = services
         self._whole_status = whole_status
@@ -56,12 +61,17 @@ class Dispatcher:
             services.context.people,
         )
         self._recovery = root.add(
-            ChildSpec("recovery", lambda: Recovery(self._replies, self.start), capacity=10_000)
+            ChildSpec("recovery", lambda: Recovery(self._replies, self.start, worker), capacity=10_000)
         )
         self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
 
     def wake(self, message: Incoming) -> None:
         """Give a stored message to its chat now, or have the chat read it."""
+        if not self._services.pending.takes(message.chat):  # its worker wakes it
+            if is_stop(message) and (leaving := self.chats.lookup(message.chat)) is not None:
+                with suppress(ActorStopped, MailboxFull):
+                    leaving.tell_nowait(message)
+            return
         cursor = self._services.pending.cursor(message.chat)
         if message.id <= cursor.judged:  # the chat has read it in the meantime
             return
@@ -95,6 +105,47 @@ class Dispatcher:
     def _open(self, open: Open) -> None:
         with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
             self._recovery.tell_nowait(open)
+
+    # Among other workers
+
+    def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Serve the chats of these partitions, and go on with what is open in them."""
+        pending = self._services.pending
+        for each in claimed:
+            pending.boots[each.number] = each.last
+            pending.closing.discard(each.number)
+        with suppress(ActorStopped):
+            self._recovery.tell_nowait(LookAt(frozenset(each.number for each in claimed)))
+
+    async def hand_over(self, numbers: Collection[int], patience_s: float) -> None:
+        """Begin nothing more in these partitions; return when none of their chats is there any more.
+
+        Turns go on for `patience_s`, then they are interrupted, and told so.
+        """
+        pending = self._services.pending
+        pending.closing.update(numbers)
+        chats = [chat for chat in (*self.chats.keys(),) if partition_of(chat) in numbers]
+        async with trio.open_nursery() as nursery:
+            for chat in chats:
+                nursery.start_soon(self._hand_over, chat, patience_s)
+        for chat in [*pending.untold, *pending.cursors]:
+            if partition_of(chat) in numbers:
+                pending.forget(chat)
+        for number in numbers:
+            pending.boots.pop(number, None)
+            pending.closing.discard(number)
+
+    async def _hand_over(self, chat: str, patience_s: float) -> None:
+        actor = self.chats.lookup(chat)
+        if actor is not None:
+            with suppress(ActorError):
+                for seconds in (patience_s, INTERRUPT_S):
+                    with trio.move_on_after(seconds):
+                        while not await actor.ask(HandOver()):  # noqa: ASYNC110  # a turn has no event for it
+                            await trio.sleep(HANDED_S)
+                        break
+                    await actor.tell(EndTurn("interrupted"))
+        await self.chats.stop(chat)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""

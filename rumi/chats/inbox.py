@@ -12,7 +12,8 @@ from rumi import texts
 from rumi.cancellation_grace import with_grace
 from rumi.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
-from rumi.chats.dispatcher import Dispatcher, is_stop
+from rumi.chats.commands import is_stop
+from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.jobs import EndedBy
@@ -23,13 +24,17 @@ from rumi.errors import NotTaken, RumiError, UsageError
 from rumi.journal import (
     Accept,
     Attachment,
+    Claimed,
     DeleteChat,
     Incoming,
     Knows,
     MarkFiles,
+    NewestOpen,
     NewSession,
     NotStored,
+    OpenMessages,
 )
+from rumi.store.ownership import partition_of
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -186,7 +191,7 @@ class Inbox:
     def _hand_on(self, stored: Sequence[Incoming | None]) -> None:
         """Wake the chats of stored messages; tell an answer that was stored with its message."""
         for message in stored:
-            if message is None or not message.chat:
+            if message is None or not message.chat or not self._services.pending.takes(message.chat):
                 continue
             if message.reply:
                 self._services.pending.add(message.chat, message.id)
@@ -198,6 +203,30 @@ class Inbox:
     def wake(self, message: Incoming) -> None:
         """Hand a message that is stored already to its chat. Never waits."""
         self._dispatcher.wake(message)
+
+    async def look(self, chats: Collection[str] | None) -> None:
+        """Wake the chats that have messages in the journal which other workers have stored.
+
+        These chats, or all; those of other workers are left out.
+        """
+        pending, journal = self._services.pending, self._services.journal
+        newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
+        for chat, number in newest.items():
+            if pending.takes(chat) and number > (judged := pending.cursor(chat).judged):
+                for message in await journal.ask(OpenMessages(chat, judged)):
+                    self._dispatcher.wake(message)
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Go on with what earlier workers have left in the chats of these partitions."""
+        self._dispatcher.take_over(claimed)
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Leave the chats of these partitions to another worker; nothing of them runs when this returns."""
+        await self._dispatcher.hand_over(numbers, patience_s)
+
+    def busy(self) -> frozenset[int]:
+        """Return the partitions in which a message has no reply yet."""
+        return frozenset(partition_of(chat) for chat in self._services.pending.untold)
 
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
@@ -402,11 +431,13 @@ def add_chats(
     *,
     how_to_make_room: Callable[[str, Language], str] = lambda trouble, language: "",
     whole_status: Callable[[], str] = lambda: "",
+    worker: Callable[[], str | None] = lambda: None,
 ) -> Inbox:
     """Add the chats below what they depend on, and return what accepts messages for them.
 
     `how_to_make_room` says what to do about a trouble of the disk's, for who owns it. `whole_status` says how
-    the whole process is, for an admin.
+    the whole process is, for an admin. `worker` returns the name of this process among the workers of a
+    database, None where it is alone.
     """
-    dispatcher = Dispatcher(root, services, whole_status)
+    dispatcher = Dispatcher(root, services, whole_status, worker)
     return Inbox(services, dispatcher, how_to_make_room)

@@ -1,6 +1,7 @@
 """Has sessions learned from: when one ends, when a person asks for it, and when a person leaves a chat."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats.context import ChatContext
 from rumi.chats.learning import Extract, ExtractorMessage, FactExtractor, LearnNow, Look
 from rumi.errors import RumiError
-from rumi.journal import AskToLearn, JournalMessage, ToLearn
+from rumi.journal import AskToLearn, Claimed, JournalMessage, ToLearn
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,13 @@ class Lessons:
     ids: ChatIds
     extractor: ActorRef[ExtractorMessage] | None = None
     learns: bool = False
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Learn from the sessions of these partitions as well."""
+        self.look()
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Nothing is to be done: what another worker has learned first is learned once."""
 
     def look(self) -> None:
         """Tell the extractor that a session has ended. Never waits."""

@@ -11,8 +11,11 @@ from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.audit import AuditLog
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
+from rumi.journal import Incoming
 from rumi.models import ToolCall
 from rumi.sandbox import STRICT, CommandPolicy, CommandRefused
+from rumi.store.ownership import partition_of
+from rumi.texts import yes_or_no
 from rumi.tools import FILE_TOOLS, ToolResult
 
 _USAGE = "usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd"
@@ -40,21 +43,26 @@ class Cursor:
 
     The chat has judged its messages up to `judged`: those of them that are open and that no incarnation works
     on get their reply from recovery. Of one up to `missed` it may not know; if that is more, it reads the
-    journal.
+    journal. `adopted`: that was found out from the journal, where several workers share one.
     """
 
     judged: int
     missed: int = 0
+    adopted: bool = False
 
 
 @dataclass(slots=True)
 class PendingMessages:
     """The messages whose final reply was not told yet, by chat, and the chats' cursors.
 
-    Messages up to `boot` are earlier processes'.
+    Messages up to `boot` are earlier processes'. Where several workers share a database, each partition has
+    its own in `boots` while this `worker` serves it; those that are `closing` are being handed over.
     """
 
     boot: int | None = None
+    worker: str | None = None
+    boots: dict[int, int] = field(default_factory=dict)
+    closing: set[int] = field(default_factory=set)
     untold: dict[str, set[int]] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     changed: trio.Event = field(default_factory=trio.Event)
@@ -64,9 +72,52 @@ class PendingMessages:
         if self.boot is None:
             self.boot = last
 
+    def serve_as(self, worker: str) -> None:
+        """Be a worker among others. A new one knows nothing of what an earlier one has done."""
+        if worker != self.worker:
+            self.worker = worker
+            for each in (self.boots, self.closing, self.untold, self.cursors):
+                each.clear()
+            self._has_changed()
+
+    def takes(self, chat: str) -> bool:
+        """Return True if this process serves the chat, and begins something new in it."""
+        number = partition_of(chat) if self.worker is not None else 0
+        return self.worker is None or (number in self.boots and number not in self.closing)
+
+    def boot_of(self, chat: str) -> int:
+        """Return the number of the last message of the chat that an earlier process may have seen."""
+        return (self.boot or 0) if self.worker is None else self.boots.get(partition_of(chat), 0)
+
     def cursor(self, chat: str) -> Cursor:
         """The chat's cursor."""
-        return self.cursors.setdefault(chat, Cursor(self.boot or 0))
+        return self.cursors.setdefault(chat, Cursor(0 if self.worker is not None else self.boot or 0))
+
+    def adopt(self, chat: str, open_messages: Sequence[Incoming]) -> None:
+        """Find out what an earlier worker has judged of a chat's open messages: what became a turn, and what
+        was said to it. The others begin as if they came now."""
+        cursor = self.cursor(chat)
+        if self.worker is None or cursor.adopted:
+            return
+        cursor.adopted = True
+        begun = max((message.id for message in open_messages if message.turn), default=0)
+        for message in open_messages:
+            answers = message.by_hand and not message.turn and yes_or_no(message.text) is not None
+            if begun and message.id > begun:
+                if not answers:
+                    break
+                begun = message.id
+        cursor.judged = max(cursor.judged, begun)
+
+    def forget(self, chat: str) -> None:
+        """Another worker serves the chat: it tells the replies."""
+        self.untold.pop(chat, None)
+        self.cursors.pop(chat, None)
+        self._has_changed()
+
+    def _has_changed(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
 
     def leave(self, chat: str) -> None:
         """Forget the cursor of a chat that is not there any more, if every message has its reply."""
@@ -84,8 +135,7 @@ class PendingMessages:
         untold.difference_update(messages)
         if first and not untold:
             del self.untold[chat]
-        self.changed.set()
-        self.changed = trio.Event()
+        self._has_changed()
         return first
 
     async def all_told(self, chat: str | None = None) -> None:

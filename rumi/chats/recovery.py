@@ -91,7 +91,7 @@ class CrashReplies:
             replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
-        crashed = message.id > (self.pending.boot or 0)
+        crashed = message.id > self.pending.boot_of(chat)
         reason: Reason = "crashed" if crashed else "interrupted"
         no_command = message.turn or not message.by_hand or fetched(message.attachments)
         command = None if no_command else parse_chat_command(message.text)
@@ -207,13 +207,29 @@ class Open:
     urgent: bool = False
 
 
-class Recovery(Actor[Open]):
-    """Starts chats in which messages are open. It starts before anything is accepted."""
+@dataclass(frozen=True, slots=True)
+class LookAt:
+    """Chats of these partitions may have open messages: other workers have served them."""
+
+    partitions: frozenset[int]
+
+
+class Recovery(Actor[Open | LookAt]):
+    """Starts chats in which messages are open. It starts before anything is accepted.
+
+    `worker` returns the name of this process among the workers of a database, None where it is alone.
+    """
 
     concurrency = 4096  # an urgent one must be seen while others wait
 
-    def __init__(self, replies: CrashReplies, start: Callable[[str], Awaitable[object]]) -> None:
+    def __init__(
+        self,
+        replies: CrashReplies,
+        start: Callable[[str], Awaitable[object]],
+        worker: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._replies = replies
+        self._worker = worker
         self._journal = replies.journal
         self._pending = replies.pending
         self._start = start
@@ -223,12 +239,16 @@ class Recovery(Actor[Open]):
 
     async def started(self) -> None:
         """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
+        if (worker := self._worker()) is not None:
+            self._pending.serve_as(worker)
         self._pending.begin((await self._journal.ask(Count())).last_message)
         self.start_soon(self._open_all)
 
-    async def receive(self, message: Open) -> None:
+    async def receive(self, message: Open | LookAt) -> None:
         """Start the chat, which reads what is open in it; one that starts reads again before it is up."""
-        if message.urgent:
+        if isinstance(message, LookAt):
+            await self._open_all(message.partitions)
+        elif message.urgent:
             await self._open(message.chat)
         else:
             await self._open_in_turn(message.chat)
@@ -243,19 +263,21 @@ class Recovery(Actor[Open]):
             finally:
                 self._waiting.discard(chat)
 
-    async def _open_all(self) -> None:
+    async def _open_all(self, partitions: frozenset[int] | None = None) -> None:
         """Start the chats with open messages, earlier processes' or this one's, and with untold replies.
 
         A reply may have been written by a journal that said it had failed: then the message is not open any
         more, and what waits for the reply was not told of it.
         """
         async with trio.open_nursery() as nursery:
-            for chat in dict.fromkeys((*await self._journal.ask(OpenChats()), *self._pending.untold)):
+            for chat in dict.fromkeys(
+                (*await self._journal.ask(OpenChats(partitions)), *self._pending.untold)
+            ):
                 nursery.start_soon(self._open_in_turn, chat)
 
     async def _open(self, chat: str) -> None:
         """Start the chat, or reply in its place if it does not start."""
-        if chat in self._starting:
+        if chat in self._starting or not self._pending.takes(chat):
             return
         self._starting.add(chat)
         try:

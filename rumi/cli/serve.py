@@ -99,7 +99,9 @@ async def _serve(purpose: str, web: str | None, telegram: "Callable[[Loaded], bo
             if not channels:
                 _say(texts.told(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
             lessons = app.services.lessons
-            await serve(channels, app.inbox, lessons, language, _say, told, app.windows.wind_down)
+            drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
+            ending = app.windows.wind_down
+            await serve(channels, app.inbox, lessons, language, _say, told, ending, app.drain, drain_s)
             with trio.move_on_after(1):
                 await app.windows.done()
 

@@ -522,6 +522,19 @@ class LogSection(Section):
     keep: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
+class StoreSection(Section):
+    """`[store]`: the PostgreSQL database that several workers share; without a `url` this is the home's file.
+
+    A worker that hears nothing from the database for `lease_s` serves no chats any more. One that ends lets
+    turns go on for `drain_s`. Other workers reach it at `address`.
+    """
+
+    url: str = ""
+    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
+    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
+    address: str = ""
+
+
 class Settings(Section):
     """The whole configuration. Immutable."""
 
@@ -547,4 +560,5 @@ class Settings(Section):
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
+    store: StoreSection = StoreSection()
     log: LogSection = LogSection()

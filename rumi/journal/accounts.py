@@ -99,7 +99,12 @@ class SettleCall(Request[tuple[State, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class SettleLeft(Request[int]):
-    """Count every reservation as what it reserved: an earlier process has made them. Returns how many."""
+    """Count every reservation as what it reserved: an earlier process has made them. Returns how many.
+
+    Only those of some `partitions`, if named.
+    """
+
+    partitions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

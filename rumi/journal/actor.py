@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import trio
 
-from actors import Actor, Backoff, Request, answers
+from actors import Actor, Backoff, Refused, Request, answers
 from rumi.journal.accounts import SettleLeft
 from rumi.journal.messages import (
     Accept,
@@ -23,9 +23,11 @@ from rumi.journal.messages import (
     NotStored,
     Sweep,
 )
-from rumi.journal.store import NOT_NOW, Store, Unwritable
+from rumi.journal.store import NOT_NOW, NotOwner, Store, Unwritable
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
+from rumi.store.backend import Backend
+from rumi.store.ownership import Ownership
 from rumi.store.protocol import Trouble
 
 logger = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ class Shelf:
 
     `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
     `file` is which file is open: another one in its place is not written. `large` is what could be deleted,
-    as found when the disk was last full.
+    as found when the disk was last full. `opened`: the database was open before.
     """
 
     reserve: Reserve | None = None
@@ -83,6 +85,7 @@ class Shelf:
     trouble: Trouble | None = None
     since: float = 0.0
     file: Identity = ()
+    opened: bool = False
     large: Sequence[Large] = ()
 
     @property
@@ -124,7 +127,10 @@ class _Job:
 
     def answer(self, reply: object) -> None:
         """Settle the request with its reply."""
-        self.reply = reply
+        if isinstance(reply, NotOwner):
+            self.error = Refused(reply)
+        else:
+            self.reply = reply
         self.done.set()
 
 
@@ -143,14 +149,20 @@ class Journal(Actor[JournalMessage]):
 
     def __init__(
         self,
-        path: Path,
+        place: Path | Backend,
         offload: Offload,
         now: Callable[[], float],
         shelf: Shelf | None = None,
         keep_s: float = 0.0,
+        ownership: Ownership | None = None,
     ) -> None:
-        """`keep_s` is how long finished entries are kept, 0 for ever."""
-        self._path = path
+        """`keep_s` is how long finished entries are kept, 0 for ever.
+
+        With an `ownership` several workers share the database, and this one serves some of the chats.
+        """
+        self._place = place
+        self._path = place if isinstance(place, Path) else None
+        self._ownership = ownership
         self._offload = offload
         self._now = now
         self._shelf = shelf or Shelf()
@@ -172,12 +184,14 @@ class Journal(Actor[JournalMessage]):
             JournalError: The file cannot be opened. The error says what to do.
         """
         shelf = self._shelf
-        if shelf.file and shelf.file[0] != self._identity()[0]:
-            raise Unwritable(self._path, "replaced")
+        if shelf.file and shelf.file[:1] != self._identity()[:1]:
+            raise Unwritable(self._place, "replaced")
         self._store = await self._open()
         shelf.file = self._identity()
         self._outbox = self._store.undelivered
-        if await self._offload(self._store.has_reservations):  # first of all that is written
+        shelf.opened = True
+        alone = self._ownership is None
+        if alone and await self._offload(self._store.has_reservations):  # first of all that is written
             self._waiting.append(_Job(SettleLeft()))
             self._work.set()
         self._to_sweep.set()  # an earlier process may have left something
@@ -191,11 +205,12 @@ class Journal(Actor[JournalMessage]):
         until = trio.current_time() + LOCKED_S
         while True:
             try:
-                return await self._offload(lambda: Store(self._path, self._now))
+                return await self._offload(lambda: Store(self._place, self._now, self._ownership))
             except Unwritable as error:
                 if await self._give_back(error.trouble):
                     continue
-                if error.trouble != "locked" or trio.current_time() >= until:
+                waits = error.trouble == "away" and self._shelf.opened
+                if not waits and (error.trouble != "locked" or trio.current_time() >= until):
                     raise
                 await trio.sleep(ATTEMPTS.cap_s)
 
@@ -335,6 +350,8 @@ class Journal(Actor[JournalMessage]):
 
     def _identity(self) -> Identity:
         """Return which files these are, as the file system numbers them; None for one that is not there."""
+        if self._path is None:
+            return ()
         found: list[tuple[int, int] | None] = []
         for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             try:
@@ -351,8 +368,8 @@ class Journal(Actor[JournalMessage]):
         while True:
             if shelf.trouble is None and shelf.reserve is not None:
                 await self._beside(shelf.reserve.make)
-            if shelf.trouble == "full":
-                shelf.large = await self._beside(lambda: largest(self._path.parent)) or ()
+            if shelf.trouble == "full" and (path := self._path) is not None:
+                shelf.large = await self._beside(lambda: largest(path.parent)) or ()
             with trio.move_on_after(WATCH_S):
                 await self._look_now.wait()
             self._look_now = trio.Event()
@@ -420,13 +437,13 @@ class Journal(Actor[JournalMessage]):
 
 
 @asynccontextmanager
-async def open_journal(path: Path) -> AsyncIterator[Ask]:
+async def open_journal(place: Path | Backend) -> AsyncIterator[Ask]:
     """Open a journal without a tree around it, for a process that only works on the home's files.
 
     Raises:
         JournalError: The file cannot be opened. The error says what to do.
     """
-    store = await trio.to_thread.run_sync(Store, path)
+    store = await trio.to_thread.run_sync(Store, place)
 
     async def ask(request: Request[R]) -> R:
         (reply,) = await trio.to_thread.run_sync(store.run, [request])

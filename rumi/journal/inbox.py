@@ -17,6 +17,7 @@ from rumi.journal.messages import (
     LoadParked,
     Moved,
     MovedGroups,
+    NewestOpen,
     OpenChats,
     OpenMessages,
     Previewed,
@@ -213,9 +214,24 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with messages that lack a final reply."""
     rows = transaction.db.execute(
-        f"SELECT DISTINCT chat FROM messages WHERE reply IS NULL{mine(transaction)} ORDER BY chat"
+        "SELECT DISTINCT chat FROM messages WHERE reply IS NULL"
+        f"{mine(transaction, only=request.partitions)} ORDER BY chat"
     )
     return tuple(chat for (chat,) in rows)
+
+
+@steps.of(NewestOpen)
+def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]:
+    """Return the newest open message of each chat."""
+    if request.chats == ():
+        return {}
+    marks = "" if request.chats is None else f" AND chat IN ({', '.join('?' * len(request.chats))})"
+    return dict(
+        transaction.db.execute(
+            f"SELECT chat, max(id) FROM messages WHERE reply IS NULL{mine(transaction)}{marks} GROUP BY chat",
+            request.chats or (),
+        ).fetchall()
+    )
 
 
 @steps.of(Knows)

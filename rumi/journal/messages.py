@@ -177,7 +177,9 @@ class Undelivered(Request[tuple[StoredReply, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Request[tuple[str, ...]]):
-    """Return the chats with replies that no one has yet."""
+    """Return the chats with replies that no one has yet; only those of some `partitions`, if named."""
+
+    partitions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +332,16 @@ class Retriable(Request[Incoming | None]):
 
 @dataclass(frozen=True, slots=True)
 class OpenChats(Request[tuple[str, ...]]):
-    """Return the chats with messages that lack a final reply."""
+    """Return the chats with messages that lack a final reply; only those of some `partitions`, if named."""
+
+    partitions: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewestOpen(Request[dict[str, int]]):
+    """Return the same chats, each with the number of its newest such message. Only of `chats`, if named."""
+
+    chats: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,14 +581,20 @@ class ReopenTask(Request[TaskRecord | None]):
 
 @dataclass(frozen=True, slots=True)
 class OpenTasks(Request[tuple[TaskRecord, ...]]):
-    """Return the tasks that have not ended, oldest first; of a `chat`, or all."""
+    """Return the tasks that have not ended, oldest first; of a `chat`, of some `partitions`, or all."""
 
     chat: str = ""
+    partitions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InterruptTasks(Request[None]):
-    """Note that the attached tasks were interrupted: who waited for them has gone with an earlier process."""
+    """Note that the attached tasks were interrupted: who waited for them has gone with an earlier process.
+
+    Only those of some `partitions`, if named.
+    """
+
+    partitions: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -773,6 +790,7 @@ JournalMessage: TypeAlias = (
     | MarkFiles
     | Retriable
     | OpenChats
+    | NewestOpen
     | OpenMessages
     | Knows
     | Count
@@ -829,6 +847,6 @@ READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
     *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
     *(Iterations, LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
-    *(MissedSchedules, ZoneOf, FindLastTurn, FindUndo),
+    *(MissedSchedules, ZoneOf, NewestOpen, FindLastTurn, FindUndo),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

@@ -104,7 +104,8 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
 def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with replies that no one has."""
     rows = transaction.db.execute(
-        f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL{mine(transaction)} ORDER BY chat"
+        f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL"
+        f"{mine(transaction, only=request.partitions)} ORDER BY chat"
     )
     return tuple(chat for (chat,) in rows)
 

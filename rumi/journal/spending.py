@@ -84,7 +84,9 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, .
 @steps.of(SettleLeft)
 def settle_left(request: SettleLeft, transaction: Transaction) -> int:
     """Count all reservations as what they reserved: those who made them are gone."""
-    left = transaction.db.execute(f"SELECT key FROM reservations WHERE TRUE{mine(transaction)}").fetchall()
+    left = transaction.db.execute(
+        f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=request.partitions)}"
+    ).fetchall()
     for (key,) in left:
         _settle(transaction, key, None)
     return len(left)

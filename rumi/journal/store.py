@@ -127,6 +127,11 @@ class Store:
         """Close the database."""
         closed(self._db)
 
+    def abandon(self) -> None:
+        """Cut the connection, which a thread may wait at. Callable from another thread."""
+        if (cut := getattr(self._db, "cut", None)) is not None:
+            cut()
+
     def has_reservations(self) -> bool:
         """Return True if model calls are reserved: in a file just opened, by earlier processes."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None

@@ -229,11 +229,9 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
 @steps.of(OpenTasks)
 def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the tasks that have not ended."""
-    return _tasks(
-        transaction,
-        f"ended IS NULL AND (chat = ?1 OR ?1 = ''){mine(transaction, TASK_PLACE)} ORDER BY id",
-        request.chat,
-    )
+    ours = mine(transaction, TASK_PLACE, request.partitions)
+    which = f"ended IS NULL AND (chat = ?1 OR ?1 = ''){ours} ORDER BY id"
+    return _tasks(transaction, which, request.chat)
 
 
 @steps.of(InterruptTasks)
@@ -241,7 +239,7 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
     """Note that who waited for the attached tasks is gone."""
     transaction.db.execute(
         "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL"
-        + mine(transaction, TASK_PLACE),
+        + mine(transaction, TASK_PLACE, request.partitions),
         (transaction.now(),),
     )
 

@@ -1,7 +1,9 @@
 """What the steps of all the journal's requests share: their register, and the texts that a file takes."""
 
+from collections.abc import Collection
 from typing import Final
 
+from rumi.store.backend import as_values
 from rumi.store.steps import Steps, Transaction
 
 steps = Steps()
@@ -23,12 +25,12 @@ def clean(text: str) -> str:
     return text
 
 
-def mine(transaction: Transaction, place: str = "chat") -> str:
+def mine(transaction: Transaction, place: str = "chat", only: Collection[int] | None = None) -> str:
     """Return the condition that a row's chat is one of this worker's, for the end of a WHERE clause.
 
-    It is empty where one process serves all chats.
+    With `only` it is in one of these partitions. It is empty where one process serves all chats.
     """
     if transaction.owned is None:
         return ""
-    numbers = ", ".join(map(str, sorted(transaction.owned())))
+    numbers = as_values(sorted(transaction.owned() if only is None else only))
     return f" AND partition_of({place}) IN ({numbers})" if numbers else " AND FALSE"

@@ -72,8 +72,10 @@ class ScheduleClock(Actor[Never]):
         await self._watch_missed()
         while True:
             changed = self._schedules.to_look
-            if self._went_back():
+            if self._went_back() or self._schedules.taken_over:
+                self._schedules.taken_over = False
                 await self._set_back()
+                await self._watch_missed()
             await self._fire_due()
             await self._pause_failing()
             await self._look()

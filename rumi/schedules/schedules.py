@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from rumi.audit import AuditLog
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatCommand, Hub
 from rumi.errors import RumiError, UsageError
-from rumi.journal import Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
+from rumi.journal import Claimed, Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
 from rumi.people import People
 from rumi.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
@@ -60,6 +60,7 @@ class Schedules(StoredSchedules):
         self.next_at = float("inf")
         self.to_look = trio.Event()
         self.fired = trio.Event()
+        self.taken_over = False
         self._firing = trio.Lock()
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
@@ -196,6 +197,15 @@ class Schedules(StoredSchedules):
             self.services.audit.write(
                 f"schedule_{what}", chat_id=chat, schedule=firing.schedule, missed=firing.missed
             )
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Fire the schedules of these partitions as well."""
+        self.taken_over = True
+        self.to_look.set()
+        self.to_look = trio.Event()
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Nothing is to be done: what is due is looked for among the partitions that are served."""
 
     def changed(self) -> None:
         """A schedule was added, changed, deleted or fired: look when the next one fires."""

@@ -5,12 +5,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rumi.store import sqlite
 from rumi.store.ownership import partition_of
 from rumi.store.protocol import Database, Trouble
 from rumi.store.sqlite import LOCKED_S, OPEN_S, Schema, decoded
+
+if TYPE_CHECKING:
+    from rumi.store.postgres import Postgres
 
 
 class Backend(Protocol):
@@ -155,6 +158,16 @@ class PostgresServer:
         db = self._postgres.Postgres(self.server)
         try:
             self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def listener(self, channel: str) -> "Postgres":
+        """Return a connection that listens to a channel."""
+        db = self._postgres.Postgres(self.server)
+        try:
+            db.execute(f"LISTEN {channel}")
         except BaseException:
             db.close()
             raise

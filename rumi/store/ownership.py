@@ -6,6 +6,7 @@ partition a higher fence number, and every write of an owner is refused if its f
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -21,15 +22,26 @@ def partition_of(place: str) -> int:
 
 
 class Ownership:
-    """The partitions that this process serves, with their fences. Threads may read it.
+    """The partitions that this worker serves, with their fences. Threads may read it.
 
-    `lost` is called with the partitions of which a write was refused.
+    The worker serves nothing from `valid_until` on, by the clock `now`, whatever the database says.
     """
 
-    def __init__(self, worker: str, lost: Callable[[frozenset[int]], object] = lambda numbers: None) -> None:
+    def __init__(self, worker: str = "", now: Callable[[], float] = lambda: 0.0) -> None:
         self.worker = worker
-        self.lost = lost
+        self.valid_until = math.inf
+        self._now = now
         self._fences: Mapping[int, int] = {}
+        self._lost: Callable[[frozenset[int]], object] = lambda numbers: None
+
+    def begin(self, worker: str, lost: Callable[[frozenset[int]], object]) -> None:
+        """Be another worker, which serves nothing yet.
+
+        `lost` gets the partitions of which a write was refused.
+        """
+        self._fences = {}
+        self.worker = worker
+        self._lost = lost
 
     @property
     def fences(self) -> Mapping[int, int]:
@@ -45,8 +57,12 @@ class Ownership:
         return frozenset(self._fences)
 
     def serves(self, chat: str) -> bool:
-        """Return True if the chat's partition is one of them."""
-        return partition_of(chat) in self._fences
+        """Return True if the chat's partition is one of them, and the lease lasts."""
+        return partition_of(chat) in self._fences and self._now() < self.valid_until
+
+    def lost(self, numbers: frozenset[int]) -> None:
+        """Another worker serves these partitions."""
+        self._lost(numbers)
 
 
 def channel_of(worker: str) -> str:

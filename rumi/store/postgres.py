@@ -4,8 +4,10 @@ Blocking; used by one thread at a time. Every wait has a bound: for a connection
 and for a client that was paused in the middle of a transaction, whose locks others wait for.
 """
 
+import contextlib
 import os
 import re
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -173,7 +175,7 @@ class Postgres:
         return self._connection.closed
 
     @property
-    def socket(self) -> int:
+    def descriptor(self) -> int:
         """Return the file descriptor, which is readable when notifications arrive."""
         return self._connection.fileno()
 
@@ -194,6 +196,13 @@ class Postgres:
     def notifications(self) -> list[str]:
         """Return the payloads of the notifications that have arrived, without waiting."""
         return [each.payload for each in self._connection.notifies(timeout=0)]
+
+    def cut(self) -> None:
+        """Shut the socket, so that a thread which waits for the server fails at once."""
+        with contextlib.suppress(OSError, psycopg.Error):
+            connected = socket.socket(fileno=os.dup(self._connection.fileno()))
+            with connected:
+                connected.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection."""

@@ -22,6 +22,7 @@ from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
     AddTask,
     Ask,
+    Claimed,
     DeleteTask,
     EndIteration,
     EndTask,
@@ -39,6 +40,7 @@ from rumi.journal import (
     Spent,
     TaskRecord,
 )
+from rumi.store.ownership import partition_of
 from rumi.tasks.services import TaskServices
 from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
 from rumi.texts import Language
@@ -87,7 +89,14 @@ class Abandoned:
     id: int
 
 
-RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Go on with the tasks of these partitions, which other workers have served."""
+
+    partitions: frozenset[int]
+
+
+RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned | Resume
 
 
 class StoredTasks:
@@ -387,6 +396,21 @@ class Tasks(StoredTasks):
                 while left & self._open.keys():
                     await self._changed.wait()
 
+    # Among other workers
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Go on with the tasks that earlier workers have left in these partitions."""
+        self._tell(Resume(frozenset(each.number for each in claimed)))
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """End the tasks of these partitions here; another worker goes on with them."""
+        tasks = [task for task in self._open.values() if partition_of(task.chat or task.owner) in numbers]
+        async with trio.open_nursery() as nursery:
+            for task in tasks:
+                nursery.start_soon(self._children.stop, str(task.id))
+        for task in tasks:
+            self.ended(task.id)
+
     # For its actors
 
     async def start(self, id: int, message: StopTask | WakeTask | None = None) -> None:
@@ -400,6 +424,10 @@ class Tasks(StoredTasks):
         for id in self._open.keys() - {task.id for task in tasks}:
             self.ended(id)
         self._open = {task.id: task for task in tasks}
+
+    def open_too(self, tasks: Sequence[TaskRecord]) -> None:
+        """Note further tasks that have not ended."""
+        self._open |= {task.id: task for task in tasks}
 
     def spent(self, id: int) -> Spent | None:
         """Return what a task has spent, where it worked in this process."""
@@ -469,6 +497,11 @@ class TaskRecovery(Actor[RecoveryMessage]):
         match message:
             case GaveUp():
                 await self._fail(message.id)
+            case Resume(partitions):
+                await self._services.journal.ask(InterruptTasks(partitions))
+                tasks = await self._services.journal.ask(OpenTasks(partitions=partitions))
+                self._tasks.open_too(tasks)
+                await self._resume(tasks)
             case Begun(id) | Abandoned(id):
                 try:
                     await self._tasks.start(id, StopTask() if isinstance(message, Abandoned) else None)

@@ -34,6 +34,25 @@ class Flush(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class LookFor:
+    """Send the replies that wait in the chats of these partitions; with `chats` only in those."""
+
+    partitions: frozenset[int]
+    chats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveChats(Request[None]):
+    """Send nothing more in the chats of these partitions. The reply comes when nothing is being sent there.
+
+    Replies that can be sent at once are sent before, for at most `patience_s`.
+    """
+
+    partitions: frozenset[int]
+    patience_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Toast:
     """A short notice for the person who made the press `query`; it also ends the button's animation. It
     may be lost.
@@ -74,7 +93,7 @@ class Pressed:
     counts: bool
 
 
-SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed
+SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed | LookFor | LeaveChats
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,16 @@ from rumi import texts
 from rumi.channels import TELEGRAM, Channel, Process
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
-from rumi.channels.telegram.messages import Flush, PollerMessage, Say, SenderMessage, SendFile, StopPolling
+from rumi.channels.telegram.messages import (
+    Flush,
+    LeaveChats,
+    LookFor,
+    PollerMessage,
+    Say,
+    SenderMessage,
+    SendFile,
+    StopPolling,
+)
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.polling.poller import Poller, PollerMemory
 from rumi.channels.telegram.polling.presses import Presses
@@ -30,7 +39,7 @@ from rumi.chats import Hub, Inbox
 from rumi.config.people import listed
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import Attachment, JournalMessage
+from rumi.journal import Attachment, Claimed, JournalMessage
 from rumi.models import Transcriber
 from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
@@ -44,6 +53,9 @@ FILES_AT_ONCE: Final = 4
 
 FIRST_LOOK_S: Final = 5.0
 """How long Telegram may take to identify the bot before serving begins without the answer."""
+
+LEAVE_S = 5.0
+"""How long replies that wait are sent before another worker serves their chats."""
 
 
 class Telegram(Channel):
@@ -64,6 +76,7 @@ class Telegram(Channel):
         self._limits = SendLimits()
         self._moves = Moves()
         self.statistics = Statistics()
+        self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
         self._poller: ActorRef[PollerMessage] | None = None
 
@@ -74,6 +87,7 @@ class Telegram(Channel):
         Raises:
             ConfigError: There is no token, or it has an invalid form.
         """
+        self._serves = process.serves
         home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
         if secrets.telegram_token is None:
             raise ConfigError(
@@ -138,6 +152,7 @@ class Telegram(Channel):
                     moves=self._moves,
                     limits=self._limits,
                     statistics=self.statistics,
+                    serves=self._serves,
                 ),
                 capacity=1024,
                 shutdown=Sender.SHUTDOWN_S,
@@ -222,6 +237,22 @@ class Telegram(Channel):
         """Take no more updates; return when those that came are stored."""
         assert self._poller is not None
         await self._poller.ask(StopPolling())
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Send what waits in the chats of these partitions."""
+        assert self._sender is not None
+        await self._sender.tell(LookFor(frozenset(each.number for each in claimed)))
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Send nothing more in the chats of these partitions."""
+        assert self._sender is not None
+        await self._sender.ask(LeaveChats(numbers, LEAVE_S))
+
+    def look(self, chats: Sequence[str]) -> None:
+        """Send what waits in these chats."""
+        assert self._sender is not None
+        with suppress(MailboxFull, ActorStopped):
+            self._sender.tell_nowait(LookFor(frozenset(), tuple(chats)))
 
     async def flush(self) -> None:
         """Return when no reply waits that could be sent now."""

@@ -77,6 +77,7 @@ class ChatOutbox:
         patience: Patience,
     ) -> None:
         self.chat = chat
+        self.driving = trio.CancelScope()
         self.questions = Questions(
             to,
             start=start,

@@ -57,6 +57,7 @@ class Statistics:
 class Wire:
     """The shared parts of all destinations. `moves` are the groups that got another number.
 
+    `serves` tells of a chat if this process sends its replies.
     `drafts` says if the server offers drafts; that is known after it has refused one. `formatting` limits the
     threads that format long texts.
     """
@@ -67,6 +68,7 @@ class Wire:
     statistics: Statistics = field(default_factory=Statistics)
     moves: Moves = field(default_factory=Moves)
     drafts: bool = True
+    serves: Callable[[str], bool] = lambda chat: True
     formatting: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
 
 

@@ -1,7 +1,7 @@
 """The sender: delivers the outbox to Telegram, in order, and no chat waits for another."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from random import Random
 from typing import TypeAlias
@@ -16,7 +16,17 @@ from rumi.agent import TurnFinished
 from rumi.channels.telegram.address import Address, address_of
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting import Part
-from rumi.channels.telegram.messages import Flush, Press, Pressed, Say, SenderMessage, SendFile, Toast
+from rumi.channels.telegram.messages import (
+    Flush,
+    LeaveChats,
+    LookFor,
+    Press,
+    Pressed,
+    Say,
+    SenderMessage,
+    SendFile,
+    Toast,
+)
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import Patience
@@ -36,6 +46,7 @@ from rumi.journal import (
     Undelivered,
     Waiting,
 )
+from rumi.store.ownership import partition_of
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +88,9 @@ class Sender(Actor[SenderMessage]):
         pace: Pace | None = None,
         patience: Patience | None = None,
         random: Random | None = None,
+        serves: Callable[[str], bool] = lambda chat: True,
     ) -> None:
+        """`serves` tells of a chat if this process sends its replies: another worker may."""
         self.statistics = statistics or Statistics()
         self._wire = Wire(
             bot,
@@ -85,6 +98,7 @@ class Sender(Actor[SenderMessage]):
             bounds or Bounds(),
             self.statistics,
             Moves() if moves is None else moves,
+            serves=serves,
         )
         self._toasts = Toasts(self._wire)
         self._journal = journal
@@ -115,6 +129,11 @@ class Sender(Actor[SenderMessage]):
                 await self._toasts.say(query, text)
             case Pressed(press, counts):
                 await self._answer(press, counts)
+            case LookFor(partitions, chats):
+                if chats:
+                    self._look_in(chats)
+                else:
+                    await self._look(partitions)
 
     def activity(self) -> str:
         """Return how many replies wait, and which chats wait for what."""
@@ -163,15 +182,20 @@ class Sender(Actor[SenderMessage]):
                 if (outbox := self._outboxes.get(event.chat)) is not None:
                     outbox.happened(event)
 
-    async def _look(self) -> None:
+    async def _look(self, partitions: frozenset[int] | None = None) -> None:
         """Open an outbox for each chat with a waiting reply."""
-        for chat in await self._journal.ask(Waiting()):
+        self._look_in(await self._journal.ask(Waiting(partitions)))
+
+    def _look_in(self, chats: Sequence[str]) -> None:
+        for chat in chats:
             if (outbox := self._outbox(chat)) is not None:
                 outbox.look()
 
     def _outbox(self, chat: str) -> ChatOutbox | None:
         """Return the chat's outbox, opened if there is none; None for a chat that is not on Telegram."""
         outbox = self._outboxes.get(chat)
+        if not self._wire.serves(chat):
+            return None
         if outbox is None and (to := self._destination(chat)) is not None:
             outbox = self._outboxes[chat] = ChatOutbox(
                 chat,
@@ -189,10 +213,26 @@ class Sender(Actor[SenderMessage]):
         return outbox
 
     async def _drive(self, outbox: ChatOutbox) -> None:
-        await outbox.run()
+        with outbox.driving:
+            await outbox.run()
         # There was no await since it found that it is not needed: a later event opens another.
         del self._outboxes[outbox.chat]
         self._changed()
+
+    @answers(LeaveChats)
+    async def leave_chats(self, message: LeaveChats) -> None:
+        """Let the outboxes of these chats end, and end those that cannot."""
+
+        def theirs() -> list[ChatOutbox]:
+            return [each for each in self._outboxes.values() if partition_of(each.chat) in message.partitions]
+
+        with trio.move_on_after(message.patience_s):
+            while any(outbox.sendable or outbox.waiting for outbox in theirs()):
+                await self._change.wait()
+        for outbox in theirs():
+            outbox.driving.cancel()
+        while theirs():
+            await self._change.wait()
 
     def _destination(self, chat: str) -> Destination | None:
         address = address_of(chat)

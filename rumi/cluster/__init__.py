@@ -1,0 +1,19 @@
+"""Several workers on one database: which of them serves which chats, and how chats move between them."""
+
+from rumi.cluster.building import Cluster, cluster_of
+from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
+from rumi.cluster.listening import Ear, PostgresEar
+from rumi.cluster.partitions import Drain, Part, Partitions
+
+__all__ = [
+    "Cluster",
+    "ClusterSettings",
+    "Drain",
+    "Ear",
+    "Lease",
+    "LeaseLost",
+    "Part",
+    "Partitions",
+    "PostgresEar",
+    "cluster_of",
+]

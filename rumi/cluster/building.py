@@ -1,0 +1,80 @@
+"""The database of a process: the home's files, or a server that several workers share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import trio
+
+from actors import Request
+from rumi.cluster.lease import ClusterSettings
+from rumi.cluster.listening import Ear, PostgresEar
+from rumi.journal import ON_A_SERVER, JournalError, Store
+from rumi.store.backend import PostgresServer
+from rumi.store.ownership import Ownership
+
+R = TypeVar("R")
+
+
+class StoreThread:
+    """A connection of its own for what concerns workers: their leases must not wait for anything else."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._store: Store | None = None
+        self._one = trio.CapacityLimiter(1)
+
+    async def __call__(self, request: Request[R], /) -> R:
+        """Return the answer. Cancelled, it leaves the thread to its end, and connects again next time."""
+        try:
+            return cast(
+                R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
+            )
+        except (trio.Cancelled, JournalError):
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.abandon()
+
+    def _do(self, request: Request[Any]) -> object:
+        store = self._store
+        if store is None:
+            store = self._store = Store(self._server, now=None)
+        (reply,) = store.run([request])
+        return reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a worker has of the database that it shares with others."""
+
+    backend: PostgresServer
+    ownership: Ownership
+    settings: ClusterSettings
+    ask: StoreThread
+    ear: Callable[[], Ear]
+
+
+def cluster_of(url: str, settings: ClusterSettings) -> Cluster:
+    """Return what is needed to be a worker. Nothing is connected yet.
+
+    Raises:
+        UsageError: The URL is not one of a PostgreSQL database.
+    """
+    server = PostgresServer(url, ON_A_SERVER)
+    return Cluster(
+        server,
+        Ownership(now=trio.current_time),
+        settings,
+        StoreThread(server),
+        lambda: PostgresEar(server),
+    )

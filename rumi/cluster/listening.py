@@ -1,0 +1,63 @@
+"""What other workers notify this one of: chats in which something is new."""
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from rumi.store.backend import PostgresServer
+from rumi.store.ownership import channel_of, woken
+
+if TYPE_CHECKING:
+    from rumi.store.postgres import Postgres
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S: Final = 1.0
+"""The pause between attempts to listen. Until then a slow look at the database finds what is new."""
+
+
+class Ear(Protocol):
+    """Hears what is notified to a worker."""
+
+    async def hear(self, worker: str) -> tuple[str, ...]:
+        """Return the chats of the next notifications. It may miss some. Cancelled, it misses none."""
+        ...
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+        ...
+
+
+class PostgresEar:
+    """A connection that listens to a worker's channel."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._listener: Postgres | None = None
+        self._worker = ""
+
+    async def hear(self, worker: str) -> tuple[str, ...]:
+        """Return the chats of the next notifications."""
+        while True:
+            try:
+                if self._listener is None or self._worker != worker:
+                    self.close()
+                    self._listener = await trio.to_thread.run_sync(
+                        self._server.listener, channel_of(worker), abandon_on_cancel=True
+                    )
+                    self._worker = worker
+                await trio.lowlevel.wait_readable(self._listener.descriptor)
+                chats = {chat for each in self._listener.notifications() for chat in woken(each)}
+                if chats:
+                    return tuple(sorted(chats))
+            except (self._server.error, OSError) as error:
+                logger.warning("notifications of other workers are not heard: %s", error)
+                self.close()
+                await trio.sleep(AGAIN_S)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None

@@ -1,0 +1,165 @@
+"""The partitions of a worker: it takes its share of them, hands over what is too many, and wakes chats."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import trio
+
+from actors import Actor, Request, answers
+from rumi.cluster.lease import RENEWALS, AskStore, ClusterSettings
+from rumi.cluster.listening import Ear
+from rumi.journal import Ask, Claim, Claimed, JournalError, Leave, Member, Members, Release, SettleLeft
+from rumi.store.ownership import PARTITIONS, Ownership
+
+logger = logging.getLogger(__name__)
+
+AFTER_S: Final = 1.0
+"""How long after the end of a lease its sandboxes have ended for certain."""
+
+LOOK_S: Final = 5.0
+"""How often to look for what no notification has told."""
+
+
+class Part(Protocol):
+    """A part of the tree that serves chats: it begins and ends to serve those of some partitions."""
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Go on with what earlier workers have left in these partitions."""
+        ...
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Begin nothing more in these partitions, and return when nothing runs there.
+
+        What runs may go on for `patience_s`, then it is interrupted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Request[None]):
+    """Hand over everything: this worker ends. The reply comes when nothing is served any more."""
+
+
+class Partitions(Actor[Drain]):
+    """Serves a fair share of the partitions. Below all that serves chats in the tree: it ends before them.
+
+    `look` wakes the chats in which something is new, as the database has it. `busy` returns the partitions
+    in which something runs: the others are handed over first.
+    """
+
+    def __init__(
+        self,
+        ask: AskStore,
+        journal: Ask,
+        ownership: Ownership,
+        settings: ClusterSettings,
+        ear: Ear,
+        parts: Sequence[Part],
+        look: Callable[[Collection[str] | None], Awaitable[None]],
+        busy: Callable[[], frozenset[int]] = frozenset,
+    ) -> None:
+        self._ask = ask
+        self._journal = journal
+        self._ownership = ownership
+        self._settings = settings
+        self._ear = ear
+        self._parts = tuple(parts)
+        self._look = look
+        self._busy = busy
+        self._changing = trio.Lock()
+        self._members: tuple[Member, ...] = ()
+
+    async def started(self) -> None:
+        """Begin to take partitions, and to listen."""
+        self.start_soon(self._balance)
+        self.start_soon(self._listen)
+        self.start_soon(self._look_again)
+
+    async def _balance(self) -> None:
+        """Keep the worker's share, as others come and go."""
+        while True:
+            try:
+                await self._step()
+            except JournalError as error:
+                logger.warning("partitions stay as they are: %s", error)
+            await trio.sleep(self._settings.lease_s / RENEWALS / 2)
+
+    async def _step(self) -> None:
+        self._members = await self._ask(Members())
+        worker, had = self._ownership.worker, self._ownership.numbers()
+        share = share_of(worker, self._members)
+        if len(had) < share:
+            claimed = await self._ask(Claim(worker, share - len(had), AFTER_S))
+            if claimed:
+                async with self._changing:
+                    await self._take_over(claimed)
+        elif len(had) > share:
+            # Where something runs, a later step hands it over: other partitions may do instead.
+            idle = sorted(had - self._busy())
+            too_many = (idle or sorted(had))[: len(had) - share]
+            async with self._changing:
+                await self._hand_over(frozenset(too_many), self._settings.drain_s)
+
+    async def _take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
+        await trio.sleep(max(each.wait_s for each in claimed))
+        self._ownership.set({**self._ownership.fences, **{each.number: each.fence for each in claimed}})
+        await self._journal(SettleLeft(frozenset(each.number for each in claimed)))
+        for part in self._parts:
+            await part.take_over(claimed)
+        logger.info("this worker serves %d more partitions", len(claimed))
+
+    async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Serve partitions no more, and let another worker have them."""
+        for part in reversed(self._parts):
+            await part.hand_over(numbers, patience_s)
+        fences = self._ownership.fences
+        self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        await self._ask(Release(self._ownership.worker, tuple(sorted(numbers))))
+        logger.info("this worker has handed over %d partitions", len(numbers))
+
+    async def _listen(self) -> None:
+        while True:
+            chats = await self._ear.hear(self._ownership.worker)
+            await self._wake(chats)
+
+    async def _look_again(self) -> None:
+        """Find what no notification has told."""
+        while True:
+            await trio.sleep(LOOK_S)
+            await self._wake(None)
+
+    async def _wake(self, chats: Collection[str] | None) -> None:
+        try:
+            await self._look(chats)
+        except JournalError as error:
+            logger.warning("chats are not woken: %s", error)
+
+    @answers(Drain)
+    async def drain(self, message: Drain) -> None:
+        """Hand over everything: idle partitions at once, the others when their turns have ended."""
+        await self._ask(Leave(self._ownership.worker))
+        async with self._changing:
+            idle = self._ownership.numbers() - self._busy()
+            await self._hand_over(idle, 0.0)
+            await self._hand_over(self._ownership.numbers(), self._settings.drain_s)
+
+    async def stopped(self, reason: str) -> None:
+        """Listen no more."""
+        self._ear.close()
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many workers there are, and the share of this one."""
+        live = [each for each in self._members if each.left_s > 0]
+        return {"workers": len(live), "share": share_of(self._ownership.worker, self._members)}
+
+
+def share_of(worker: str, members: Iterable[Member]) -> int:
+    """Return how many partitions a worker should serve: all workers as many, the first ones one more."""
+    names = sorted(each.name for each in members if each.left_s > 0 and not each.leaving)
+    if worker not in names:
+        return 0
+    least, more = divmod(PARTITIONS, len(names))
+    return least + (names.index(worker) < more)
