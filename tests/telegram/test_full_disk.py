@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from rumi.channels.telegram.polling.updates import update_of
 from rumi.errors import NotTaken
 from rumi.journal import Attachment, Incoming
-from rumi.journal import store as store_module
+from rumi.store import backend as store_module
 from rumi.models import Emit, ModelRequest, Reply
 from tests.fakes.bot_api import BotApi
 from tests.telegram.house import ANA, BEN, telegram_house
