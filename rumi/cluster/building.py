@@ -30,21 +30,25 @@ class StoreThread:
             return cast(
                 R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
             )
-        except (trio.Cancelled, JournalError):
-            self._abandon()
+        except trio.Cancelled:
+            store, self._store = self._store, None
+            if store is not None:
+                store.abandon()  # its thread closes it
             raise
-
-    def _abandon(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
-            store.abandon()
+        except JournalError:
+            self.close()
+            raise
 
     def _do(self, request: Request[Any]) -> object:
         store = self._store
         if store is None:
             store = self._store = Store(self._server, now=None)
-        (reply,) = store.run([request])
-        return reply
+        try:
+            (reply,) = store.run([request])
+            return reply
+        finally:
+            if self._store is not store:
+                store.close()
 
     def close(self) -> None:
         """Close the connection."""

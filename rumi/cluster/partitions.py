@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import trio
 
 from actors import Actor, Request, answers
-from rumi.cluster.lease import RENEWALS, AskStore, ClusterSettings
+from rumi.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
 from rumi.cluster.listening import Ear
 from rumi.journal import Ask, Claim, Claimed, JournalError, Leave, Member, Members, Release, SettleLeft
 from rumi.store.ownership import PARTITIONS, Ownership
@@ -69,6 +69,7 @@ class Partitions(Actor[Drain]):
         self._look = look
         self._busy = busy
         self._changing = trio.Lock()
+        self._leaving = False
         self._members: tuple[Member, ...] = ()
 
     async def started(self) -> None:
@@ -88,19 +89,24 @@ class Partitions(Actor[Drain]):
 
     async def _step(self) -> None:
         self._members = await self._ask(Members())
+        async with self._changing:
+            if not self._leaving:
+                await self._come_to_share()
+
+    async def _come_to_share(self) -> None:
         worker, had = self._ownership.worker, self._ownership.numbers()
         share = share_of(worker, self._members)
-        if len(had) < share:
-            claimed = await self._ask(Claim(worker, share - len(had), AFTER_S))
+        noted = next((each.partitions for each in self._members if each.name == worker), 0)
+        if len(had) < share or noted > len(had):
+            most = max(0, share - len(had))
+            claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
             if claimed:
-                async with self._changing:
-                    await self._take_over(claimed)
+                await self._take_over(claimed)
         elif len(had) > share:
             # Where something runs, a later step hands it over: other partitions may do instead.
             idle = sorted(had - self._busy())
             too_many = (idle or sorted(had))[: len(had) - share]
-            async with self._changing:
-                await self._hand_over(frozenset(too_many), self._settings.drain_s)
+            await self._hand_over(frozenset(too_many), self._settings.drain_s)
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
         """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
@@ -117,8 +123,17 @@ class Partitions(Actor[Drain]):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
-        await self._ask(Release(self._ownership.worker, tuple(sorted(numbers))))
+        await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
+
+    async def _release(self, numbers: tuple[int, ...]) -> None:
+        """Let others have these partitions, as soon as the database answers; the lease ends the attempts."""
+        while True:
+            try:
+                return await self._ask(Release(self._ownership.worker, numbers))
+            except JournalError as error:
+                logger.warning("partitions are not released: %s", error)
+                await trio.sleep(AGAIN_S)
 
     async def _listen(self) -> None:
         while True:
@@ -140,6 +155,7 @@ class Partitions(Actor[Drain]):
     @answers(Drain)
     async def drain(self, message: Drain) -> None:
         """Hand over everything: idle partitions at once, the others when their turns have ended."""
+        self._leaving = True
         await self._ask(Leave(self._ownership.worker))
         async with self._changing:
             idle = self._ownership.numbers() - self._busy()

@@ -23,6 +23,7 @@ from rumi.journal.messages import (
     NotStored,
     Sweep,
 )
+from rumi.journal.scopes import OWNERS
 from rumi.journal.store import NOT_NOW, NotOwner, Store, Unwritable
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
@@ -113,12 +114,14 @@ class _Job:
     """A request on its way to the file. Its asker waits for `done`.
 
     `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
+    `worker` is this process's name among other workers when it was asked.
     """
 
-    __slots__ = ("done", "error", "reply", "request", "withdrawn", "writing")
+    __slots__ = ("done", "error", "reply", "request", "withdrawn", "worker", "writing")
 
-    def __init__(self, request: Request[Any]) -> None:
+    def __init__(self, request: Request[Any], worker: str = "") -> None:
         self.request = request
+        self.worker = worker
         self.done = trio.Event()
         self.reply: object = None
         self.error: Exception | None = None
@@ -217,7 +220,7 @@ class Journal(Actor[JournalMessage]):
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
         """Hand the request to the writer, and return its reply once it is on the disk."""
-        job = _Job(message)
+        job = _Job(message, self._worker())
         self._waiting.append(job)
         self._work.set()
         try:
@@ -228,6 +231,9 @@ class Journal(Actor[JournalMessage]):
         if job.error is not None:
             raise job.error
         return cast(R, job.reply)
+
+    def _worker(self) -> str:
+        return "" if self._ownership is None else self._ownership.worker
 
     # Writing
 
@@ -263,12 +269,16 @@ class Journal(Actor[JournalMessage]):
         Raises:
             Unwritable: They are still kept.
         """
-        jobs = self._kept
+        worker = self._worker()
+        for job in self._kept:
+            if job.worker != worker and isinstance(job.request, OWNERS):
+                job.answer(NotOwner(f"{type(job.request).__name__} was left over from an earlier worker."))
+        self._kept = jobs = [job for job in self._kept if not job.done.is_set()]
         requests = [job.request for job in jobs]
         for job in jobs:
             job.writing = True
         try:
-            replies = await self._offload(lambda: store.run(requests))
+            replies = await self._offload(lambda: store.run(requests, worker))
         except Unwritable:
             for job in jobs:
                 job.writing = False

@@ -39,7 +39,8 @@ def join(request: Join, transaction: Transaction) -> None:
     )
     db.execute("DELETE FROM workers WHERE until < ?", (now - KEPT_S,))
     db.execute(
-        "INSERT INTO workers (name, version, address, started, until) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO workers (name, version, address, started, until) VALUES (?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT (name) DO UPDATE SET until = ?5",  # the answer to an earlier attempt was lost
         (request.worker, request.version, request.address, now, now + request.lease_s),
     )
 
@@ -68,7 +69,7 @@ def leave(request: Leave, transaction: Transaction) -> None:
 
 @steps.of(Claim)
 def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
-    """Take free partitions, the first ones first."""
+    """Take free partitions, the first ones first, and those of this worker that it does not know of."""
     db, now = transaction.db, transaction.now()
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
     over = db.execute(f"SELECT name, until FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
@@ -80,6 +81,12 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
         " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
         f" ORDER BY number LIMIT ?{skip}",
         (PARTITIONS, now, request.most),
+    ).fetchall()
+    known = as_values(request.has) or "-1"
+    free += db.execute(
+        "SELECT number, worker, fence, clean, ready_at FROM partitions"
+        f" WHERE number < ? AND worker = ? AND number NOT IN ({known}) ORDER BY number{skip}",
+        (PARTITIONS, request.worker),
     ).fetchall()
     (last,) = db.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
     claimed = []

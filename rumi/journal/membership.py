@@ -53,11 +53,16 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Claim(Request[tuple[Claimed, ...]]):
-    """Take up to `most` free partitions. Sandboxes of a lease that has ended are gone `after_s` later."""
+    """Take up to `most` free partitions. Sandboxes of a lease that has ended are gone `after_s` later.
+
+    The worker `has` these already. Others that are its own are taken as well: the answer to an earlier claim
+    was lost.
+    """
 
     worker: str
     most: int
     after_s: float = 0.0
+    has: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ from rumi.journal.messages import (
     KeepParked,
     KeepTask,
     LearnedFrom,
+    Load,
     LoadParked,
+    LoadTask,
     MarkFiles,
     MarkStopping,
     Moved,
@@ -40,6 +42,7 @@ from rumi.journal.messages import (
     Previewed,
     PutOff,
     ReopenTask,
+    Retriable,
     SayToTask,
     SessionApart,
     SetSchedule,
@@ -72,12 +75,16 @@ _OF_A_TASK: Final = (
     SayToTask,
     ReopenTask,
     DeleteTask,
+    LoadTask,
 )
 _OF_A_SCHEDULE: Final = (SetSchedule, DeleteSchedule, PauseFailed)
 _OF_ALL: Final = (Moved, Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft, AddSchedule)
 """Requests that read what all chats share, and change it by what they have read."""
 
-_READS: Final = (*READS, LoadParked)
+_OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
+"""Requests that read, and open a session where there is none: two workers must not open the same one."""
+
+_READS: Final = (*(kind for kind in READS if kind not in _OPENS_A_SESSION), LoadParked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,12 @@ class NotOwner(JournalError):
 
 @dataclass(frozen=True, slots=True)
 class _Unsure:
-    """A transaction whose commit had no answer: its number, its requests, and what they would have got."""
+    """A transaction whose commit had no answer: its number, its requests, and what they would have got.
 
+    `worker` is who wrote it: the process may have another name when it finds out.
+    """
+
+    worker: str
     batch: int
     requests: Sequence[Request[Any]]
     replies: Sequence[object]
@@ -136,8 +140,10 @@ class Store:
         """Return True if model calls are reserved: in a file just opened, by earlier processes."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
-    def run(self, requests: Sequence[Request[Any]]) -> list[object]:
+    def run(self, requests: Sequence[Request[Any]], worker: str | None = None) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.
+
+        Requests of an owner were made as this `worker`: they are refused if the process is another by now.
 
         Raises:
             Unwritable: the disk is full, say. The same requests may be tried again.
@@ -145,7 +151,8 @@ class Store:
         """
         try:
             if self._ownership is not None:
-                return self._run_shared(requests, self._ownership)
+                name = self._ownership.worker if worker is None else worker
+                return self._run_shared(requests, self._ownership, name)
             with transaction(self._db):
                 replies = [steps.do(request, self._transaction) for request in requests]
                 undelivered = self._count_undelivered(self._db)
@@ -157,20 +164,22 @@ class Store:
 
     # Shared with other workers
 
-    def _run_shared(self, requests: Sequence[Request[Any]], ownership: Ownership) -> list[object]:
-        known = self._after_an_unsure_commit(ownership)
+    def _run_shared(
+        self, requests: Sequence[Request[Any]], ownership: Ownership, worker: str
+    ) -> list[object]:
+        known = self._after_an_unsure_commit()
         left = [request for request in requests if id(request) not in known]
         if left:
             for attempt in range(ATTEMPTS):
                 try:
-                    known |= zip(map(id, left), self._try(left, ownership), strict=True)
+                    known |= zip(map(id, left), self._try(left, ownership, worker), strict=True)
                     break
                 except self._backend.error as error:
                     if attempt + 1 == ATTEMPTS or not self._backend.passes(error):
                         raise
         return [known[id(request)] for request in requests]
 
-    def _after_an_unsure_commit(self, ownership: Ownership) -> dict[int, object]:
+    def _after_an_unsure_commit(self) -> dict[int, object]:
         """Connect again where the connection has ended; return the replies of a commit that had no answer."""
         if getattr(self._db, "broken", False):
             self._db = self._open()
@@ -178,13 +187,15 @@ class Store:
         unsure = self._unsure
         if unsure is None:
             return {}
-        row = self._db.execute("SELECT batch FROM workers WHERE name = ?", (ownership.worker,)).fetchone()
+        # The server may still be at work on that commit, or wait for it: the lock waits for its end.
+        sql = f"SELECT batch FROM workers WHERE name = ?{self._backend.lock_rows}"
+        row = self._db.execute(sql, (unsure.worker,)).fetchone()
         self._unsure = None
         if row is None or row[0] != unsure.batch:
             return {}
         return dict(zip(map(id, unsure.requests), unsure.replies, strict=True))
 
-    def _try(self, requests: Sequence[Request[Any]], ownership: Ownership) -> list[object]:
+    def _try(self, requests: Sequence[Request[Any]], ownership: Ownership, worker: str) -> list[object]:
         db, batch = self._db, self._batch + 1
         self._touched.clear()
         replies: list[object] = []
@@ -194,19 +205,22 @@ class Store:
         try:
             scopes = scopes_of(requests, self._transaction)
             owners = self._lock(scopes)
+            fences = ownership.fences
+            if ownership.worker != worker:  # looked at behind the fences: another worker begins with none
+                fences = {}
             for request, scope in zip(requests, scopes, strict=True):
-                gone = self._not_served(scope, owners, ownership)
-                lost |= gone
+                gone = self._not_served(scope, owners, worker, fences)
+                lost |= gone & fences.keys()  # what it has handed over itself is not lost
                 replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
             undelivered = self._count_undelivered(db)
-            self._notify_others(owners, ownership)
+            self._notify_others(owners, worker)
             if any(scope.numbers for scope in scopes):
-                db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, ownership.worker))
+                db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, worker))
             committing = True
             db.execute("COMMIT")
         except BaseException as error:
             if committing and self._backend.trouble_of(error) == "away":  # type: ignore[arg-type]
-                self._unsure = _Unsure(batch, tuple(requests), tuple(replies))
+                self._unsure = _Unsure(worker, batch, tuple(requests), tuple(replies))
             with suppress(Exception):
                 if db.in_transaction:
                     db.execute("ROLLBACK")
@@ -215,7 +229,7 @@ class Store:
             self._batch = batch
         self.undelivered = undelivered
         if lost:
-            ownership.lost(lost)
+            ownership.lost(worker, lost)
         return replies
 
     def _lock(self, scopes: Sequence[Scope]) -> Mapping[int, tuple[str | None, int]]:
@@ -231,28 +245,30 @@ class Store:
 
     @staticmethod
     def _not_served(
-        scope: Scope, owners: Mapping[int, tuple[str | None, int]], ownership: Ownership
+        scope: Scope,
+        owners: Mapping[int, tuple[str | None, int]],
+        worker: str,
+        fences: Mapping[int, int],
     ) -> frozenset[int]:
         """Return the partitions of a request of an owner that this worker does not serve with this fence."""
         if not scope.owned:
             return frozenset()
-        fences = ownership.fences
         return frozenset(
             number
             for number in scope.numbers - {SHARED}
-            if number not in fences or owners.get(number) != (ownership.worker, fences[number])
+            if number not in fences or owners.get(number) != (worker, fences[number])
         )
 
     @staticmethod
     def _refusal(request: Request[Any]) -> NotOwner:
         return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
 
-    def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], ownership: Ownership) -> None:
+    def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], own: str) -> None:
         """Tell the workers that serve them of chats in which something is new."""
         new: dict[str, list[str]] = {}
         for chat in sorted(self._touched):
             worker, _ = owners.get(partition_of(chat), (None, 0))
-            if worker is not None and worker != ownership.worker:
+            if worker is not None and worker != own:
                 new.setdefault(worker, []).append(chat)
         for worker, chats in new.items():
             for start in range(0, len(chats), 50):  # a notification has room for 8,000 bytes

@@ -60,9 +60,10 @@ class Ownership:
         """Return True if the chat's partition is one of them, and the lease lasts."""
         return partition_of(chat) in self._fences and self._now() < self.valid_until
 
-    def lost(self, numbers: frozenset[int]) -> None:
-        """Another worker serves these partitions."""
-        self._lost(numbers)
+    def lost(self, worker: str, numbers: frozenset[int]) -> None:
+        """Another worker serves these partitions, which `worker` served; nothing if this is a later one."""
+        if worker == self.worker:
+            self._lost(numbers)
 
 
 def channel_of(worker: str) -> str:

@@ -223,7 +223,7 @@ def trouble_of(error: Exception) -> Trouble | None:
 
 def was_in_the_way(error: Exception) -> bool:
     """Return True if another transaction ended this one, which may be tried again at once."""
-    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 
 
 def why_unwritten(server: Server, trouble: Trouble, error: object = "") -> tuple[str, str]:

@@ -24,7 +24,7 @@ from rumi.channels.telegram.sending.preview import Pace, Preview
 from rumi.channels.telegram.sending.questions import Questions
 from rumi.channels.telegram.sending.uploads import Upload
 from rumi.chats import ChatEvent, Replied, TurnState
-from rumi.journal import Delivered, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
+from rumi.journal import Delivered, NotOwner, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ class ChatOutbox:
                 await delivery.bring()
             except ActorError as error:
                 await self._no_journal(error)
-            except Gone:
+            except (Gone, NotOwner):
                 raise
             except Unsendable as why:
                 return await self._record(str(why), reply)

@@ -40,6 +40,7 @@ from rumi.journal import (
     Delivered,
     Moved,
     MovedGroups,
+    NotOwner,
     PartSent,
     Previewed,
     Undeliverable,
@@ -201,7 +202,7 @@ class Sender(Actor[SenderMessage]):
                 chat,
                 to,
                 self._journal,
-                start=self.start_soon,
+                start=lambda work: self.start_soon(self._unless_lost, work),
                 changed=self._changed,
                 gone=self._gone,
                 shown=self._hub.has_shown,
@@ -214,10 +215,17 @@ class Sender(Actor[SenderMessage]):
 
     async def _drive(self, outbox: ChatOutbox) -> None:
         with outbox.driving:
-            await outbox.run()
+            await self._unless_lost(outbox.run)
         # There was no await since it found that it is not needed: a later event opens another.
         del self._outboxes[outbox.chat]
         self._changed()
+
+    async def _unless_lost(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do work for a chat, until another worker serves it."""
+        try:
+            await work()
+        except NotOwner as error:
+            logger.info("%s", error)
 
     @answers(LeaveChats)
     async def leave_chats(self, message: LeaveChats) -> None:
