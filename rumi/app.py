@@ -93,7 +93,7 @@ async def open_app(
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
                 process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves)
                 if cluster is not None:
-                    stack.callback(cluster.ask.close)
+                    stack.callback(cluster.close)
                 for channel in channels:
                     await stack.enter_async_context(channel.open(process))
                 ids = BUILT_IN.including(channel.prefix for channel in channels)

@@ -508,7 +508,10 @@ class Tree:
             return {"undelivered": self.root.status().children[0].metrics.get("outbox", 0)}
 
         self.root.add(
-            ChildSpec("lease", lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status))
+            ChildSpec(
+                "lease",
+                lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status, guard=cluster.guard),
+            )
         )
 
     def _add_partitions(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import trio
 
 from actors import Request
+from rumi.cluster.guard import Guard
 from rumi.cluster.lease import ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.journal import ON_A_SERVER, JournalError, Store
@@ -66,6 +67,12 @@ class Cluster:
     settings: ClusterSettings
     ask: StoreThread
     ear: Callable[[], Ear]
+    guard: Guard
+
+    def close(self) -> None:
+        """Close the connection, and end the guard. Blocking, briefly."""
+        self.ask.close()
+        self.guard.close()
 
 
 def cluster_of(url: str, settings: ClusterSettings) -> Cluster:
@@ -81,4 +88,5 @@ def cluster_of(url: str, settings: ClusterSettings) -> Cluster:
         settings,
         StoreThread(server),
         lambda: PostgresEar(server),
+        Guard(),
     )
