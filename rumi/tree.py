@@ -161,7 +161,7 @@ class Tree:
         trusted = TrustedSkills(home.root / "skills-trusted.json")
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
-        permits = self.root.add(models.spec())
+        permits = self.root.add(models.spec((lambda: 1.0) if cluster is None else cluster.ownership.part))
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         hub = Hub()
         people = people_of(loaded, ids)
@@ -505,7 +505,7 @@ class Tree:
         """Above everything that serves chats: it ends when the lease does."""
 
         def status() -> dict[str, object]:
-            return {"undelivered": self.root.status().children[0].metrics.get("outbox", 0)}
+            return {"limited": sum(channel.limited for channel in self._channels)}
 
         self.root.add(
             ChildSpec("lease", lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status))
@@ -521,6 +521,10 @@ class Tree:
             for channel in channels if chats else ():
                 channel.look(tuple(chats or ()))
             await self.inbox.look(chats)
+
+        def slow_down() -> None:
+            for channel in channels:
+                channel.slow_down()
 
         def busy() -> frozenset[int]:
             working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
@@ -538,6 +542,7 @@ class Tree:
                     parts,
                     look,
                     busy,
+                    slow_down,
                 ),
             )
         )

@@ -73,7 +73,8 @@ class Telegram(Channel):
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._memory = PollerMemory()
-        self._limits = SendLimits()
+        self._part: Callable[[], float] = lambda: 1.0
+        self._limits = SendLimits(part=lambda: self._part())
         self._moves = Moves()
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
@@ -87,7 +88,7 @@ class Telegram(Channel):
         Raises:
             ConfigError: There is no token, or it has an invalid form.
         """
-        self._serves = process.serves
+        self._serves, self._part = process.serves, process.part
         home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
         if secrets.telegram_token is None:
             raise ConfigError(
@@ -247,6 +248,15 @@ class Telegram(Channel):
         """Send nothing more in the chats of these partitions."""
         assert self._sender is not None
         await self._sender.ask(LeaveChats(numbers, LEAVE_S))
+
+    @property
+    def limited(self) -> int:
+        """Return how often Telegram asked this process to wait."""
+        return self.statistics.limited
+
+    def slow_down(self) -> None:
+        """Send more slowly for a while."""
+        self._limits.slow_down()
 
     def look(self, chats: Sequence[str]) -> None:
         """Send what waits in these chats."""
