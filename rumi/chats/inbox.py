@@ -150,7 +150,10 @@ class Inbox:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
-        batch = tuple(replace(each, attachments=bounded(each.attachments, most)) for each in messages)
+        batch = tuple(
+            replace(each, attachments=bounded(each.attachments, most)) if each.attachments else each
+            for each in messages
+        )
         stops = tuple(each.chat for each in batch if is_stop(each))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
@@ -161,19 +164,21 @@ class Inbox:
 
         async def write() -> None:
             nonlocal stored, failed
+            try:
+                stored = await self._services.journal.ask(Accept(batch))
+            except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
+                failed = error
+            else:
+                if not isinstance(stored, NotStored):
+                    self._hand_on(stored)
+
+        async def write_and_stop() -> None:
             async with trio.open_nursery() as nursery:
-                if stops:
-                    nursery.start_soon(stop_meanwhile)
-                try:
-                    stored = await self._services.journal.ask(Accept(batch))
-                except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
-                    failed = error
-                else:
-                    if not isinstance(stored, NotStored):
-                        self._hand_on(stored)
+                nursery.start_soon(stop_meanwhile)
+                await write()
                 nursery.cancel_scope.cancel()
 
-        await with_grace(write, WRITE_S)
+        await with_grace(write_and_stop if stops else write, WRITE_S)
         if isinstance(failed, ActorError):
             why = failed.__cause__
             if isinstance(why, RumiError):  # what the journal itself says

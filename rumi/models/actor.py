@@ -147,8 +147,11 @@ class Models(Actor[ModelsMessage]):
         while True:
             again = self._limits.pump(trio.current_time())
             self._changed = trio.Event()
-            with trio.move_on_at(again):
+            if again == inf:  # the usual case, and faster than a deadline
                 await self._changed.wait()
+            else:
+                with trio.move_on_at(again):
+                    await self._changed.wait()
 
 
 def _now() -> float:
