@@ -16,7 +16,7 @@ from actors import ChildSpec, Supervisor
 from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
-from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.receiving.reading import Who
 from rumi.channels.telegram.room import Telegram
 from rumi.chats import (
     ChatContext,

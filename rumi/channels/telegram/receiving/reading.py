@@ -14,8 +14,8 @@ from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.content import content_of
-from rumi.channels.telegram.polling.fields import (
+from rumi.channels.telegram.receiving.content import content_of
+from rumi.channels.telegram.receiving.fields import (
     Fields,
     OddField,
     flag,
@@ -25,9 +25,9 @@ from rumi.channels.telegram.polling.fields import (
     record_or_none,
     text_or_none,
 )
-from rumi.channels.telegram.polling.origins import made_by, quoted_in
-from rumi.channels.telegram.polling.updates import RawUpdate, number_of, update_of
-from rumi.channels.telegram.polling.wording import Words, read_words
+from rumi.channels.telegram.receiving.origins import made_by, quoted_in
+from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
+from rumi.channels.telegram.receiving.wording import Words, read_words
 from rumi.journal import Attachment, Incoming
 from rumi.texts import Language
 
