@@ -43,6 +43,7 @@ from rumi.journal.messages import (
     ForgetChat,
     InterruptTasks,
     Iterations,
+    JoinAlbums,
     JournalMessage,
     KeepParked,
     KeepTask,
@@ -120,6 +121,7 @@ from rumi.journal.records import (
     TaskRecord,
     TaskState,
     Update,
+    joined,
 )
 from rumi.journal.schema import STATE
 from rumi.journal.store import JournalError, Unwritable
@@ -169,6 +171,7 @@ __all__ = [
     "InterruptTasks",
     "IterationRecord",
     "Iterations",
+    "JoinAlbums",
     "Journal",
     "JournalError",
     "JournalMessage",
@@ -252,6 +255,7 @@ __all__ = [
     "ZoneOf",
     "excerpt",
     "folded",
+    "joined",
     "load_message",
     "open_journal",
 ]

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -279,6 +279,14 @@ CREATE TABLE schedule_changes (  -- what turns have made of schedules
     created  REAL NOT NULL
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+CREATE TABLE album_parts (       -- messages of albums that come one by one, until they become one message
+    id    INTEGER PRIMARY KEY,
+    chat  TEXT NOT NULL,
+    album TEXT NOT NULL,         -- what its source calls it
+    part  TEXT NOT NULL,         -- JSON: a message
+    came  REAL NOT NULL
+);
+CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
 """
 
 MIGRATIONS = {
@@ -463,6 +471,12 @@ CREATE TABLE schedule_changes (
     before TEXT, after TEXT, created REAL NOT NULL
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+""",
+    15: """
+CREATE TABLE album_parts (
+    id INTEGER PRIMARY KEY, chat TEXT NOT NULL, album TEXT NOT NULL, part TEXT NOT NULL, came REAL NOT NULL
+);
+CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
 """,
 }
 """What leads from a version to the next one."""

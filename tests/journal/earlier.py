@@ -245,6 +245,45 @@ CREATE TABLE iterations (
 """
 )
 
+SCHEMAS[15] = (
+    SCHEMAS[14]
+    + """
+CREATE TABLE episodes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, chat TEXT NOT NULL, session INTEGER NOT NULL, text TEXT NOT NULL,
+    began REAL NOT NULL, created REAL NOT NULL, UNIQUE (chat, session)
+);
+ALTER TABLE schedules ADD COLUMN user INTEGER;
+ALTER TABLE tasks ADD COLUMN user INTEGER;
+ALTER TABLE reservations ADD COLUMN person TEXT NOT NULL DEFAULT '';
+DROP INDEX usage_of_task;
+ALTER TABLE usage RENAME TO usage_before;
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY, day TEXT NOT NULL, owner TEXT NOT NULL, chat TEXT NOT NULL,
+    task INTEGER NOT NULL, bot TEXT NOT NULL, model TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tool_calls INTEGER NOT NULL, prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL, cached INTEGER NOT NULL, nano INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, created REAL NOT NULL,
+    person TEXT NOT NULL DEFAULT '', UNIQUE (day, owner, chat, task, bot, model, tool, person)
+);
+INSERT INTO usage SELECT *, '' FROM usage_before;
+DROP TABLE usage_before;
+CREATE INDEX usage_of_task ON usage (task) WHERE task;
+ALTER TABLE history ADD COLUMN undone INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parked ADD COLUMN turn TEXT NOT NULL DEFAULT '';
+CREATE TABLE undos (
+    message INTEGER PRIMARY KEY, chat TEXT NOT NULL, turn TEXT NOT NULL, undone TEXT NOT NULL,
+    done INTEGER NOT NULL, created REAL NOT NULL
+);
+CREATE INDEX undos_of_chat ON undos (chat, turn);
+CREATE INDEX undos_begun ON undos (chat) WHERE NOT done;
+CREATE TABLE schedule_changes (
+    id INTEGER PRIMARY KEY, turn TEXT NOT NULL, chat TEXT NOT NULL, schedule INTEGER NOT NULL,
+    before TEXT, after TEXT, created REAL NOT NULL
+);
+CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+"""
+)
+
 CONTENT = """
 INSERT INTO messages (id, chat, text, received) VALUES (4, 'cli', 'hello', 1.0);
 INSERT INTO outbox (chat, text, created) VALUES ('cli', 'a reply that waits', 2.0);

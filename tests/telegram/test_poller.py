@@ -80,6 +80,9 @@ class Shelf:
         self._tell()
         return new
 
+    async def join_albums(self, quiet_s: float) -> float | None:
+        return None
+
     @property
     def texts(self) -> list[str]:
         """What was accepted, in order; repetitions too."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -22,11 +22,19 @@ Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
 """Starts a task of the actor that takes the updates."""
 
 
+ALBUM_QUIET_S: Final = 0.5
+"""An album whose messages come one by one is complete when none has come for so long."""
+
+
 class Accepts(Protocol):
     """Stores messages: `rumi.chats.Inbox`."""
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
         """Store them all, or raise. Return for each: True if it is new."""
+        ...
+
+    async def join_albums(self, quiet_s: float) -> float | None:
+        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be."""
         ...
 
 
@@ -59,8 +67,10 @@ class Intake:
         self._say = say
         self._told: set[str] = set()  # chats that got a notice
 
-    async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start) -> bool:
+    async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
         """Store updates in one step; only then may their source confirm them. Return True if one is new.
+
+        `apart`: the messages of an album come one by one. Call `join_albums` after them.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
@@ -69,7 +79,7 @@ class Intake:
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
-        read = read_batch(updates, me, self.who, self._moves, hears=self._hears)
+        read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
         moved = {number: (Address(old).chat, Address(new).chat) for number, (old, new) in moves.items()}
         numbers = list(dict.fromkeys(number_of(update) for update in updates))
         messages = [
@@ -97,6 +107,15 @@ class Intake:
         self.counts["repeated"] += len(new) - sum(new)
         self.last = trio.current_time()
         return any(new)
+
+    async def join_albums(self) -> float | None:
+        """Hand on the albums that are complete. Return in how many seconds the next one may be; None if no
+        parts of one are left.
+
+        Raises:
+            ActorError: Nothing can be stored; try again.
+        """
+        return await self._inbox.join_albums(ALBUM_QUIET_S)
 
     def _tell_not_taken(self, message: Incoming, error: NotTaken) -> None:
         """Tell a chat once that its message waits at Telegram."""

@@ -74,6 +74,7 @@ class Poller(Receiver[PollerMessage]):
         if self._memory.ended:
             self._done.set()
         else:
+            self.start_soon(self._join_albums)  # of a webhook that was here before
             self.start_soon(self._poll)
 
     @answers(StopPolling)

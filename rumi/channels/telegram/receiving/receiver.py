@@ -11,7 +11,7 @@ import trio
 from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
-from actors import Actor, Backoff
+from actors import Actor, ActorError, Backoff
 from rumi.channels.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.registration import register_commands
@@ -25,6 +25,10 @@ WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
 
 REFUSALS: Final = 3
 """How often a token that worked a moment ago is tried again: a server under repair may refuse anything."""
+
+
+ALBUMS_AGAIN_S: Final = 5.0
+"""How soon albums are looked for again when the journal could not be asked."""
 
 
 @dataclass(slots=True)
@@ -99,6 +103,14 @@ class Receiver(Actor[M]):
         if not self._memory.registered and not self._memory.ended:
             self.start_soon(self._register)
         return me
+
+    async def _join_albums(self) -> float | None:
+        """Hand on the albums that are complete, also those of processes that have ended."""
+        try:
+            return await self._intake.join_albums()
+        except ActorError as error:
+            logger.info("albums wait for the journal: %r", error)
+            return ALBUMS_AGAIN_S
 
     async def _introduce(self) -> Me:
         with trio.fail_after(self._grace_s):

@@ -22,7 +22,7 @@ from rumi.channels.telegram.messages import Deliver, StopPolling, WebhookMessage
 from rumi.channels.telegram.receiving.fields import OddField
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.receiver import WAITS, Receiver, ReceiverMemory
-from rumi.channels.telegram.receiving.updates import ALLOWED, RawUpdate, number_of
+from rumi.channels.telegram.receiving.updates import ALLOWED, RawUpdate, ends_in_album, number_of
 from rumi.errors import RumiError
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,9 @@ MOST_BYTES: Final = 1_000_000
 
 AT_ONCE: Final = 40
 """How many deliveries Telegram makes at once, those of one chat one after the other."""
+
+ALBUMS_LEFT_S: Final = 30.0
+"""How often albums are looked for whose process was killed."""
 
 LOOK_S: Final = 60.0
 """How often Telegram is asked if the webhook is still this one, and if it reaches it."""
@@ -115,6 +118,7 @@ class Webhook(Receiver[WebhookMessage]):
         self._set = False
         self._waiting = 0  # updates that Telegram keeps, as it said last
         self._missed = ""  # why Telegram could not deliver, as it said last
+        self._parts = trio.Event()  # of an album have come
         self._in_hand = 0
         self._idle = trio.Event()
         self._idle.set()
@@ -129,6 +133,7 @@ class Webhook(Receiver[WebhookMessage]):
             raise TokenRefused
         if not self._memory.ended:
             self.start_soon(self._keep_set)
+            self.start_soon(self._keep_joining)
 
     def activity(self) -> str:
         """Return the description for `rumi status`."""
@@ -148,7 +153,7 @@ class Webhook(Receiver[WebhookMessage]):
         self._in_hand += 1
         self._idle = trio.Event() if self._in_hand == 1 else self._idle
         try:
-            await self._intake.take([message.update], me, self.start_soon)
+            await self._intake.take([message.update], me, self.start_soon, apart=True)
         except RumiError as error:
             logger.warning("an update was not stored: %s", error.message)
             return False
@@ -156,6 +161,8 @@ class Webhook(Receiver[WebhookMessage]):
             self._in_hand -= 1
             if not self._in_hand:
                 self._idle.set()
+        if ends_in_album([message.update]):
+            self._parts.set()
         return True
 
     @answers(StopPolling)
@@ -178,6 +185,14 @@ class Webhook(Receiver[WebhookMessage]):
         except TokenRefused:
             self._memory.refused = True
             raise
+
+    async def _keep_joining(self) -> None:
+        """Hand on albums when they are complete; now and then also those of a process that was killed."""
+        while True:
+            self._parts = trio.Event()
+            next_s = await self._join_albums()
+            with trio.move_on_after(ALBUMS_LEFT_S if next_s is None else next_s):
+                await self._parts.wait()
 
     async def _set_unless_set(self) -> None:
         """Set the webhook at the start, and again if it has been changed."""
