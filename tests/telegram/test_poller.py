@@ -577,6 +577,9 @@ class Unsteady:
             raise RumiError("after")
         return new
 
+    async def join_albums(self, quiet_s: float) -> float | None:
+        return await self.inbox.join_albums(quiet_s)
+
 
 async def test_whatever_happens_on_the_way_everything_is_accepted_once(
     tmp_path: Path, autojump_clock: MockClock
