@@ -405,4 +405,4 @@ class Ledger(Actor[WriteNow]):
             "cached_tokens": used.cached_tokens,
             "usd": as_usd(used.nano_usd),
         }
-        return {**self._budgets.figures, "total": total} if self._budgets.figures else {}
+        return {**self._budgets.figures, "total": total}

@@ -70,7 +70,8 @@ def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
 
 def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
     """Return what model calls have used, and how far budgets are used; empty as long as nobody has looked."""
-    return next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
+    found = next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
+    return found if "today" in found else {}
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
