@@ -27,6 +27,7 @@ from rumi.journal import (
     Claimed,
     DeleteChat,
     Incoming,
+    JoinAlbums,
     Knows,
     MarkFiles,
     NewestOpen,
@@ -140,6 +141,22 @@ class Inbox:
             RumiError: nothing of it was stored.
         """
         return [each is not None for each in await self._store(messages, self._services.context.language)]
+
+    async def join_albums(self, quiet_s: float) -> float | None:
+        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be.
+
+        None where no parts are left. Cancelled, what it has stored is answered all the same.
+
+        Raises:
+            ActorError: the journal has stopped.
+        """
+
+        async def join() -> float | None:
+            stored, next_s = await self._services.journal.ask(JoinAlbums(quiet_s))
+            self._hand_on(stored)
+            return next_s
+
+        return await with_grace(join, WRITE_S)
 
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
         """Have the journal store messages, and hand them on in the step in which it has.

@@ -147,7 +147,7 @@ class PendingMessages:
 @dataclass(frozen=True, slots=True)
 class Publisher:
     """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one;
-    `policy_of` which commands it may run.
+    `policy_of` which commands it may run. `count` gets each event, and never waits.
     """
 
     hub: Hub
@@ -156,11 +156,13 @@ class Publisher:
     now: Callable[[], float]
     container_id: Callable[[str], str]
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
+    count: Callable[[ChatEvent], object] = lambda event: None
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
         """Write the audit line and give the event to those who listen. Never waits for anyone."""
         event = ChatEvent(chat, turn, self.now(), what)
         self._write(event)
+        self.count(event)
         self.hub.publish(event)
 
     def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.errors import NotTaken
 from rumi.journal import Attachment, Incoming
 from rumi.models import Emit, ModelRequest, Reply
