@@ -146,18 +146,25 @@ class Model:
 
 
 class Crowd:
-    """People who write, each at their own pace, until `hush`."""
+    """People who write, each at their own pace, until `hush`.
 
-    def __init__(self, out: Outside, seed: int) -> None:
+    One's messages are `pause_s` apart on average, and twice that in groups.
+    """
+
+    def __init__(
+        self, out: Outside, seed: int, private: int = PRIVATE, groups: int = GROUPS, pause_s: float = PAUSE_S
+    ) -> None:
         self._api = out.api
         self._seed = seed
+        self._private = private
+        self._pause_s = pause_s
         self._numbers = self._tasks = self._reminders = 0
         self._hushed = trio.CancelScope()
         self.places: list[tuple[Person, Chat]] = []
-        for number in range(1, PRIVATE + 1):
+        for number in range(1, private + 1):
             person = self._api.user(number)
             self.places.append((person, self._api.chats[number]))
-        for number in range(PRIVATE + 1, PRIVATE + GROUPS + 1):
+        for number in range(private + 1, private + groups + 1):
             person = self._api.user(number)
             self.places.append((person, self._api.group(-1000 - number, members=[person])))
 
@@ -169,7 +176,7 @@ class Crowd:
 
     async def _write(self, person: Person, chat: Chat, dice: Random) -> None:
         while True:
-            await trio.sleep(dice.expovariate(1 / (PAUSE_S * (2 if chat.id < 0 else 1))))
+            await trio.sleep(dice.expovariate(1 / (self._pause_s * (2 if chat.id < 0 else 1))))
             self._say(person, chat, dice.choice(SAYINGS))
 
     def say(self, saying: str) -> None:
@@ -180,7 +187,7 @@ class Crowd:
         """Have people ask for tasks, until there are `TASKS` that have not ended."""
         while self._tasks - ended < TASKS:
             self._numbers += 1
-            person, chat = self.places[self._tasks % PRIVATE]
+            person, chat = self.places[self._tasks % self._private]
             self._api.say(person, f"/research note {self._numbers}", chat)
             self._tasks += 1
 
@@ -190,16 +197,16 @@ class Crowd:
             self._numbers += 1
             self._api.say(person, f"/bot b{number} tend {self._numbers}", chat)
 
-    def ask_for_schedules(self) -> None:
-        """Have people ask for what fires every minute."""
-        for person, chat in self.places[:EACH_MINUTE]:
+    def ask_for_schedules(self, number: int = EACH_MINUTE) -> None:
+        """Have so many people ask for what fires every minute."""
+        for person, chat in self.places[:number]:
             self._api.say(person, "/timezone Europe/Madrid", chat)  # without one it asks back
             self._api.say(person, f"/remind every minute drop {person.id}", chat)
 
     def ask_for_reminders(self, waiting: int) -> None:
         """Have people ask for reminders, until so many wait; `waiting` are those that the program knows."""
         for _ in range(min(REMINDERS - waiting, 2)):
-            person, chat = self.places[self._reminders % PRIVATE]
+            person, chat = self.places[self._reminders % self._private]
             self._reminders += 1
             self._api.say(person, f"/remind in 1 minute cup {self._reminders}", chat)
 
@@ -445,7 +452,9 @@ async def main() -> int:
             (folder / "config.md").write_text(BOT)
         async with house.outside(model) as out, trio.open_nursery() as nursery:
             crowd = Crowd(out, seed)
-            chaos = Chaos(out, root, Ledger(out.api, root, model.confirmed), Random(seed))
+            chaos = Chaos(
+                out, root, Ledger(out.api, [root], model.confirmed, lambda: read_books(root)), Random(seed)
+            )
             nursery.start_soon(crowd.write)
             crowd.ask_for_schedules()
             crowd.ask_for_bots()

@@ -11,10 +11,11 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rumi.channels.telegram.formatting import format_reply
 from rumi.chat_ids import TASK
@@ -30,6 +31,9 @@ ASKED = re.compile(r"/research |/bot ")
 MISSED_BEFORE = re.compile(r"Missed before it: (\d+)")
 MISSED = re.compile(r"^- (\d+) “.*”: (\d+) ", re.MULTILINE)
 MINUTE_S = 60
+
+NOT_STORED = re.compile("⚠️ I cannot store messages")
+"""Said at once, and no reply: nothing was accepted."""
 
 WINDOW_S = 1.0
 """What Telegram took longer ago has been marked, also on a busy machine."""
@@ -136,47 +140,53 @@ def read_books(home: Path) -> Books:
         try:
             if not db.execute("PRAGMA user_version").fetchone()[0]:
                 return Books()  # killed before it was made
-            updates = frozenset(number for (number,) in db.execute("SELECT number FROM updates"))
-            rows = db.execute(
-                "SELECT chat, text, turn, reason, reply, origin, preview, task, schedule FROM messages"
-            )
-            messages = tuple(Accepted(*row) for row in rows)
-            rows = db.execute("SELECT id, chat, text, delivered, parts, failure FROM outbox")
-            outbox = {number: Reply(*row) for number, *row in rows}
-            rows = db.execute("SELECT id, question, state, ended FROM tasks")
-            tasks = {number: Ended(*row) for number, *row in rows}
-            iterations: dict[int, list[int]] = {}
-            for number, each in db.execute("SELECT task, number FROM iterations ORDER BY number"):
-                iterations.setdefault(number, []).append(each)
-            fires: dict[int, list[float]] = {}
-            for number, instant in db.execute("SELECT schedule, instant FROM fires ORDER BY instant"):
-                fires.setdefault(number, []).append(instant)
-            rows = db.execute("SELECT id, text, cron, state, missed FROM schedules")
-            schedules = {number: Scheduled(*row, tuple(fires.get(number, ()))) for number, *row in rows}
-            (reserved,) = db.execute("SELECT count(*) FROM reservations").fetchone()
+            return books_of(lambda sql: db.execute(sql).fetchall())
         finally:
             db.close()
+
+
+def books_of(query: Callable[[str], list[Any]]) -> Books:
+    """Read the journal with a function that asks a database, whatever kind it is."""
+    updates = frozenset(number for (number,) in query("SELECT number FROM updates"))
+    rows = query("SELECT chat, text, turn, reason, reply, origin, preview, task, schedule FROM messages")
+    messages = tuple(Accepted(*row) for row in rows)
+    rows = query("SELECT id, chat, text, delivered, parts, failure FROM outbox")
+    outbox = {number: Reply(*row) for number, *row in rows}
+    rows = query("SELECT id, question, state, ended FROM tasks")
+    tasks = {number: Ended(*row) for number, *row in rows}
+    iterations: dict[int, list[int]] = {}
+    for number, each in query("SELECT task, number FROM iterations ORDER BY number"):
+        iterations.setdefault(number, []).append(each)
+    fires: dict[int, list[float]] = {}
+    for number, instant in query("SELECT schedule, instant FROM fires ORDER BY instant"):
+        fires.setdefault(number, []).append(instant)
+    rows = query("SELECT id, text, cron, state, missed FROM schedules")
+    schedules = {number: Scheduled(*row, tuple(fires.get(number, ()))) for number, *row in rows}
+    ((reserved,),) = query("SELECT count(*) FROM reservations")
     return Books(updates, messages, outbox, tasks, schedules, reserved, iterations)
 
 
 @dataclass
 class Ledger:
-    """`windows` counts by chat and text what Telegram took and was not marked when a kill came.
+    """`homes` have written the same journal, which `read` returns.
+
+    `windows` counts by chat and text what Telegram took and was not marked when a kill came.
 
     `confirmed` are the numbers of the commands of which the model was told that they ended well; `wrong` is
     what must not be, in words.
     """
 
     api: BotApi
-    home: Path
+    homes: Sequence[Path]
     confirmed: set[int]
+    read: Callable[[], Books]
     wrong: list[str] = field(default_factory=list)
     windows: Counter[tuple[str, str]] = field(default_factory=Counter)
     lost: set[int] = field(default_factory=set)
 
     def after_kill(self, killed_at: float) -> None:
         """Look at both sides while no program runs."""
-        books = read_books(self.home)
+        books = self.read()
         lost = set(self.api.confirmed) - books.updates - self.lost
         if lost:
             self.lost |= lost
@@ -208,7 +218,8 @@ class Ledger:
     def _seen(self) -> Iterator[tuple[str, Message]]:
         for chat in self.api.chats.values():
             for message in chat.said:
-                yield f"tg{chat.id}", message
+                if not NOT_STORED.match(message.text):
+                    yield f"tg{chat.id}", message
 
     def _said(self) -> Iterator[tuple[str, Message]]:
         for chat in self.api.chats.values():
@@ -220,7 +231,7 @@ class Ledger:
 
     def close(self) -> "Closing":
         """Check everything, when everything has settled."""
-        books = read_books(self.home)
+        books = self.read()
         closing = Closing()
         self._check_replies(books, closing)
         self._check_seen(books, closing)
@@ -289,7 +300,7 @@ class Ledger:
             if line["event"] == "turn_started" and not line["chat_id"].startswith(TASK)  # which goes on
         )
         for turn, number in turns.items():
-            if number > 1:
+            if number > 1 and len(self.homes) == 1:  # another worker begins what was not stored as begun
                 self.wrong.append(f"turn {turn} began {number} times")
         said = {(chat, message.id): message.text for chat, message in self._said()}
         begun: Counter[int] = Counter()
@@ -304,7 +315,8 @@ class Ledger:
             closing.retried += own.startswith("/retry")
         for session in books.iterations:
             begun[int(books.tasks[session].question.split()[1])] += 1  # each of its steps once
-        lines = [line for path in self.home.glob("workspace/*/ran.txt") for line in path.read_text().split()]
+        ran = self.homes[0].glob("workspace/*/ran.txt")  # the homes share their workspaces
+        lines = [line for path in ran for line in path.read_text().split()]
         for line, number in Counter(lines).items():
             if number > 1:
                 self.wrong.append(f"the command that writes {line} ran {number} times")
@@ -327,7 +339,7 @@ class Ledger:
         asked = Counter(text for _, message in self._said() if ASKED.search(text := message.text))
         if asked.total() != len(books.tasks):
             self.wrong.append(f"{asked.total()} tasks were asked for, and there are {len(books.tasks)}")
-        for path in self.home.glob("tasks/*/notes.json"):
+        for path in (path for home in self.homes for path in home.glob("tasks/*/notes.json")):
             steps = Counter(note.rpartition(".")[0] for note in json.loads(path.read_bytes()))
             closing.notes += steps.total()
             if again := [step for step, times in steps.items() if times > 1]:
@@ -372,7 +384,7 @@ class Ledger:
             self.wrong.append(f"{books.reserved} model calls are still reserved")
 
     def _audit(self) -> Iterator[dict[str, str]]:
-        for path in sorted(self.home.glob("logs/audit.jsonl*")):
+        for path in (path for home in self.homes for path in sorted(home.glob("logs/audit.jsonl*"))):
             for line in path.read_text().splitlines():
                 try:
                     yield json.loads(line)

@@ -91,7 +91,8 @@ async def open_app(
             async with AsyncExitStack() as stack:
                 cluster = cluster_of_settings(loaded)
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
-                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves)
+                part = (lambda: 1.0) if cluster is None else cluster.ownership.part
+                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves, part)
                 if cluster is not None:
                     stack.callback(cluster.close)
                 for channel in channels:

@@ -130,12 +130,17 @@ def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
 
 def _plain(value: object, texts: list[str]) -> object:
     """Convert the value to JSON types; add every text in it to `texts`."""
+    if isinstance(value, str):
+        text = str(value)
+        texts.append(text)
+        return text
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, Mapping):
-        return {_plain(str(key), texts): _plain(each, texts) for key, each in value.items()}
+        texts.extend(map(str, value))
+        return {str(key): _plain(each, texts) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(each, texts) for each in value]
     text = str(value)

@@ -78,9 +78,11 @@ class Provider:
 
     def model(self, name: str) -> KnownModel:
         """Return what is known of a model: the facts of its exact name, else of the beginning of its name."""
+        for each in self.models:
+            if each.name == name:
+                return each
         found = [each for each in self.models if each.fits(name)]
-        exact = next((each for each in found if each.name == name), None)
-        return exact or max(found, key=lambda each: len(each.name), default=self.unknown)
+        return max(found, key=lambda each: len(each.name), default=self.unknown)
 
 
 def _claude(

@@ -62,8 +62,10 @@ class Redactor:
                 text = text.replace(form, HIDDEN)
         lowered = text.lower()
         for needles, pattern in _KINDS:
-            if any(needle in lowered for needle in needles):
-                text = pattern.sub(_hide, text)
+            for needle in needles:
+                if needle in lowered:
+                    text = pattern.sub(_hide, text)
+                    break
         return text
 
     def json(self, value: Any) -> Any:

@@ -25,12 +25,15 @@ class StatusSource:
     """Makes the dump of one process. `about` are facts that do not change while it runs.
 
     `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
+    `counts` returns what `rumi.counts` has counted, `pending` the number of messages without a final reply.
     """
 
     tree: Callable[[], NodeStatus]
     about: Mapping[str, object]
     files: Sequence[Path] = ()
     failed: Callable[[], Mapping[str, tuple[float, str]]] = field(default=dict)
+    counts: Callable[[], Mapping[str, object]] = field(default=dict)
+    pending: Callable[[], int] = field(default=int)
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
@@ -56,6 +59,8 @@ class StatusSource:
             "failed": {
                 chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
             },
+            "counts": dict(self.counts()),
+            "pending": self.pending(),
             "tree": node(tree, trio.current_time()),
         }
 

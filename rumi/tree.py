@@ -20,7 +20,8 @@ rumi             rest_for_one: each child depends on the children above it
 ├── schedules    fires reminders and schedules
 ├── poller       receives messages                  (a channel)
 ├── control      the control socket
-└── page         shows all of it                    (a channel)
+├── page         shows all of it                    (a channel)
+└── listener     webhook, health and metrics        (a channel)
 """
 
 import logging
@@ -60,6 +61,7 @@ from rumi.chats import (
 from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
+from rumi.counts import Counts
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Ask, Incoming, Journal, JournalMessage, Shelf, TaskRecord
@@ -148,6 +150,7 @@ class Tree:
         self._channels = tuple(channels)
         self._handed = Handed(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
         self._reserve = Reserve(home.reserve)
+        self._counts = Counts()
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
         if cluster is not None:
@@ -161,7 +164,7 @@ class Tree:
         trusted = TrustedSkills(home.root / "skills-trusted.json")
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
-        permits = self.root.add(models.spec())
+        permits = self.root.add(models.spec((lambda: 1.0) if cluster is None else cluster.ownership.part))
         sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
         hub = Hub()
         people = people_of(loaded, ids)
@@ -272,7 +275,9 @@ class Tree:
         )
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
-        publisher = Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of)
+        publisher = Publisher(
+            hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
+        )
         workspaces = Workspaces(home.workspaces, Threads())
         task_limits = task_limits_of(loaded, models.context_tokens)
         bot_files, threads = BotFiles(home.root), Threads()
@@ -417,6 +422,8 @@ class Tree:
             },
             files=(home.state_db, home.memory_db, home.recall_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
+            counts=self._counts.dump,
+            pending=lambda: sum(map(len, pending.untold.values())),
         )
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
@@ -467,6 +474,7 @@ class Tree:
             name, chat, more = told
             self.audit.write(name, chat_id=chat, **more)
         self._live.tree_happened(event)
+        self._counts.tree_happened(event)
         for channel in self._channels:
             channel.tree_happened(event)
 
@@ -505,7 +513,7 @@ class Tree:
         """Above everything that serves chats: it ends when the lease does."""
 
         def status() -> dict[str, object]:
-            return {"undelivered": self.root.status().children[0].metrics.get("outbox", 0)}
+            return {"limited": sum(channel.limited for channel in self._channels)}
 
         self.root.add(
             ChildSpec(
@@ -525,6 +533,10 @@ class Tree:
                 channel.look(tuple(chats or ()))
             await self.inbox.look(chats)
 
+        def slow_down() -> None:
+            for channel in channels:
+                channel.slow_down()
+
         def busy() -> frozenset[int]:
             working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
             return self.inbox.busy() | {partition_of(place) for place in working}
@@ -541,6 +553,7 @@ class Tree:
                     parts,
                     look,
                     busy,
+                    slow_down,
                 ),
             )
         )

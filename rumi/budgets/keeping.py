@@ -69,6 +69,9 @@ class Budgets:
         self.ask = ask
         self.work = trio.Event()
         self.figures: dict[str, object] = {}
+        self.calls = 0
+        self.used = Usage()
+        """What all calls since the process began have used."""
         self._gathered: dict[tuple[Any, ...], list[int]] = {}
         self._unsettled: list[SettleCall] = []
         self._notices: dict[str, tuple[str, State]] = {}
@@ -298,10 +301,11 @@ class _Begun:
         if self._over:
             return
         self._over = True
+        rows, _ = self._rows(None)
         if self._bounds:
             self._budgets.settle_later(SettleCall(self.key, self.account, None, self._bounds))
         else:
-            self._budgets.gather(self._rows(None)[0])
+            self._budgets.gather(rows)
 
     def _rows(self, counted: Counted | None) -> tuple[tuple[UsageRow, ...], Usage]:
         """Return the rows to count, and what was used with its price."""
@@ -312,6 +316,8 @@ class _Begun:
         if usage == Usage():
             return (), usage
         usage = replace(usage, nano_usd=self.price.of(usage) if self.price is not None else 0)
+        self._budgets.calls += 1
+        self._budgets.used += usage
         tools = [name[:MOST_TOOL_CHARS] for name in counted.tools]
         tokens = usage.prompt_tokens + usage.completion_tokens
         row = UsageRow(
@@ -390,5 +396,13 @@ class Ledger(Actor[WriteNow]):
             logger.warning("what model calls have used is not written: %r", error)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return what was used today and this month, and how far budgets are used."""
-        return self._budgets.figures
+        """Return what was used today, this month and in all by this process, and how far budgets are used."""
+        used = self._budgets.used
+        total = {
+            "calls": self._budgets.calls,
+            "prompt_tokens": used.prompt_tokens,
+            "completion_tokens": used.completion_tokens,
+            "cached_tokens": used.cached_tokens,
+            "usd": as_usd(used.nano_usd),
+        }
+        return {**self._budgets.figures, "total": total}

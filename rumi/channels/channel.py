@@ -32,6 +32,8 @@ class Process:
     user: tuple[int, int]
     serves: Callable[[str], bool] = lambda chat: True
     """Tells of a chat if this process serves it: several may share a database."""
+    part: Callable[[], float] = lambda: 1.0
+    """Returns the share of all chats, and so of all limits, that this process serves."""
 
 
 class Channel:
@@ -117,6 +119,14 @@ class Channel:
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Send nothing more in the chats of these partitions; return when nothing is being sent."""
+
+    @property
+    def limited(self) -> int:
+        """Return how often the channel's service has asked this process to send less."""
+        return 0
+
+    def slow_down(self) -> None:
+        """Send less for a while: the service has asked another worker."""
 
     def look(self, chats: Sequence[str]) -> None:
         """Send what waits in these chats: another worker has stored it. Never waits."""

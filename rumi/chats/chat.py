@@ -310,7 +310,9 @@ class Chat(Actor[ChatMessage]):
     def _new_job(self, kind: JobKind, message: Incoming, text: str) -> Job:
         language = self._language(message)
         seen = self._session.parked.seen if kind in ("answer", "retry") else frozenset[int]()
-        return Job(kind, replace(message, text=text), self._context.now(), language, seen=seen)
+        if text != message.text:
+            message = replace(message, text=text)
+        return Job(kind, message, self._context.now(), language, seen=seen)
 
     def _language(self, message: Incoming) -> Language:
         return message.language or self._context.language

@@ -270,7 +270,8 @@ class ChatContext:
 
     async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
         """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
-        chat_session.room = self._room(chat_session, tools, model)
+        instructions, before, _ = self._parts(chat_session)
+        chat_session.room = self._room(instructions, before, tools, model)
         gone = chat_session.room.too_long(chat_session.entries)
         if gone:
             chat = chat_session.chat
@@ -289,8 +290,8 @@ class ChatContext:
         withheld: Mapping[str, str] | None = None,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
-        chat_session.room = self._room(chat_session, tools, model)
         instructions, before, messages = self._parts(chat_session)
+        chat_session.room = self._room(instructions, before, tools, model)
         return TurnInput(
             instructions=instructions,
             history=(*before, *complete(messages)),
@@ -314,9 +315,10 @@ class ChatContext:
             return messages
         return await self.load(chat, messages, takes_pictures(model))
 
-    def _room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> HistoryRoom:
+    def _room(
+        self, instructions: str, before: tuple[Message, ...], tools: Sequence[Tool], model: Model
+    ) -> HistoryRoom:
         """The room for prompts, and what of it is taken before any history."""
-        instructions, before, _ = self._parts(chat_session)
         first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
         room = prompt_share(context_of(model, self.limits.context_tokens))
         return HistoryRoom(room, request_tokens(first), self.limits.history_messages)

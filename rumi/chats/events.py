@@ -341,13 +341,12 @@ def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
     """
     if (format := names.get(_NAMES[type(event.what)])) is None:
         return None
-    data = to_json(event)
     name, *paths = format.split()
     chosen = {"event": name, "chat": event.chat, "turn": event.turn, "time": event.time}
     for path in paths:
         own, _, other = path.partition("=")
-        value: Any = data
+        value: Any = event.what
         for step in (other or own).split("."):
-            value = value[step]
-        chosen[own.rpartition(".")[2]] = value
+            value = getattr(value, step)
+        chosen[own.rpartition(".")[2]] = plain(value)
     return chosen

@@ -27,6 +27,7 @@ from rumi.journal import (
     Claimed,
     DeleteChat,
     Incoming,
+    JoinAlbums,
     Knows,
     MarkFiles,
     NewestOpen,
@@ -141,6 +142,22 @@ class Inbox:
         """
         return [each is not None for each in await self._store(messages, self._services.context.language)]
 
+    async def join_albums(self, quiet_s: float) -> float | None:
+        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be.
+
+        None where no parts are left. Cancelled, what it has stored is answered all the same.
+
+        Raises:
+            ActorError: the journal has stopped.
+        """
+
+        async def join() -> float | None:
+            stored, next_s = await self._services.journal.ask(JoinAlbums(quiet_s))
+            self._hand_on(stored)
+            return next_s
+
+        return await with_grace(join, WRITE_S)
+
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
         """Have the journal store messages, and hand them on in the step in which it has.
 
@@ -150,7 +167,10 @@ class Inbox:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
-        batch = tuple(replace(each, attachments=bounded(each.attachments, most)) for each in messages)
+        batch = tuple(
+            replace(each, attachments=bounded(each.attachments, most)) if each.attachments else each
+            for each in messages
+        )
         stops = tuple(each.chat for each in batch if is_stop(each))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
@@ -161,19 +181,21 @@ class Inbox:
 
         async def write() -> None:
             nonlocal stored, failed
+            try:
+                stored = await self._services.journal.ask(Accept(batch))
+            except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
+                failed = error
+            else:
+                if not isinstance(stored, NotStored):
+                    self._hand_on(stored)
+
+        async def write_and_stop() -> None:
             async with trio.open_nursery() as nursery:
-                if stops:
-                    nursery.start_soon(stop_meanwhile)
-                try:
-                    stored = await self._services.journal.ask(Accept(batch))
-                except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
-                    failed = error
-                else:
-                    if not isinstance(stored, NotStored):
-                        self._hand_on(stored)
+                nursery.start_soon(stop_meanwhile)
+                await write()
                 nursery.cancel_scope.cancel()
 
-        await with_grace(write, WRITE_S)
+        await with_grace(write_and_stop if stops else write, WRITE_S)
         if isinstance(failed, ActorError):
             why = failed.__cause__
             if isinstance(why, RumiError):  # what the journal itself says

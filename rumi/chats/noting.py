@@ -64,9 +64,13 @@ def shown(entries: Sequence[HistoryEntry]) -> tuple[str, tuple[Message, ...]]:
     current = _current(entries)
     messages: list[Message] = []
     for exchange in exchanges(entries):
-        notes = [entry for entry in exchange if _is_note(entry)]
-        messages += [entry.message for entry in notes if any(entry is one for one in current[1:])]
-        messages += [entry.message for entry in exchange if not _is_note(entry)]
+        said: list[Message] = []
+        for entry in exchange:
+            if entry.message.role != "system" or not _is_note(entry):
+                said.append(entry.message)
+            elif any(entry is one for one in current[1:]):
+                messages.append(entry.message)
+        messages += said
     whole = current[0].message.content.removeprefix(WHOLE).strip() if current else ""
     return whole, tuple(messages)
 
@@ -88,10 +92,14 @@ def is_whole(entry: HistoryEntry) -> bool:
 
 def _current(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """The last whole note, and what was noted since; nothing where there is no whole one."""
-    notes = [entry for entry in entries if _is_note(entry)]
-    begin = max((n for n, one in enumerate(notes) if is_whole(one)), default=None)
-    return [] if begin is None else notes[begin:]
+    notes: list[HistoryEntry] = []
+    for entry in reversed(entries):
+        if entry.message.role == "system" and _is_note(entry):
+            notes.append(entry)
+            if is_whole(entry):
+                return notes[::-1]
+    return []
 
 
 def _is_note(entry: HistoryEntry) -> bool:
-    return is_whole(entry) or (entry.message.role == "system" and entry.message.content.startswith(CHANGE))
+    return entry.message.role == "system" and entry.message.content.startswith((WHOLE, CHANGE))

@@ -147,7 +147,7 @@ class PendingMessages:
 @dataclass(frozen=True, slots=True)
 class Publisher:
     """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one;
-    `policy_of` which commands it may run.
+    `policy_of` which commands it may run. `count` gets each event, and never waits.
     """
 
     hub: Hub
@@ -156,11 +156,13 @@ class Publisher:
     now: Callable[[], float]
     container_id: Callable[[str], str]
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
+    count: Callable[[ChatEvent], object] = lambda event: None
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
         """Write the audit line and give the event to those who listen. Never waits for anyone."""
         event = ChatEvent(chat, turn, self.now(), what)
-        _write(self.audit, event, self.container_id(chat), self.policy_of(chat))
+        self._write(event)
+        self.count(event)
         self.hub.publish(event)
 
     def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:
@@ -174,6 +176,26 @@ class Publisher:
             self.publish(chat, turn, finished)
         self.publish(chat, turn, replied)
 
+    def _write(self, event: ChatEvent) -> None:
+        """Write the audit line of an event, if it has one."""
+        match event.what:
+            case ToolStarted() | ToolProgress():
+                return
+            case Replied() if event.turn:
+                return
+        record = recorded(event)
+        if record is None:
+            return
+        container_id = self.container_id(event.chat)
+        match event.what:
+            case ToolFinished(call, result):
+                argv = _argv(call, result, self.policy_of(event.chat))
+                record |= {"argv": argv, "command": _command(call)}
+                container_id = result.trace.container_id if result.trace else container_id
+        del record["time"]
+        kind, chat = record.pop("event"), record.pop("chat")
+        self.audit.write(kind, chat_id=chat, container_id=container_id, **record)
+
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:
     """Return what records have of an event; None for what they leave out."""
@@ -181,22 +203,6 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
     if isinstance(event.what, ToolFinished) and record is not None and record["tool"] == "bash":
         record["event"] = "command"
     return record
-
-
-def _write(audit: AuditLog, event: ChatEvent, container_id: str, policy: CommandPolicy) -> None:
-    """Write the audit line of an event, if it has one."""
-    record = recorded(event)
-    match event.what:
-        case ToolStarted() | ToolProgress():
-            return
-        case Replied() if event.turn:
-            return
-        case ToolFinished(call, result) if record is not None:
-            record |= {"argv": _argv(call, result, policy), "command": _command(call)}
-            container_id = result.trace.container_id if result.trace else container_id
-    if record is not None:
-        del record["time"]
-        audit.write(record.pop("event"), chat_id=record.pop("chat"), container_id=container_id, **record)
 
 
 def _command(call: ToolCall) -> str:

@@ -87,8 +87,8 @@ class HistoryRoom:
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     """Tokens without the whole note, which stands with the instructions; messages without any note."""
-    messages = [entry.message for entry in entries if not is_whole(entry)]
-    return messages_tokens(messages), sum(message.role != "system" for message in messages)
+    messages = [each.message for each in entries if each.message.role != "system" or not is_whole(each)]
+    return messages_tokens(messages), sum([message.role != "system" for message in messages])
 
 
 def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> bool:

@@ -26,7 +26,7 @@ from rumi.chats.commands import FILES, answer_in
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
-from rumi.chats.noting import told_by
+from rumi.chats.noting import is_whole, told_by
 from rumi.chats.outside import answering, brought, described, fetched, opening, result_entries
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
@@ -98,7 +98,8 @@ class Worker:
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         replied = await self._settle(self._end(job, finished))
-        replied = replace(replied, schedule=job.message.schedule)
+        if job.message.schedule:
+            replied = replace(replied, schedule=job.message.schedule)
         if job.allowed:
             await self._session.parked.end_allowed(done=finished.reason == "complete")
         done = Done(replied, replace(finished, answer=replied.text))
@@ -177,7 +178,7 @@ class Worker:
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
             await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
-        return told_by(chat_session.entries).facts is not None
+        return any(map(is_whole, chat_session.entries))
 
     async def _bring(self, job: Job, model: Model) -> None:
         to_fetch = fetched(job.message.attachments)

@@ -3,8 +3,8 @@
 import gc
 import os
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from rumi.cli import run_async
 
 if TYPE_CHECKING:
     from rumi.channels import Channel
+    from rumi.channels.telegram import Telegram
     from rumi.config import Loaded
     from rumi.home import Home
     from rumi.texts import Language
@@ -20,20 +21,49 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--web", metavar="HOST:PORT", help="Serve a page too, at 127.0.0.1:8080, say.")
+@click.option(
+    "--webhook", metavar="URL", help="Have Telegram deliver messages to this address, instead of polling."
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Take the webhook's messages there, and answer /healthz, /readyz and /metrics. "
+    "With a webhook it is 127.0.0.1:8443 by default.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(web: str | None, debug: bool) -> None:
+def command(web: str | None, webhook: str | None, listen: str | None, debug: bool) -> None:
     """Serve all that is configured until SIGINT or SIGTERM: terminals, and Telegram if there is a token."""
-    serve_until_signal("rumi serve", web=web, telegram=lambda loaded: bool(loaded.secrets.telegram_token))
+    flags = {"telegram.webhook": webhook, "telegram.listen": listen}
+    serve_until_signal(
+        "rumi serve",
+        web=web,
+        telegram=lambda loaded: bool(loaded.secrets.telegram_token or loaded.settings.telegram.webhook),
+        flags=flags,
+    )
 
 
-def serve_until_signal(purpose: str, *, web: str | None, telegram: "Callable[[Loaded], bool]") -> None:
+def serve_until_signal(
+    purpose: str,
+    *,
+    web: str | None,
+    telegram: "Callable[[Loaded], bool]",
+    flags: Mapping[str, object] | None = None,
+    listens: bool = True,
+) -> None:
     """Hold the home and serve terminals, Telegram if `telegram` says so, and a page at `web` if given.
+
+    `flags` are values of the command line for the configuration. `listens`: there is a listener for machines
+    if the configuration says where.
 
     Raises:
         RumiError: It cannot start; the message says what to do.
     """
     _let_many_files_be_open()
-    run_async(_serve, purpose, web, telegram)
+    run_async(_serve, purpose, web, telegram, flags or {}, listens)
+
+
+LISTEN = "127.0.0.1:8443"
+"""Where the listener is, if there is a webhook and nothing else was said."""
 
 
 def _let_many_files_be_open() -> None:
@@ -57,7 +87,13 @@ def look_for_cycles_seldom() -> None:
     gc.set_threshold(*GENERATIONS)
 
 
-async def _serve(purpose: str, web: str | None, telegram: "Callable[[Loaded], bool]") -> None:
+async def _serve(
+    purpose: str,
+    web: str | None,
+    telegram: "Callable[[Loaded], bool]",
+    flags: Mapping[str, object],
+    listens: bool,
+) -> None:
     import trio
 
     from rumi import texts
@@ -72,22 +108,23 @@ async def _serve(purpose: str, web: str | None, telegram: "Callable[[Loaded], bo
     from rumi.settings import require_chosen_model, require_model
 
     home = Home(home_from(os.environ)).make()
-    loaded = load_settings(home.root, os.environ, {})
-    bots: tuple[Channel, ...] = ()
+    loaded = load_settings(home.root, os.environ, flags)
+    bots: tuple[Telegram, ...] = ()
     if telegram(loaded):
-        from rumi.channels.telegram import Telegram
+        from rumi.channels import telegram as room
 
         require_model(loaded)
-        bots = (Telegram(),)
+        bots = (room.Telegram(loaded.settings.telegram.webhook),)
     else:
         require_chosen_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)
     make_way(home)
-    with home.hold(purpose), _page(web, language, home, loaded) as page:
+    listening = _listener(loaded, bots, language) if listens else nullcontext(())
+    with home.hold(purpose), _page(web, language, home, loaded) as page, listening as listener:
         full = require_room(home, language)
         async with show_progress(language) as steps:
             engine = await ready_engine(home, loaded, steps.step, for_many=bool(bots))
-        channels = (*page, *bots)
+        channels = (*page, *bots, *listener)
         async with (
             listening_to_signals() as told,
             open_app(home, loaded, engine, channels=channels, full=full, service=True) as app,
@@ -96,7 +133,7 @@ async def _serve(purpose: str, web: str | None, telegram: "Callable[[Loaded], bo
                 _say(texts.told(language, note))
             look_for_cycles_seldom()
             app.windows.open()
-            if not channels:
+            if not page and not bots:
                 _say(texts.told(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
             lessons = app.services.lessons
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
@@ -126,6 +163,23 @@ def _page(
             where = f"{entrance.bound.url}{endpoint.path}"
             _say(texts.told(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
         yield (Page(entrance, endpoint),)
+
+
+@contextmanager
+def _listener(
+    loaded: "Loaded", bots: "Sequence[Telegram]", language: "Language"
+) -> "Iterator[tuple[Channel, ...]]":
+    """Open the place where the listener for machines is; yield it, if there is to be one."""
+    telegram = loaded.settings.telegram
+    webhook = telegram.webhook if bots else None
+    where = telegram.listen or (LISTEN if webhook else None)
+    if where is None:
+        yield ()
+        return
+    from rumi.channels.listening import open_listener
+
+    with open_listener(where, language, [bot.deliveries for bot in bots if webhook]) as listener:
+        yield (listener,)
 
 
 def _say(line: str) -> None:

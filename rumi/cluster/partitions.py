@@ -46,7 +46,8 @@ class Partitions(Actor[Drain]):
     """Serves a fair share of the partitions. Below all that serves chats in the tree: it ends before them.
 
     `look` wakes the chats in which something is new, as the database has it. `busy` returns the partitions
-    in which something runs: the others are handed over first.
+    in which something runs: the others are handed over first. `slow_down` is called when a service has asked
+    another worker to send less.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Partitions(Actor[Drain]):
         parts: Sequence[Part],
         look: Callable[[Collection[str] | None], Awaitable[None]],
         busy: Callable[[], frozenset[int]] = frozenset,
+        slow_down: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask = ask
         self._journal = journal
@@ -68,6 +70,8 @@ class Partitions(Actor[Drain]):
         self._parts = tuple(parts)
         self._look = look
         self._busy = busy
+        self._slow_down = slow_down
+        self._limited: dict[str, object] = {}
         self._changing = trio.Lock()
         self._leaving = False
         self._members: tuple[Member, ...] = ()
@@ -89,11 +93,18 @@ class Partitions(Actor[Drain]):
 
     async def _step(self) -> None:
         self._members = await self._ask(Members())
+<<<<<<< HEAD
         async with self._changing:
             if not self._leaving:
                 await self._come_to_share()
 
     async def _come_to_share(self) -> None:
+=======
+        limited = {each.name: each.status.get("limited", 0) for each in self._members}
+        if any(self._limited.get(name, count) != count for name, count in limited.items()):
+            self._slow_down()
+        self._limited = limited
+>>>>>>> 629002e815156dff4a52778d9d5957081be402e0
         worker, had = self._ownership.worker, self._ownership.numbers()
         share = share_of(worker, self._members)
         noted = next((each.partitions for each in self._members if each.name == worker), 0)

@@ -125,6 +125,12 @@ def _check_endpoint(endpoint: str) -> None:
         raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
 
 
+def _check_listen(where: str) -> None:
+    host, _, port = where.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8443")
+
+
 def _check_word(text: str) -> None:
     if not text or any(c.isspace() for c in text):
         raise ValueError("a name without spaces")
@@ -454,10 +460,16 @@ class SkillsSection(Section):
 
 
 class TelegramSection(Section):
-    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone."""
+    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone.
+
+    `webhook` is the address at which Telegram delivers updates; without one it is polled. `listen` is where
+    this machine takes them, and answers for health and metrics.
+    """
 
     allowed_users: tuple[UserId, ...] = ()
     admins: tuple[UserId, ...] = ()
+    webhook: Annotated[str, _checked(_check_url)] | None = None
+    listen: Annotated[str, _checked(_check_listen)] | None = None
 
 
 class McpSection(Section):

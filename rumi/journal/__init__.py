@@ -55,6 +55,7 @@ from rumi.journal.messages import (
     ForgetChat,
     InterruptTasks,
     Iterations,
+    JoinAlbums,
     JournalMessage,
     KeepParked,
     KeepTask,
@@ -133,6 +134,7 @@ from rumi.journal.records import (
     TaskRecord,
     TaskState,
     Update,
+    joined,
 )
 from rumi.journal.schema import ON_A_SERVER, STATE
 from rumi.journal.store import JournalError, NotOwner, Store, Unwritable
@@ -186,6 +188,7 @@ __all__ = [
     "IterationRecord",
     "Iterations",
     "Join",
+    "JoinAlbums",
     "Journal",
     "JournalError",
     "JournalMessage",
@@ -279,6 +282,7 @@ __all__ = [
     "ZoneOf",
     "excerpt",
     "folded",
+    "joined",
     "load_message",
     "open_journal",
 ]

@@ -240,8 +240,11 @@ class Journal(Actor[JournalMessage]):
     async def _write(self, store: Store) -> None:
         while True:
             look = float("inf") if self._shelf.trouble == "replaced" else self._next_look()
-            with trio.move_on_at(look):
+            if look == float("inf"):  # the usual case, and faster than a deadline
                 await self._work.wait()
+            else:
+                with trio.move_on_at(look):
+                    await self._work.wait()
             self._work = trio.Event()
             jobs, self._waiting = self._waiting, []
             self._kept = [job for job in (*self._kept, *jobs) if not job.withdrawn]

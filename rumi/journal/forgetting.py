@@ -95,6 +95,7 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         "tainted_files",
         "parked",
         "schedules",
+        "album_parts",
         *UNDO,
     ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))

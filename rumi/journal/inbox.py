@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, replace
 from typing import Final, get_args
 
+from rumi.journal.albums import insert_part, part_of
 from rumi.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.journal.messages import (
     MOST_MOVED,
@@ -12,6 +13,7 @@ from rumi.journal.messages import (
     Accept,
     Begin,
     Count,
+    JoinAlbums,
     Knows,
     Load,
     LoadParked,
@@ -25,7 +27,7 @@ from rumi.journal.messages import (
 )
 from rumi.journal.outbox import insert_reply
 from rumi.journal.parked import buttons_json, in_words, load_parked
-from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming
+from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming, joined
 from rumi.journal.transaction import clean, mine, steps
 from rumi.journal.undo import FindUndo
 from rumi.journal.undoing import find_undo
@@ -60,6 +62,9 @@ def _accept_new(message: Incoming, transaction: Transaction) -> Incoming | None:
             return None
     if message.moved is not None:
         _note_move(transaction, *message.moved)
+    if message.album:
+        insert_part(message, transaction)
+        return Incoming(message.update)
     return insert_message(in_words(message, transaction), transaction) if message.chat else message
 
 
@@ -98,6 +103,29 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     ).fetchone()
     transaction.touched.add(message.chat)
     return replace(message, id=id, before=before, reply=reply)
+
+
+@steps.of(JoinAlbums)
+def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[Incoming, ...], float | None]:
+    """Make messages of the albums that are complete."""
+    now, stored, next_s = transaction.now(), list[Incoming](), None
+    albums = transaction.db.execute(
+        f"SELECT chat, album, max(came) FROM album_parts WHERE TRUE{mine(transaction)}"
+        " GROUP BY chat, album ORDER BY max(id)"
+    ).fetchall()
+    for chat, album, came in albums:
+        left_s = came + request.quiet_s - now
+        if 0 < left_s <= request.quiet_s:  # more than that: the clock was set back
+            next_s = left_s if next_s is None else min(next_s, left_s)
+            continue
+        rows = transaction.db.execute(
+            "SELECT part FROM album_parts WHERE chat = ? AND album = ? ORDER BY id", (chat, album)
+        ).fetchall()
+        transaction.db.execute("DELETE FROM album_parts WHERE chat = ? AND album = ?", (chat, album))
+        parts = [part for (text,) in rows if (part := part_of(text)) is not None]
+        if any(part.addressed for part in parts):
+            stored.append(insert_message(joined(parts), transaction))
+    return tuple(stored), next_s
 
 
 @steps.of(Moved)

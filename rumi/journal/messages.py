@@ -66,10 +66,22 @@ class Accept(Request[tuple[Incoming | None, ...] | NotStored]):
     """Store messages before anything is done about them: the whole batch, or nothing of it.
 
     For each, in order: the message as it is stored, or None if its update was seen within `SEEN_S` or is one
-    of the last `SEEN_LEAST` of its source, and then it is not stored again.
+    of the last `SEEN_LEAST` of its source, and then it is not stored again. Of a part of an album, which is
+    no message yet, only its update.
     """
 
     batch: tuple[Incoming, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAlbums(Request[tuple[tuple[Incoming, ...], float | None]]):
+    """Make one message of each album of which no part has come for `quiet_s`.
+
+    An album without a part that is meant for the assistant is deleted. Return the messages as they are
+    stored, and in how many seconds the next album will be quiet; None if no parts are left.
+    """
+
+    quiet_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -766,6 +778,7 @@ class SetZone(Request[None]):
 
 JournalMessage: TypeAlias = (
     Accept
+    | JoinAlbums
     | Begin
     | Append
     | Settle

@@ -1,6 +1,7 @@
 """What the journal holds and hands out: values, which know nothing of the file."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rumi.agent import Parked, Reason
@@ -101,6 +102,9 @@ class Incoming:
     outside. `buttons` stand below its reply, where a channel has some. `button` is the id of the one that was
     pressed: then the message is what that button says, or gets its `answer`, where the chat has no such one.
 
+    Messages of one `album` that come apart are parts of one message: see `JoinAlbums`. `addressed`: the part
+    is meant for the assistant.
+
     The rest is the journal's: its number `id`, which is larger than those of all earlier messages, the number
     of the chat's open message `before` it, the `turn` that it began, and the delivery of its stored answer as
     `reply`; 0 or empty where there is none.
@@ -127,6 +131,8 @@ class Incoming:
     tainted: bool = False
     buttons: Buttons = ()
     button: str = ""
+    album: str = ""
+    addressed: bool = True
     id: int = 0
     before: int = 0
     turn: str = ""
@@ -141,6 +147,26 @@ class Incoming:
     def by_hand(self) -> bool:
         """Return True if a person wrote its text: no other text is a command, a yes or a no."""
         return not (self.task or self.schedule or self.tainted)
+
+
+def joined(parts: Sequence[Incoming]) -> Incoming:
+    """Return the one message that the parts of an album are, in the place of the last of them.
+
+    It has the words of the first part that has some, and answers that one.
+    """
+    last = parts[-1]
+    speaking = next((part for part in parts if part.text.strip()), parts[0])
+    answer = next((part.answer for part in parts if part.answer is not None), None)
+    attachments = tuple(attachment for part in parts for attachment in part.attachments)
+    return replace(
+        last,
+        text=speaking.text,
+        origin=speaking.origin,
+        attachments=() if answer is not None else attachments,
+        answer=answer,
+        album="",
+        addressed=any(part.addressed for part in parts),
+    )
 
 
 @dataclass(frozen=True, slots=True)

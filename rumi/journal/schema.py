@@ -296,6 +296,14 @@ CREATE TABLE partitions (        -- who serves the chats of a partition
     clean    INTEGER NOT NULL DEFAULT 1,      -- its last worker has handed it over
     ready_at REAL NOT NULL DEFAULT 0          -- no sandbox of an earlier worker is there after that
 );
+CREATE TABLE album_parts (       -- messages of albums that come one by one, until they become one message
+    id    INTEGER PRIMARY KEY,
+    chat  TEXT NOT NULL,
+    album TEXT NOT NULL,         -- what its source calls it
+    part  TEXT NOT NULL,         -- JSON: a message
+    came  REAL NOT NULL
+);
+CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
 """
 
 MIGRATIONS = {
@@ -501,6 +509,10 @@ CREATE TABLE partitions (
     clean    INTEGER NOT NULL DEFAULT 1,
     ready_at REAL NOT NULL DEFAULT 0
 );
+CREATE TABLE album_parts (
+    id INTEGER PRIMARY KEY, chat TEXT NOT NULL, album TEXT NOT NULL, part TEXT NOT NULL, came REAL NOT NULL
+);
+CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
 """,
 }
 """What leads from a version to the next one."""

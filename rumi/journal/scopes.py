@@ -25,6 +25,7 @@ from rumi.journal.messages import (
     EndIteration,
     EndTask,
     Fire,
+    JoinAlbums,
     KeepParked,
     KeepTask,
     LearnedFrom,
@@ -52,6 +53,7 @@ from rumi.journal.messages import (
     TellMissed,
     Undeliverable,
 )
+from rumi.journal.transaction import mine
 from rumi.journal.undo import EndUndo, TakeBack
 from rumi.store.backend import as_values
 from rumi.store.ownership import PARTITIONS, SHARED, partition_of
@@ -60,7 +62,7 @@ from rumi.store.steps import Transaction
 OWNERS: Final = (
     *(Begin, Append, Settle, Delivered, PartSent, Undeliverable, Previewed, NewSession, SessionApart),
     *(Summarize, Shorten, LearnedFrom, PutOff, MarkFiles, KeepParked, TakeBack, EndUndo),
-    *(BeginTask, KeepTask, EndTask, EndIteration, Fire, MoveSchedules, PauseFailed, TellMissed),
+    *(BeginTask, KeepTask, EndTask, EndIteration, Fire, MoveSchedules, PauseFailed, TellMissed, JoinAlbums),
 )
 """Requests of a turn, a task or a schedule at work: only the owner of its partition may do them."""
 
@@ -124,6 +126,11 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
             return [request.task.chat or request.task.owner]
         case AddSchedule():
             return [request.schedule.chat]
+        case JoinAlbums():
+            rows = transaction.db.execute(
+                f"SELECT DISTINCT chat FROM album_parts WHERE TRUE{mine(transaction)}"
+            )
+            return [str(chat) for (chat,) in rows]
         case AskToLearn():
             return [request.chat or ""]
         case EndUndo():

@@ -25,6 +25,7 @@ from rumi.models.types import (  # isort: skip  the contract, which the other mo
     Usage,
     Used,
     Waiting,
+    text_tokens,
 )
 from rumi.models.actor import ModelsRef
 from rumi.models.build import (
@@ -47,7 +48,6 @@ from rumi.models.fitting import (
     messages_tokens,
     request_tokens,
     shortened,
-    text_tokens,
     without_pictures,
 )
 from rumi.models.metering import Account, Counted, Hold, Limit, Meter, Period, Scope, Unit

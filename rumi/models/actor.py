@@ -4,7 +4,7 @@ A permit is an ask that stays in progress while the call runs. Its holder cancel
 over. A cancelled holder returns the permit in the same way, so no release can be forgotten.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -71,9 +71,16 @@ class Models(Actor[ModelsMessage]):
 
     concurrency = 100_000  # every held permit is a message in progress
 
-    def __init__(self, servers: Collection[Server] = (), *, max_concurrent: int | None = None) -> None:
+    def __init__(
+        self,
+        servers: Collection[Server] = (),
+        *,
+        max_concurrent: int | None = None,
+        part: Callable[[], float] = lambda: 1.0,
+    ) -> None:
+        """`part` is the share of all limits that this process may use."""
         self._servers = servers
-        self._limits = CallLimits(max_concurrent)
+        self._limits = CallLimits(max_concurrent, part)
         self._tickets: dict[int, Ticket] = {}
         self._changed = trio.Event()
 
@@ -140,8 +147,11 @@ class Models(Actor[ModelsMessage]):
         while True:
             again = self._limits.pump(trio.current_time())
             self._changed = trio.Event()
-            with trio.move_on_at(again):
+            if again == inf:  # the usual case, and faster than a deadline
                 await self._changed.wait()
+            else:
+                with trio.move_on_at(again):
+                    await self._changed.wait()
 
 
 def _now() -> float:

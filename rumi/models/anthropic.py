@@ -81,7 +81,7 @@ class AnthropicProtocol:
                 {
                     "name": tool.name,
                     "description": sendable(tool.description),
-                    "input_schema": json.loads(tool.schema),
+                    "input_schema": tool.parsed,
                 }
                 for tool in request.tools
             ]

@@ -104,9 +104,14 @@ class ModelSet:
         """The first model's name."""
         return self.steps[0].model.name
 
-    def spec(self) -> ChildSpec[ModelsMessage]:
-        """Return the spec of the `models` actor, which grants permits and closes the servers in the end."""
-        return ChildSpec("models", lambda: Models(self.servers, max_concurrent=self.max_concurrent))
+    def spec(self, part: Callable[[], float] = lambda: 1.0) -> ChildSpec[ModelsMessage]:
+        """Return the spec of the `models` actor, which grants permits and closes the servers in the end.
+
+        `part` is the share of all limits that this process may use: other workers use the rest.
+        """
+        return ChildSpec(
+            "models", lambda: Models(self.servers, max_concurrent=self.max_concurrent, part=part)
+        )
 
     def bind(
         self,

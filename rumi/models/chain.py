@@ -55,6 +55,10 @@ UNREADABLE_CALL: Final = (
 NO_TOOLS: Final = "[You called a tool, and there are none here. Answer in words, as you were asked to.]"
 
 
+_RANDOM: Final = Random()
+"""Jitter, for all chains: to seed a generator takes longer than all that a chain needs to be made."""
+
+
 @runtime_checkable
 class Metered(Protocol):
     """A model that can report its server's rate limits."""
@@ -141,7 +145,7 @@ class Chain:
         self._chat = chat
         self._permits = permits
         self._language: Language = language
-        self._random = random or Random()
+        self._random = random or _RANDOM
         self._account = account or Account(chat)
         self._meter = meter
 

@@ -106,5 +106,5 @@ def _read_all_the_same(
     else:
         unread = builder.text if not outcome.tool_calls and builder.text.lstrip().startswith("<|") else ""
         calls = read_failed_generation(unread, tools) if "to=" in unread else ()
-        words = replace(outcome, text="")
+        words = replace(outcome, text="") if calls else outcome
     return replace(words, tool_calls=calls, finish_reason="tool_calls") if calls else outcome

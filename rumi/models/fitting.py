@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
+from rumi.models.types import BYTES_PER_TOKEN, Message, ModelRequest, ToolCall, text_tokens
 from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400
@@ -204,32 +204,20 @@ def _short_call(call: ToolCall) -> ToolCall:
     return replace(call, arguments=json.dumps(short, ensure_ascii=False))
 
 
-BYTES_PER_TOKEN = 3
 PER_MESSAGE = 4
 PER_CALL = 8
-PER_TOOL = 16
 PER_PICTURE = 1600
 """About what servers count for the largest picture that a model gets: a token for each 750 pixels."""
 
 
-def text_tokens(text: str) -> int:
-    """Return about how many tokens `text` is; 0 for no text."""
-    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    return -(-length // BYTES_PER_TOKEN)
-
-
 def message_tokens(message: Message) -> int:
     """Return about how many tokens a message takes, including its tool calls and their reasoning."""
-    total = PER_MESSAGE + text_tokens(message.content) + text_tokens(message.reasoning)
-    total += PER_PICTURE * len(message.pictures)
+    total = PER_MESSAGE + text_tokens(message.content) + PER_PICTURE * len(message.pictures)
+    if message.reasoning:
+        total += text_tokens(message.reasoning)
     for call in message.tool_calls:
         total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
     return total
-
-
-def tool_tokens(tool: ToolSpec) -> int:
-    """Return about how many tokens a tool's description takes in a prompt."""
-    return PER_TOOL + text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(tool.schema)
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:
@@ -239,4 +227,4 @@ def messages_tokens(messages: Iterable[Message]) -> int:
 
 def request_tokens(request: ModelRequest) -> int:
     """Return about how many tokens a whole request takes, including its tools."""
-    return messages_tokens(request.messages) + sum(map(tool_tokens, request.tools))
+    return messages_tokens(request.messages) + sum([tool.tokens for tool in request.tools])

@@ -98,15 +98,18 @@ class _ModelState:
     unseen_tokens: int = 0
     queue: list[tuple[int, int, Ticket]] = field(default_factory=list)
 
-    def wait(self, tokens: float, now: float) -> Wait | None:
-        """Return the reason why a call of that many tokens has to wait, or None."""
+    def wait(self, tokens: float, now: float, part: float = 1.0) -> Wait | None:
+        """Return the reason why a call of that many tokens has to wait, or None.
+
+        Other workers have as many calls that the server has not counted as their share allows.
+        """
         if now < self.cool_until:
             return Wait(self.cool_until - now, "cool_down")
         seconds = 0.0
         if self.requests is not None:
-            seconds = self.requests.wait_s(self.unseen + 1, now)
+            seconds = self.requests.wait_s((self.unseen + 1) / part, now)
         if self.tokens is not None:
-            seconds = max(seconds, self.tokens.wait_s(self.unseen_tokens + tokens, now))
+            seconds = max(seconds, self.tokens.wait_s((self.unseen_tokens + tokens) / part, now))
         return Wait(seconds, "budget") if seconds > 0 else None
 
     def spent(self, tokens: float, now: float) -> bool:
@@ -128,9 +131,8 @@ class _ServerState:
     running: int = 0
     begun: int = 0
 
-    @property
-    def full(self) -> bool:
-        return self.running >= self.concurrency.now
+    def full(self, part: float) -> bool:
+        return self.running >= max(1, int(self.concurrency.now * part))
 
 
 class CallLimits:
@@ -140,7 +142,9 @@ class CallLimits:
     A server that refuses calls gets fewer in either case.
     """
 
-    def __init__(self, max_concurrent: int | None = None) -> None:
+    def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
+        """`part` is the share of all limits that this process may use: other workers use the rest."""
+        self._part = part
         self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
         self._at_most = AT_MOST if max_concurrent is None else max_concurrent
         self._numbers = count()
@@ -211,10 +215,10 @@ class CallLimits:
 
     def wait(self, server: str, model: str, tokens: int, now: float) -> Wait | None:
         """Return the reason why a call of that many tokens to this model would wait, or None."""
-        if (wait := self._model(model).wait(max(tokens, 1), now)) is not None:
+        if (wait := self._model(model).wait(max(tokens, 1), now, self._part())) is not None:
             return wait
         queued = self._model(model).waiting > 0
-        return Wait(0.0, "busy") if queued or self._server(server).full else None
+        return Wait(0.0, "busy") if queued or self._server(server).full(self._part()) else None
 
     def pump(self, now: float) -> float:
         """Grant the calls that may begin. Return when to call again at the latest, `inf` for never."""
@@ -225,7 +229,7 @@ class CallLimits:
             ticket = self._next(held_back)
             if ticket is None:
                 return again
-            wait = self._model(ticket.model).wait(ticket.tokens, now)
+            wait = self._model(ticket.model).wait(ticket.tokens, now, self._part())
             if wait is None:
                 self._grant(ticket, now)
             else:
@@ -266,7 +270,9 @@ class CallLimits:
     def _next(self, held_back: set[str]) -> Ticket | None:
         """Return the next call of those for which their server has capacity."""
         tops = [self._top(state) for name, state in self._models.items() if name not in held_back]
-        ready = [top for top in tops if top is not None and not self._server(top[2].server).full]
+        ready = [
+            top for top in tops if top is not None and not self._server(top[2].server).full(self._part())
+        ]
         return min(ready)[2] if ready else None
 
     def _top(self, state: _ModelState) -> tuple[int, int, Ticket] | None:

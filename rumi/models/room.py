@@ -6,26 +6,16 @@ of each answer (`x-ratelimit-limit-tokens`), and in the error.
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from rumi.models.rates import RateLimits
-from rumi.models.types import Model, TakesPictures, TooLarge
+from rumi.models.types import Model, TooLarge
 
 REPLY_SHARE: Final = 0.25
 """The share of the budget that is for the reply."""
 
 SMALLER: Final = 0.6
 """The share of a refused request that is sent again if the server does not report its limit."""
-
-
-@runtime_checkable
-class Roomy(Protocol):
-    """A model that knows its token budget."""
-
-    @property
-    def context_tokens(self) -> int | None:
-        """The maximum of prompt and reply together, as far as it is known now."""
-        ...
 
 
 @dataclass(slots=True)
@@ -86,15 +76,18 @@ class Room:
 def context_of(model: Model, most: int) -> int:
     """Return a model's current maximum, prompt and reply together, at most `most`.
 
-    A chain reports it for its first model; for others it is unknown.
+    A chain reports it for its first model, as `context_tokens`; for others it is unknown.
     """
-    tokens = model.context_tokens if isinstance(model, Roomy) else None
+    tokens: int | None = getattr(model, "context_tokens", None)
     return most if tokens is None else min(most, tokens)
 
 
 def takes_pictures(model: Model) -> bool:
-    """Return True if a model gets the pictures of a request."""
-    return isinstance(model, TakesPictures) and model.takes_pictures
+    """Return True if a model gets the pictures of a request: its `takes_pictures` says so.
+
+    Other models get a note in place of each.
+    """
+    return bool(getattr(model, "takes_pictures", False))
 
 
 def prompt_share(context_tokens: int) -> int:

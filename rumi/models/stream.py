@@ -186,7 +186,8 @@ class ReplyBuilder:
                 raise BadStreamError("a tool call has no name")
             number = call.id or f"call_{uuid4().hex[:12]}"
             calls.append(ToolCall(number, call.name, "".join(call.arguments), call.signature))
-        return replace(self.words(), tool_calls=tuple(calls))
+        words = self.words()
+        return replace(words, tool_calls=tuple(calls)) if calls else words
 
     def words(self) -> Reply:
         """Return the reply without its tool calls."""

@@ -7,13 +7,22 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, cast
 
 from rumi.errors import RumiError
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Effort: TypeAlias = Literal["low", "medium", "high"]
 """How long a reasoning model thinks."""
+
+BYTES_PER_TOKEN = 3
+PER_TOOL = 16
+
+
+def text_tokens(text: str) -> int:
+    """Return about how many tokens `text` is; 0 for no text."""
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return -(-length // BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,16 @@ class ToolSpec:
     def schema(self) -> str:
         """`parameters` as JSON. It is made once, because each call of each turn sends and measures it."""
         return json.dumps(self.parameters, default=dict)
+
+    @cached_property
+    def parsed(self) -> Mapping[str, object]:
+        """`parameters` as JSON encoders take them: dicts and lists. No caller changes them."""
+        return cast(Mapping[str, object], json.loads(self.schema))
+
+    @cached_property
+    def tokens(self) -> int:
+        """About how many tokens the description takes in a prompt."""
+        return PER_TOOL + text_tokens(self.name) + text_tokens(self.description) + text_tokens(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +253,6 @@ class ModelError(RumiError):
     def retriable(self) -> bool:
         """True if the same request to the same model may succeed later."""
         return self.kind in {"rate_limited", "unreachable", "server", "malformed", "empty"}
-
-
-@runtime_checkable
-class TakesPictures(Protocol):
-    """A model that knows if it takes pictures. Others take none."""
-
-    @property
-    def takes_pictures(self) -> bool:
-        """True if it gets the pictures of a request; otherwise it gets a note in place of each."""
-        ...
 
 
 class Model(Protocol):

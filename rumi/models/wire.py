@@ -146,7 +146,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
         "function": {
             "name": tool.name,
             "description": sendable(tool.description),
-            "parameters": json.loads(tool.schema),
+            "parameters": tool.parsed,
         },
     }
 

@@ -77,7 +77,9 @@ class People:
 
     def current(self, message: Incoming) -> Incoming:
         """Return a stored message with what its sender may see of the process now."""
-        return replace(message, admin=message.admin and self.of(message).rights.admin)
+        if not message.admin or self.of(message).rights.admin:
+            return message
+        return replace(message, admin=False)
 
     def refusal(
         self, message: Incoming, language: Language, name: str = "", rest: str = "", *, room: bool = False
@@ -114,7 +116,9 @@ class People:
     def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
         """Return the tools of a turn, and what a model reads that calls one of the others, by their names."""
         rights = self.of(message).rights
-        mine = tuple(tool for tool in tools if rights.may_use(tool.spec.name))
+        mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
+        if len(mine) == len(tools):
+            return mine, {}
         others = {tool.spec.name for tool in tools} - {tool.spec.name for tool in mine}
         return mine, {name: rights.refusal(name) for name in others}
 

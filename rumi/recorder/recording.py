@@ -119,7 +119,7 @@ def load_message(given: Json) -> Message:
 
 def dump_spec(spec: ToolSpec) -> Json:
     """Return a tool as JSON."""
-    return {"name": spec.name, "description": spec.description, "parameters": json.loads(spec.schema)}
+    return {"name": spec.name, "description": spec.description, "parameters": spec.parsed}
 
 
 def dump_request(request: ModelRequest) -> Json:

@@ -62,7 +62,8 @@ def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -
     left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
     for each in skills.shown:
         # A list that was short of room had shorter lines: that does not count as a change.
-        if told.get(each.name) in {_one_line(each.description, chars) for chars in MOST_LINE_CHARS}:
+        listed = told.get(each.name)
+        if any(listed == _one_line(each.description, chars) for chars in MOST_LINE_CHARS):
             continue
         line = _line(each, MOST_LINE_CHARS[1])
         left -= text_tokens(f"{line}\n")

@@ -60,6 +60,10 @@ class Ownership:
         """Return True if the chat's partition is one of them, and the lease lasts."""
         return partition_of(chat) in self._fences and self._now() < self.valid_until
 
+    def part(self) -> float:
+        """Return the share of all partitions that is served; a worker without any has the smallest one."""
+        return max(1, len(self._fences)) / PARTITIONS
+
     def lost(self, worker: str, numbers: frozenset[int]) -> None:
         """Another worker serves these partitions, which `worker` served; nothing if this is a later one."""
         if worker == self.worker:

@@ -103,7 +103,7 @@ from rumi.texts.operating import (
     short_size,
     waiting_for,
 )
-from rumi.texts.page import page_is_open, page_link, page_words
+from rumi.texts.page import listener_is_open, listens, page_is_open, page_link, page_words
 from rumi.texts.parked import (
     answer_usage,
     calls_not_open,
@@ -334,6 +334,8 @@ __all__ = [
     "kept_at_telegram",
     "language_of_browser",
     "left_out",
+    "listener_is_open",
+    "listens",
     "log_actor",
     "log_columns",
     "log_confirm",

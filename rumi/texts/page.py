@@ -23,6 +23,26 @@ def page_is_open(language: Language, url: str) -> str:
     )
 
 
+def listens(language: Language, url: str) -> str:
+    """Say where the listener for machines is."""
+    return pick(
+        language,
+        f"Salud y métricas: {url}/healthz, {url}/readyz, {url}/metrics",
+        f"Health and metrics: {url}/healthz, {url}/readyz, {url}/metrics",
+    )
+
+
+def listener_is_open(language: Language) -> str:
+    """Warn that other machines can reach the listener."""
+    return pick(
+        language,
+        "⚠️ Otras máquinas llegan a esa dirección, sin TLS: leen las métricas. Mejor 127.0.0.1 y un"
+        " balanceador delante.",
+        "⚠️ Other machines can reach this address, without TLS: they can read the metrics. Better: 127.0.0.1"
+        " behind a load balancer.",
+    )
+
+
 _WORDS: dict[str, tuple[str, str]] = {
     "actor": ("actor", "actor"),
     "answer_failed": ("La respuesta ya no cuenta.", "That answer does not count any more."),

@@ -125,7 +125,7 @@ class Viewer:
         Only so many pictures are in a prompt as `ViewLimits` allow: the oldest give way several at a time, so
         that most prompts begin like the one before. Without `takes` the messages stay as they are.
         """
-        count = sum(len(message.pictures) for message in messages)
+        count = sum([len(message.pictures) for message in messages])
         if not count or not takes:
             return messages
         step = self._limits.pictures // 2 + 1

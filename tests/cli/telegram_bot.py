@@ -53,19 +53,19 @@ class TelegramBot:
     def output(self) -> str:
         return self.printed.read_text() if self.printed.exists() else ""
 
-    def start(self, *words: str, says: str = "Serving @") -> None:
+    def start(self, *words: str, says: str = "Serving @", command: str = "telegram") -> None:
         """Start it; returns when it says that it serves."""
         before = len(self.output)
         with self.printed.open("ab") as printed:
-            command = [RUMI, "telegram", *words]
+            line = [RUMI, command, *words]
             how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed}
             how["env"] = self.program.environment()
             process: subprocess.Popen[Any]
             if CLONE:
-                process = Forked(command, open_files=OPEN_FILES, text=True, **how)
+                process = Forked(line, open_files=OPEN_FILES, text=True, **how)
             else:
                 limited = ["sh", "-c", f'ulimit -S -n {OPEN_FILES}; exec "$0" "$@"']
-                process = subprocess.Popen(limited + command, **how)
+                process = subprocess.Popen(limited + line, **how)
         self.started.append(process)
         wait_for(lambda: says in self.output[before:] or not self.lives, self.tell)
         assert self.lives, self.tell()

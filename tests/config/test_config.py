@@ -122,6 +122,8 @@ DEFAULTS = {
     "skills.disabled": "[]",
     "skills.max_in_prompt": "20",
     "telegram.allowed_users": "[]",
+    "telegram.listen": "",
+    "telegram.webhook": "",
     "telegram.admins": "[]",
     "log.max_mb": "10",
     "log.keep": "5",

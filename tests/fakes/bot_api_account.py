@@ -30,16 +30,23 @@ SCOPES = {
 }
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 _LANGUAGE = re.compile(r"[a-z]{2}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{0,256}")
 
 Scope = tuple[str, ...]
 
 
 class Account:
-    """The methods that are about no chat. `commands` is what was set, by scope and language."""
+    """The methods that are about no chat. `commands` is what was set, by scope and language.
+
+    `answers` are the statuses that the webhook answered, 0 where it could not be reached.
+    """
 
     def __init__(self, chats: Chats) -> None:
         self._chats = chats
         self.webhook = ""
+        self.secret = ""
+        self.last_error = ""
+        self.answers: list[int] = []
         self.commands: dict[tuple[Scope, str], list[Json]] = {}
         self.methods = {
             "getMe": self.get_me,
@@ -107,7 +114,15 @@ class Account:
         return True
 
     def set_webhook(self, params: Params) -> bool:
-        self.webhook = params.text("url")
+        url, secret = params.text("url"), params.text("secret_token")
+        local = url.startswith(("http://127.0.0.1:", "http://localhost:"))  # as a server of one's own allows
+        if url and not (url.startswith("https://") or local):
+            raise Refused(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
+        if not _SECRET.fullmatch(secret):
+            raise Refused(400, "Bad Request: secret token contains unallowed characters")
+        if (allowed := params.structure("allowed_updates")) is not None:
+            self._chats.updates.allowed = frozenset(allowed) or None
+        self.webhook, self.secret, self.last_error = url, secret, ""
         if self._chats.updates.poll is not None and self.webhook:
             self._chats.updates.oust("Conflict: terminated by setWebhook request")
         return True
@@ -120,7 +135,12 @@ class Account:
 
     def webhook_info(self, _: Params) -> Json:
         waiting = len(self._chats.updates.pending)
-        return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": waiting}
+        told = (
+            {"last_error_date": 1_790_000_000, "last_error_message": self.last_error}
+            if self.last_error
+            else {}
+        )
+        return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": waiting, **told}
 
     def answer_query(self, params: Params) -> bool:
         query = self._chats.queries.get(params.text("callback_query_id"))

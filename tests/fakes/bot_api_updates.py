@@ -112,6 +112,15 @@ class Updates:
             self.wake()
         return [update["update_id"] for _, update in reversed(again)]
 
+    def delivered(self, number: int) -> None:
+        """Confirm an update that a webhook has answered."""
+        for entry in self.pending:
+            if entry[1]["update_id"] == number:
+                self.pending.remove(entry)
+                self._done.append(entry)
+                self.confirmed.append(number)
+                return
+
     def restart_ids(self, start: int | None = None) -> int:
         """What a quiet week does: nothing is left in the queue, and the numbers go on from a lower one."""
         self.expired += [update["update_id"] for _, update in self.pending]

@@ -22,6 +22,7 @@ from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.telegram_by_hand import Console
 from tests.fakes.telegram_exchange import ConnectionLost, download, exchange
 from tests.fakes.telegram_http import Request, understood
+from tests.fakes.telegram_webhook import deliver
 
 __all__ = ["TOKEN", "TelegramServer", "serve_telegram"]
 
@@ -62,7 +63,9 @@ class TelegramServer:
         listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
-        await trio.serve_listeners(self._connection, listeners)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(deliver, self.api)
+            await trio.serve_listeners(self._connection, listeners)
 
     async def _connection(self, stream: trio.SocketStream) -> None:
         self.open += 1

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.fitting import message_tokens, messages_tokens, request_tokens, text_tokens
+from rumi.models import message_tokens, messages_tokens, request_tokens, text_tokens
 from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec
 
 SPANISH = (

@@ -177,7 +177,7 @@ class Served:
 
     def crash_page(self) -> None:
         """Make the page's server crash: by an event that is none."""
-        nonsense = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
+        nonsense = ChatEvent([], "", 0.0, TurnFinished("complete", ""))  # type: ignore[arg-type]
         self.do(self.page.events.put, nonsense)
 
     def restarts(self, id: str) -> int:

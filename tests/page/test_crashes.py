@@ -11,7 +11,7 @@ from rumi.agent import TurnFinished
 from rumi.channels.page import Page, open_entrance
 from rumi.chats import ChatEvent, Hub
 
-NONSENSE = ChatEvent("elsewhere", "", 0.0, TurnFinished("complete", "", None))  # type: ignore[arg-type]
+NONSENSE = ChatEvent([], "", 0.0, TurnFinished("complete", ""))  # type: ignore[arg-type]
 
 
 class Neighbour(Actor[None]):

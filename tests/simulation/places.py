@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.address import Address
-from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.receiving.reading import Who
 from rumi.people import ADMIN, MEMBER, People, Rights, Speaker
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person

@@ -18,7 +18,7 @@ import trio
 from actors.testing import run
 from rumi.agent import gate
 from rumi.channels.telegram import room
-from rumi.channels.telegram.polling.poller import Poller
+from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.chats import chat as chat_module

@@ -17,10 +17,10 @@ from rumi.agent.gate import Gate
 from rumi.budgets import Budgets
 from rumi.channels.telegram.address import address_of
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling import reading
-from rumi.channels.telegram.polling.poller import Poller
-from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.channels.telegram.polling.updates import number_of
+from rumi.channels.telegram.receiving import reading
+from rumi.channels.telegram.receiving.poller import Poller
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import number_of
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
 from rumi.channels.telegram.sending.delivery import Delivery
 from rumi.channels.telegram.sending.destination import Destination

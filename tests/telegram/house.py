@@ -4,7 +4,7 @@ Its model reads a page and then sends something, which has to be asked for: `Rea
 """
 
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from actors import ChildSpec, Supervisor
 from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.channels import BUILT_IN
-from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.receiving.reading import Who
 from rumi.channels.telegram.room import Telegram
 from rumi.chats import (
     ChatContext,
@@ -139,12 +139,17 @@ async def telegram_house(
     answer: Any = sends_what_it_is_told,
     confirm_timeout_s: float = 600.0,
     max_queued: int = 0,
+    telegram: Telegram | None = None,
+    add: Callable[..., object] = lambda root, inbox, journal, hub: None,
 ) -> AsyncIterator[TelegramHouse]:
-    """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal."""
+    """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal.
+
+    `add` adds more to the tree, below everything.
+    """
     home = Home(path)
     (path / "logs").mkdir(exist_ok=True)
     who = Who(frozenset({ANA, BEN}))
-    telegram = Telegram()
+    telegram = telegram or Telegram()
     telegram.connect(bot_in_memory(api), who, cast(Any, None), home, voice=False)
     root = Supervisor("rumi", strategy="rest_for_one")
     offload, hub, sending = InPlace(), Hub(), Sending()
@@ -175,6 +180,7 @@ async def telegram_house(
     )
     inbox = add_chats(root, services)
     telegram.add_receiver(root, inbox, journal, hub)
+    add(root, inbox, journal, hub)
     try:
         async with root.running():
             yield TelegramHouse(api, inbox, sending, root, telegram, services.lessons)

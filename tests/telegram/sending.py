@@ -17,7 +17,7 @@ from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent import Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.channels.telegram.api.guarded import Guarded
 from rumi.channels.telegram.messages import Flush, SenderMessage
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import ChatEvent, Happening, Hub, Replied, TurnStarted
 from rumi.journal import (

@@ -26,7 +26,7 @@ from telegram.request import BaseRequest
 from rumi.channels.telegram.api.bot import Me, TokenRefused, in_words, introduce, open_bot, wait_of
 from rumi.channels.telegram.api.guarded import Guarded
 from rumi.channels.telegram.api.refusals import refusal_of
-from rumi.channels.telegram.polling.updates import ends_in_album, raw_updates
+from rumi.channels.telegram.receiving.updates import ends_in_album, raw_updates
 from rumi.errors import ConfigError
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Truncated

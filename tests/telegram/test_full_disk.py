@@ -8,11 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.errors import NotTaken
 from rumi.journal import Attachment, Incoming
-from rumi.store import backend as store_module
 from rumi.models import Emit, ModelRequest, Reply
+from rumi.store import backend as store_module
 from tests.fakes.bot_api import BotApi
 from tests.telegram.house import ANA, BEN, telegram_house
 

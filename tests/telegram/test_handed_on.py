@@ -15,7 +15,7 @@ import trio
 from rumi.agent import ConfirmationAsked, TurnFinished
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.reading import Who, read_batch
+from rumi.channels.telegram.receiving.reading import Who, read_batch
 from rumi.chats import HubSubscription, Replied
 from rumi.journal import Attachment, Incoming
 from rumi.marked import CLOSING, WARNING

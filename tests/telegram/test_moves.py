@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.moves import Moves, moves_in
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.destination import Destination, Wire
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.journal import Accept, Incoming, Moved, MovedGroups, Previewed, Settle, Undelivered

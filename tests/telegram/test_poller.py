@@ -17,11 +17,13 @@ from actors import Actor, ActorRef, Backoff, ChildSpec, RestartLimitExceeded, Su
 from rumi.channels.telegram.api.bot import Me, TokenRefused, open_bot
 from rumi.channels.telegram.messages import PollerMessage, Pressed, Say, StopPolling, Toast
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.poller import Poller, PollerMemory
-from rumi.channels.telegram.polling.presses import Presses
-from rumi.channels.telegram.polling.reading import Who
-from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.intake import Intake
+from rumi.channels.telegram.receiving.poller import Poller
+from rumi.channels.telegram.receiving.presses import Presses
+from rumi.channels.telegram.receiving.reading import Who
+from rumi.channels.telegram.receiving.receiver import ReceiverMemory
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.chats import Inbox
 from rumi.errors import RumiError
 from rumi.journal import Incoming, Update
@@ -78,6 +80,9 @@ class Shelf:
         self._tell()
         return new
 
+    async def join_albums(self, quiet_s: float) -> float | None:
+        return None
+
     @property
     def texts(self) -> list[str]:
         """What was accepted, in order; repetitions too."""
@@ -115,7 +120,7 @@ class Polling:
     shelf: Shelf
     root: Supervisor
     ref: ActorRef[PollerMessage]
-    memory: PollerMemory
+    memory: ReceiverMemory
     said: list[Any]
 
     def activity(self) -> str:
@@ -132,7 +137,7 @@ async def polling(
     shelf: Any,
     *,
     bot: Bot | None = None,
-    memory: PollerMemory | None = None,
+    memory: ReceiverMemory | None = None,
     max_restarts: int = 3,
     **settings: Any,
 ) -> AsyncIterator[Polling]:
@@ -142,19 +147,17 @@ async def polling(
     sender = root.add(ChildSpec("sender", lambda: Sender(said)))
     strangers = Strangers(sender)
     presses = Presses(shelf, sender, strangers)
-    memory = memory or PollerMemory()
-    settings = {"poll_s": POLL_S, "grace_s": GRACE_S, "moves": Moves(), **settings}
+    memory = memory or ReceiverMemory()
+    moves, say = settings.pop("moves", Moves()), settings.pop("say", lambda words: None)
+    intake = Intake(shelf, strangers, presses, Who(frozenset({ANA})), moves=moves, hears=True, say=say)
+    settings = {"poll_s": POLL_S, "grace_s": GRACE_S, **settings}
     ref = root.add(
         ChildSpec(
             "poller",
             lambda: Poller(
                 bot,
-                shelf,
-                strangers,
-                presses,
-                Who(frozenset({ANA})),
+                intake,
                 memory,
-                hears=True,
                 random=Random(1),
                 **settings,
             ),
@@ -452,7 +455,7 @@ async def test_who_the_bot_is_is_asked_with_patience(
 async def test_a_bot_that_is_known_already_is_not_asked(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:
-    async with polling(api, shelf, memory=PollerMemory(me=Me(7_000_000_001, "rumi_test_bot"))):
+    async with polling(api, shelf, memory=ReceiverMemory(me=Me(7_000_000_001, "rumi_test_bot"))):
         await trio.sleep(1)
         assert not [call for call in api.calls if call.method == "getMe"]
 
@@ -574,6 +577,9 @@ class Unsteady:
             raise RumiError("after")
         return new
 
+    async def join_albums(self, quiet_s: float) -> float | None:
+        return await self.inbox.join_albums(quiet_s)
+
 
 async def test_whatever_happens_on_the_way_everything_is_accepted_once(
     tmp_path: Path, autojump_clock: MockClock
@@ -688,7 +694,7 @@ async def test_a_stop_may_come_before_the_first_poll(
 async def test_after_a_stop_a_restart_does_not_poll_again(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:
-    memory = PollerMemory()
+    memory = ReceiverMemory()
     async with polling(api, shelf, memory=memory) as poller:
         await poller.ref.ask(StopPolling())
     api.calls.clear()

@@ -16,10 +16,10 @@ from trio.testing import MockClock
 from actors import Actor, ChildSpec, Supervisor
 from rumi.channels.telegram.callback import answer_in, data_of
 from rumi.channels.telegram.messages import Press, Pressed, Toast
-from rumi.channels.telegram.polling.presses import ANSWER_S, MOST, Presses, read_press, read_presses
-from rumi.channels.telegram.polling.reading import Who
-from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.presses import ANSWER_S, MOST, Presses, read_press, read_presses
+from rumi.channels.telegram.receiving.reading import Who
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.journal import Incoming, Update
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Doubled, Redelivered

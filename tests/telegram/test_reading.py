@@ -15,8 +15,8 @@ from telegram import Bot, Update
 from rumi import texts
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.reading import Read, Stranger, Who, read_batch
-from rumi.channels.telegram.polling.updates import update_of
+from rumi.channels.telegram.receiving.reading import Read, Stranger, Who, read_batch
+from rumi.channels.telegram.receiving.updates import update_of
 from rumi.journal import Attachment, Incoming
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person

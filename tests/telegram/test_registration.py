@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi import texts
-from rumi.channels.telegram.polling.registration import ATTEMPTS, register_commands
+from rumi.channels.telegram.receiving.registration import ATTEMPTS, register_commands
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Reset
 from tests.telegram.memory import bot_of

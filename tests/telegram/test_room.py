@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from actors import Actor, ChildSpec, Request, Supervisor, answers
 from rumi.channels.serving import wind_down
 from rumi.channels.telegram.messages import PollerMessage, SenderMessage, StopPolling
-from rumi.channels.telegram.polling.reading import Who
+from rumi.channels.telegram.receiving.reading import Who
 from rumi.channels.telegram.room import Telegram
 from rumi.home import Home
 from tests.fakes.bot_api import BotApi
@@ -64,7 +64,7 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
     telegram.connect(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
     root = Supervisor("rumi")
     telegram._sender = root.add(ChildSpec("sender", lambda: Noting(steps)))
-    telegram._poller = root.add(ChildSpec("poller", Failing))
+    telegram._receiver = root.add(ChildSpec("poller", Failing))
     async with root.running():
         turns: Any = Turns(steps)
         await wind_down((telegram,), turns, turns)

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 from actors import Actor, ActorRef, ChildSpec, Supervisor
 from rumi import texts
 from rumi.channels.telegram.messages import Say
-from rumi.channels.telegram.polling.reading import Stranger
-from rumi.channels.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.receiving.reading import Stranger
+from rumi.channels.telegram.receiving.strangers import Strangers
 
 
 class Sender(Actor[Say]):

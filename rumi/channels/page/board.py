@@ -1,23 +1,19 @@
-"""What all windows see: the tree and the chats now, turns and restarts of late, and counts."""
+"""What all windows see: the tree and the chats now, turns and restarts of late."""
 
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from dataclasses import asdict, dataclass
 
 from actors import TreeEvent
 from rumi.agent import ToolFinished, TurnFinished
-from rumi.channels.page.view import TOOLS, view_of
+from rumi.channels.page.view import view_of
 from rumi.chats import ChatEvent, TurnStarted
-from rumi.models import Waiting
 
 MOST_TURNS = 60
 MOST_RESTARTS = 20
 MINUTES = 60
 """How far back the chart of restarts goes."""
-
-BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +27,6 @@ class Turn:
     reason: str
     tools: int
     tokens: int
-
-
-@dataclass(slots=True)
-class Counts:
-    """What has been counted since the process began. Nothing in it names a chat."""
-
-    turns: Counter[str] = field(default_factory=Counter)
-    tools: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    restarts: Counter[str] = field(default_factory=Counter)
-    tokens: Counter[str] = field(default_factory=Counter)
-    waits: int = 0
-    seconds: float = 0.0
-    buckets: Counter[float] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -63,7 +46,6 @@ class Board:
     def __init__(self, dump: Callable[[], Mapping[str, object]], own: Callable[[str], bool]) -> None:
         self.dump = dump
         self._own = own
-        self.counts = Counts()
         self.topics: dict[str, dict[str, object]] = {"board": {}, "history": {}}
         self.revisions: Counter[str] = Counter()
         self._turns: deque[Turn] = deque(maxlen=MOST_TURNS)
@@ -87,22 +69,14 @@ class Board:
         match event.what:
             case TurnStarted():
                 self._begun[event.chat] = _Begun(event.turn, event.time)
-            case ToolFinished(call, result):
-                self.counts.tools[call.name if call.name in TOOLS else "other", result.ok] += 1
+            case ToolFinished():
                 if begun is not None:
                     begun.tools += 1
-            case Waiting():
-                self.counts.waits += 1
             case TurnFinished(reason, _, usage):
-                self.counts.turns[reason] += 1
-                self.counts.tokens["prompt"] += usage.prompt_tokens
-                self.counts.tokens["completion"] += usage.completion_tokens
-                self.counts.tokens["cached"] += usage.cached_tokens
                 if begun is not None:  # a turn of an earlier process has an end only
                     del self._begun[event.chat]
                     seconds = max(0.0, event.time - begun.at)
                     tokens = usage.prompt_tokens + usage.completion_tokens
-                    self._time(seconds)
                     self._turns.append(
                         Turn(event.chat, event.turn, begun.at, seconds, reason, begun.tools, tokens)
                     )
@@ -115,9 +89,7 @@ class Board:
         if event.kind not in ("restarted", "limit_reached"):
             return False
         now = time.time()
-        actor = event.path.split("/")[1:2]
         if event.kind == "restarted":
-            self.counts.restarts[actor[0] if actor else event.path] += 1
             self._minutes[int(now // 60)] += 1
         for minute in [old for old in self._minutes if old < now // 60 - MINUTES]:
             del self._minutes[minute]
@@ -125,10 +97,6 @@ class Board:
             {"time": round(now, 3), "path": event.path, "kind": event.kind, "incarnation": event.incarnation}
         )
         return True
-
-    def _time(self, seconds: float) -> None:
-        self.counts.seconds += seconds
-        self.counts.buckets[next((edge for edge in BUCKETS_S if seconds <= edge), float("inf"))] += 1
 
     def _history(self) -> dict[str, object]:
         this = int(time.time() // 60)

@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.requests import HTTPConnection
 
 from rumi import texts
-from rumi.channels.page.address import Bound, listen
+from rumi.channels.listening import Bound, listen
 from rumi.channels.page.login import LINK_S, Door
 from rumi.texts import Language
 
@@ -49,7 +49,7 @@ def open_entrance(
     Raises:
         UsageError: no such address, or the port is taken.
     """
-    bound = listen(where)
+    bound = listen(where, "--web")
 
     def announce(code: str) -> None:
         say(texts.page_link(language, f"{bound.url}/login?code={code}", round(LINK_S / 60)))

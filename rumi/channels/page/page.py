@@ -236,8 +236,8 @@ class PageServer(Actor[Never]):
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+        from rumi.channels.listening.server import serve
         from rumi.channels.page.routes import make_app
-        from rumi.channels.page.serving import serve
 
         page, endpoint = self._page, self._page.endpoint
         try:

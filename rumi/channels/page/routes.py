@@ -4,7 +4,6 @@ import html
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -12,18 +11,18 @@ from typing import Any, TypeVar
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actors import ActorError
 from rumi import texts
-from rumi.channels.page.address import is_loopback
+from rumi.channels.listening import is_loopback
+from rumi.channels.listening.bodies import read_body
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import Guard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
-from rumi.channels.page.metrics import CONTENT_TYPE, metrics
 from rumi.channels.page.page import Page
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.transcript import MOST_ENTRIES, told_before
@@ -31,6 +30,7 @@ from rumi.channels.page.windows import Window, rendered_entry
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.errors import RumiError, UsageError
 from rumi.journal import NameChat, ReadHistory, excerpt
+from rumi.metrics import CONTENT_TYPE, metrics
 from rumi.sandbox import WorkspaceError
 
 T = TypeVar("T")
@@ -44,9 +44,6 @@ MOST_BYTES = 100_000
 
 ASKED_S = 10.0
 """How long the journal may take."""
-
-BODY_S = 10.0
-"""How long a body may take to come."""
 
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -315,9 +312,7 @@ class Handlers:
         client = request.client.host if request.client else ""
         if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
             return self._closed(request)
-        board = self._page.board
-        text = metrics(board.dump(), board.counts, len(self._page.windows))
-        return Response(text, media_type=CONTENT_TYPE)
+        return Response(metrics(self._page.board.dump()), media_type=CONTENT_TYPE)
 
     async def static(self, request: Request) -> Response:
         """Answer with one of the program's own files."""
@@ -367,25 +362,9 @@ async def _fields(request: Request) -> Mapping[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "JSON only")
     try:
-        fields = json.loads(await _body(request))
+        fields = json.loads(await read_body(request, MOST_BYTES))
     except (ValueError, RecursionError):
         raise HTTPException(400, "no JSON") from None
     if not isinstance(fields, dict):
         raise HTTPException(400, "no object")
     return fields
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    try:
-        with trio.fail_after(BODY_S):
-            async with aclosing(request.stream()) as pieces:
-                async for piece in pieces:
-                    body += piece
-                    if len(body) > MOST_BYTES:
-                        raise HTTPException(413, "too long")
-    except trio.TooSlowError:
-        raise HTTPException(408, "too slow") from None
-    except ClientDisconnect:
-        raise HTTPException(400, "gone") from None
-    return body

@@ -1,18 +1,12 @@
 """The status dump as the page shows it: rows of the tree and of the chats, no more than a person reads."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
-from rumi.tools import FILE_TOOLS
+from rumi.counts import TOOLS
 
 MOST_CHILDREN = 50
 """Rows below one supervisor, and rows of chats: those that do something come first."""
-
-_WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
-_OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")
-_LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
-TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
-"""Tools by their names; a model invents other names."""
 
 
 def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
@@ -76,7 +70,8 @@ def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
 
 def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
     """Return what model calls have used, and how far budgets are used; empty as long as nobody has looked."""
-    return next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
+    found = next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
+    return found if "today" in found else {}
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:

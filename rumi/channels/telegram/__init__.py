@@ -1,6 +1,6 @@
 """Telegram: updates in, replies out. The only package that uses python-telegram-bot.
 
-`polling` receives updates, `sending` sends replies, `formatting` makes messages of Markdown, `files` fetches
+`receiving` takes updates, `sending` sends replies, `formatting` makes messages of Markdown, `files` fetches
 users' files, `api` is the bot on the wire. `room` is the channel.
 """
 

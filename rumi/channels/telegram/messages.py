@@ -1,7 +1,8 @@
-"""The messages of the sender and the poller."""
+"""The messages of the sender, the poller and the webhook."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from actors import Request
 from rumi.texts import Language
@@ -98,7 +99,23 @@ SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed | LookFor | 
 
 @dataclass(frozen=True, slots=True)
 class StopPolling(Request[None]):
-    """Take no more updates. The reply comes when the last poll has ended and its updates are stored."""
+    """Take no more updates. The reply comes when those that came are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver(Request[bool]):
+    """Store an update that Telegram has delivered. The reply is False if it cannot be stored now.
+
+    Cancelled, it is stored or not.
+    """
+
+    update: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AlbumsCame:
+    """Other workers have stored parts of albums of this one's chats."""
 
 
 PollerMessage: TypeAlias = StopPolling
+WebhookMessage: TypeAlias = StopPolling | Deliver | AlbumsCame

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from rumi.channels.telegram.address import Address, address_of
-from rumi.channels.telegram.polling.fields import OddField, number, number_or_none, record, record_or_none
-from rumi.channels.telegram.polling.updates import RawUpdate
+from rumi.channels.telegram.receiving.fields import OddField, number, number_or_none, record, record_or_none
+from rumi.channels.telegram.receiving.updates import RawUpdate
 from rumi.journal import MOST_MOVED
 
 

@@ -21,17 +21,19 @@ from rumi.channels.telegram.messages import (
     Flush,
     LeaveChats,
     LookFor,
-    PollerMessage,
     Say,
     SenderMessage,
     SendFile,
     StopPolling,
 )
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.poller import Poller, PollerMemory
-from rumi.channels.telegram.polling.presses import Presses
-from rumi.channels.telegram.polling.reading import Who
-from rumi.channels.telegram.polling.strangers import Strangers
+from rumi.channels.telegram.receiving.intake import Intake
+from rumi.channels.telegram.receiving.poller import Poller
+from rumi.channels.telegram.receiving.presses import Presses
+from rumi.channels.telegram.receiving.reading import Who
+from rumi.channels.telegram.receiving.receiver import ReceiverMemory
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.webhook import Deliveries, Webhook, secret_of, with_path
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
@@ -51,8 +53,14 @@ logger = logging.getLogger(__name__)
 FILES_AT_ONCE: Final = 4
 """The maximum number of files that are read or written at once, and that are in memory."""
 
+DELIVERIES: Final = 256
+"""The maximum number of deliveries that wait; further ones wait for a place."""
+
 FIRST_LOOK_S: Final = 5.0
 """How long Telegram may take to identify the bot before serving begins without the answer."""
+
+POLLER = "telegram poller"
+"""The worker that serves this place polls for all: Telegram answers one poll at a time."""
 
 LEAVE_S = 5.0
 """How long replies that wait are sent before another worker serves their chats."""
@@ -64,7 +72,8 @@ class Telegram(Channel):
     name = "telegram"
     prefix = TELEGRAM
 
-    def __init__(self) -> None:
+    def __init__(self, webhook: str | None = None) -> None:
+        """`webhook` is the address at which Telegram reaches the listener; without one it is polled."""
         self._bot: Bot
         self._who: Who
         self._files: TelegramFiles
@@ -72,13 +81,16 @@ class Telegram(Channel):
         self._voice: bool
         self._reading = Threads(FILES_AT_ONCE)
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
-        self._memory = PollerMemory()
-        self._limits = SendLimits()
+        self._part: Callable[[], float] = lambda: 1.0
+        self._limits = SendLimits(part=lambda: self._part())
+        self._memory = ReceiverMemory()
         self._moves = Moves()
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
-        self._poller: ActorRef[PollerMessage] | None = None
+        self._receiver: ActorRef[StopPolling] | None = None
+        self._webhook = None if webhook is None else with_path(webhook)
+        self.deliveries = Deliveries()
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:
@@ -87,7 +99,7 @@ class Telegram(Channel):
         Raises:
             ConfigError: There is no token, or it has an invalid form.
         """
-        self._serves = process.serves
+        self._serves, self._part = process.serves, process.part
         home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
         if secrets.telegram_token is None:
             raise ConfigError(
@@ -130,6 +142,7 @@ class Telegram(Channel):
         self._files = files
         self._workspaces = home.workspaces
         self._voice = voice
+        self.deliveries.secret = secret_of(bot.token)
 
     # The tree
 
@@ -162,28 +175,34 @@ class Telegram(Channel):
     def add_receiver(
         self, root: Supervisor, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub
     ) -> None:
-        """Add the poller."""
+        """Add the poller, or the webhook."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
         self._moves.works = inbox.works
-        self._poller = root.add(
+        intake = Intake(
+            inbox, strangers, presses, self._who, moves=self._moves, hears=self._voice, say=self._say
+        )
+        memory, url = self._memory, self._webhook
+        if url is None:
+            self._receiver = root.add(
+                ChildSpec(
+                    "poller", lambda: Poller(self._bot, intake, memory, random=Random(), polls=self._polls)
+                )
+            )
+            return
+        secret = self.deliveries.secret
+        self._receiver = self.deliveries.actor = root.add(
             ChildSpec(
-                "poller",
-                lambda: Poller(
-                    self._bot,
-                    inbox,
-                    strangers,
-                    presses,
-                    self._who,
-                    self._memory,
-                    moves=self._moves,
-                    hears=self._voice,
-                    random=Random(),
-                    say=self._say,
-                ),
+                "webhook",
+                lambda: Webhook(self._bot, intake, memory, url=url, secret=secret, random=Random()),
+                capacity=DELIVERIES,
             )
         )
+
+    def _polls(self) -> bool:
+        """Return True if this process polls: one of several that share a database does."""
+        return self._serves(POLLER)
 
     def _say(self, words: Say) -> None:
         assert self._sender is not None
@@ -235,8 +254,8 @@ class Telegram(Channel):
 
     async def stop_receiving(self) -> None:
         """Take no more updates; return when those that came are stored."""
-        assert self._poller is not None
-        await self._poller.ask(StopPolling())
+        assert self._receiver is not None
+        await self._receiver.ask(StopPolling())
 
     async def take_over(self, claimed: Sequence[Claimed]) -> None:
         """Send what waits in the chats of these partitions."""
@@ -248,11 +267,21 @@ class Telegram(Channel):
         assert self._sender is not None
         await self._sender.ask(LeaveChats(numbers, LEAVE_S))
 
+    @property
+    def limited(self) -> int:
+        """Return how often Telegram asked this process to wait."""
+        return self.statistics.limited
+
+    def slow_down(self) -> None:
+        """Send more slowly for a while."""
+        self._limits.slow_down()
+
     def look(self, chats: Sequence[str]) -> None:
         """Send what waits in these chats."""
         assert self._sender is not None
         with suppress(MailboxFull, ActorStopped):
             self._sender.tell_nowait(LookFor(frozenset(), tuple(chats)))
+        self.deliveries.albums_came()
 
     async def flush(self) -> None:
         """Return when no reply waits that could be sent now."""

@@ -91,6 +91,8 @@ COMMANDS: Final[dict[str, str]] = {
     "Serve all that is configured, for a server.": "Servir todo lo configurado, para un servidor.",
     "Serve a page too, at 127.0.0.1:8080, say.": "Sirve además una página: por ejemplo en 127.0.0.1:8080.",
     "Serve all that is configured until SIGINT or SIGTERM: terminals, and Telegram if there is a token.": "Atiende todo lo configurado hasta SIGINT o SIGTERM: terminales, y Telegram si hay un token.",
+    "Have Telegram deliver messages to this address, instead of polling.": "Que Telegram entregue los mensajes en esta dirección, en vez de preguntarle.",
+    "Take the webhook's messages there, and answer /healthz, /readyz and /metrics. With a webhook it is 127.0.0.1:8443 by default.": "Recibe ahí los mensajes del webhook y responde /healthz, /readyz y /metrics. Con un webhook es 127.0.0.1:8443 si no se dice otra cosa.",
     "Serve the page without Telegram until SIGINT or SIGTERM, and print the link that logs a browser in.": "Sirve la página sin Telegram hasta SIGINT o SIGTERM, y muestra el enlace con el que entra un navegador.",
     "Without HOST:PORT it is at 127.0.0.1:8080.": "Sin HOST:PORT está en 127.0.0.1:8080.",
     "Serving terminals: rumi chat. Ctrl-C ends me.": "Atiendo terminales: rumi chat. Ctrl-C me termina.",

@@ -23,6 +23,9 @@ T = TypeVar("T")
 PHOTO_BYTES = 10 * 1024 * 1024
 """Telegram's limit for pictures that it shows as such."""
 
+MOMENT_S = 0.05
+"""A shorter wait for a rate limit is not counted as one."""
+
 NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
 """Telegram must not fetch a link's target because a model wrote the link."""
 
@@ -42,7 +45,8 @@ class Statistics:
     """The sender's counters since the process began.
 
     `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts at a final
-    reply, `limited` how often Telegram asked the bot to wait, `undeliverable` abandoned replies.
+    reply, `limited` how often Telegram asked the bot to wait, `undeliverable` abandoned replies. Final
+    replies have waited `waited_s` for the rate limits, `waits` of them for more than a moment.
     """
 
     sent: int = 0
@@ -51,6 +55,8 @@ class Statistics:
     retried: int = 0
     limited: int = 0
     undeliverable: int = 0
+    waits: int = 0
+    waited_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -114,10 +120,15 @@ class Destination:
 
     async def turn(self) -> None:
         """Wait until a message may be sent; count it for the chat's number at that time."""
-        number = None
-        while number != self.number:
-            number = self.number
-            await self.wire.limits.turn(number)
+        number, began = None, trio.current_time()
+        try:
+            while number != self.number:
+                number = self.number
+                await self.wire.limits.turn(number)
+        finally:
+            if (waited_s := trio.current_time() - began) > MOMENT_S:
+                self.wire.statistics.waits += 1
+                self.wire.statistics.waited_s = round(self.wire.statistics.waited_s + waited_s, 3)
 
     def take(self, share: float = NOW_SHARE) -> bool:
         """Return True if something less important may be sent now, and count it."""

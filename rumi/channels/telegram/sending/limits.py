@@ -6,7 +6,7 @@ chats, each in the order of arrival; all other calls are made at once or not at 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -43,6 +43,10 @@ NOW_SHARE = 2 / 3
 SPARE_SHARE = 0.5
 """The same for the typing action, which is not counted as a message."""
 
+SLOW_S = 30.0
+SLOW_SHARE = 0.5
+"""After Telegram has asked a worker to wait, all use this share of the bot's rate for so long."""
+
 
 class SendLimits:
     """The rates of the bot and of its chats, on trio's clock. Chats are identified by Telegram's number.
@@ -57,8 +61,11 @@ class SendLimits:
         chat: Sequence[Rate] = CHAT,
         group: Sequence[Rate] = GROUP,
         margin: float = MARGIN,
+        part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        self._everywhere = _Window(everywhere, margin)
+        """`part` is the share of the bot's rate that this process may use: other workers use the rest."""
+        self._slow_until = -inf
+        self._everywhere = _Window(everywhere, margin, lambda: part() * self._slowness())
         self._chat = chat
         self._group = group
         self._margin = margin
@@ -98,6 +105,13 @@ class SendLimits:
         window = self._window(number)
         window.closed_until = max(window.closed_until, trio.current_time() + seconds)
 
+    def slow_down(self) -> None:
+        """Use half of the bot's rate for a while, because Telegram asked some worker to wait."""
+        self._slow_until = trio.current_time() + SLOW_S
+
+    def _slowness(self) -> float:
+        return SLOW_SHARE if trio.current_time() < self._slow_until else 1.0
+
     def closed_until(self, number: int) -> float:
         """Return until when nothing is sent to this chat."""
         window = self._windows.get(number)
@@ -125,9 +139,10 @@ class SendLimits:
 class _Window:
     """When the last messages were sent. The next sender holds the `line`: first come, first served."""
 
-    __slots__ = ("_rates", "_times", "closed_until", "line")
+    __slots__ = ("_part", "_rates", "_times", "closed_until", "line")
 
-    def __init__(self, rates: Sequence[Rate], margin: float) -> None:
+    def __init__(self, rates: Sequence[Rate], margin: float, part: Callable[[], float] = lambda: 1.0) -> None:
+        self._part = part
         self.line = trio.Lock()
         self.closed_until = -inf
         self._rates = tuple(Rate(rate.count, rate.seconds * margin) for rate in rates)
@@ -135,9 +150,9 @@ class _Window:
 
     def free_at(self, share: float = 1.0) -> float:
         """Return the moment from which another one stays within `share` of each rate."""
-        at = self.closed_until
+        at, part = self.closed_until, self._part()
         for rate in self._rates:
-            allowed = max(1, int(rate.count * share))
+            allowed = max(1, int(rate.count * share * part))
             if len(self._times) >= allowed:
                 at = max(at, self._times[-allowed] + rate.seconds)
         return at

@@ -14,8 +14,8 @@ from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.moves import Moves
-from rumi.channels.telegram.polling.content import content_of
-from rumi.channels.telegram.polling.fields import (
+from rumi.channels.telegram.receiving.content import content_of
+from rumi.channels.telegram.receiving.fields import (
     Fields,
     OddField,
     flag,
@@ -25,10 +25,10 @@ from rumi.channels.telegram.polling.fields import (
     record_or_none,
     text_or_none,
 )
-from rumi.channels.telegram.polling.origins import made_by, quoted_in
-from rumi.channels.telegram.polling.updates import RawUpdate, number_of, update_of
-from rumi.channels.telegram.polling.wording import Words, read_words
-from rumi.journal import Attachment, Incoming
+from rumi.channels.telegram.receiving.origins import made_by, quoted_in
+from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
+from rumi.channels.telegram.receiving.wording import Words, read_words
+from rumi.journal import Attachment, Incoming, joined
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,9 @@ class _Letter:
     button: str
 
 
-def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool) -> list[Read]:
+def read_batch(
+    updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool, apart: bool = False
+) -> list[Read]:
     """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
 
     `moves` map a place on Telegram to a chat; `hears` is that of `content_of`. A message from a group's old
@@ -110,7 +112,8 @@ def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, 
 
     The messages of an album become one, in the place of the last. An album that comes again with one more
     message is then new, instead of being lost with the known ones. An unreadable update is logged without its
-    content, and has no meaning. An update that occurs twice counts once.
+    content, and has no meaning. An update that occurs twice counts once. `apart`: the messages of an album
+    come one by one, and each is read as a part of it.
     """
     once: dict[int, RawUpdate] = {}
     for update in updates:
@@ -124,7 +127,7 @@ def read_batch(updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, 
     for update_id, letter in zip(once, letters, strict=True):
         found: Read | None = None
         if letter is not None and (album := albums[_together(letter)])[-1] is letter:
-            found = _judge(album, who)
+            found = _judge(album, who, apart=apart)
         read.append(found or Incoming(update_of(update_id)))
     return read
 
@@ -227,32 +230,36 @@ def _answers_bot(message: Fields, me: Me) -> bool:
     return replied.get("forum_topic_created") is None and not begins_topic
 
 
-def _judge(letters: Sequence[_Letter], who: Who) -> Read | None:
-    """Return the meaning of a message, or of an album."""
+def _judge(letters: Sequence[_Letter], who: Who, *, apart: bool) -> Read | None:
+    """Return the meaning of a message, or of an album, or, `apart`, of a part of one."""
     last = letters[-1]
-    if not any(letter.addressed for letter in letters):
+    addressed, part = any(letter.addressed for letter in letters), apart and last.album is not None
+    if not addressed and not (part and who.may_talk(last.user)):
         return None
-    speaking = next((letter for letter in letters if letter.text.strip()), letters[0])
-    chat = last.address.chat
+    message = joined([_message(letter, who) for letter in letters])
     if not who.may_talk(last.user):
-        return Stranger(
-            last.update, last.user, chat, last.language, None if last.private else speaking.message or None
-        )
-    attachments = tuple(attachment for letter in letters for attachment in letter.attachments)
-    answer = next((letter.answer for letter in letters if letter.answer is not None), None)
-    if answer is None and not attachments and not speaking.text.strip():
-        answer = texts.greeting(last.language)  # only the bot's name
-    if last.button:
-        answer = texts.question_closed(last.language)  # unless the journal knows what it says
+        origin = None if last.private else message.origin or None
+        return Stranger(last.update, last.user, last.address.chat, last.language, origin)
+    return replace(message, album=f"{last.user}/{last.album}") if part else message
+
+
+def _message(letter: _Letter, who: Who) -> Incoming:
+    answer, text = letter.answer, letter.text
+    if answer is None and not letter.attachments and not text.strip():
+        answer = texts.greeting(letter.language)  # only the bot's name
+    if letter.button:
+        # Unless the journal knows what it says.
+        answer, text = texts.question_closed(letter.language), ""
     return Incoming(
-        update=update_of(last.update),
-        chat=chat,
-        text="" if last.button else speaking.text,
-        language=last.language,
-        admin=last.private and last.user in who.admins,
-        origin=speaking.message,
-        attachments=() if answer is not None else attachments,
+        update=update_of(letter.update),
+        chat=letter.address.chat,
+        text=text,
+        language=letter.language,
+        admin=letter.private and letter.user in who.admins,
+        origin=letter.message,
+        attachments=letter.attachments,
         answer=answer,
-        user=last.user,
-        button=last.button,
+        user=letter.user,
+        button=letter.button,
+        addressed=letter.addressed,
     )

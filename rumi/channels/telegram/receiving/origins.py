@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rumi.channels.telegram.polling.fields import Fields, record_or_none, text_or_none
+from rumi.channels.telegram.receiving.fields import Fields, record_or_none, text_or_none
 from rumi.marked import one_line
 
 MOST_CHARS: Final = 100

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from rumi import texts
 from rumi.channels.telegram.files import MAX_BYTES
-from rumi.channels.telegram.polling.fields import (
+from rumi.channels.telegram.receiving.fields import (
     Fields,
     OddField,
     number,

@@ -19,7 +19,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rumi.channels.page.address import Bound
+from rumi.channels.listening.address import Bound
 
 MOST_CONNECTIONS: Final = 128
 """The largest number of connections at once."""

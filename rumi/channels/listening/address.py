@@ -1,4 +1,4 @@
-"""Where the page listens, and under which names it may be asked for."""
+"""Where a server listens, and under which names it may be asked for."""
 
 import errno
 import ipaddress
@@ -33,7 +33,7 @@ class Bound:
 
     @property
     def url(self) -> str:
-        """Return where a browser finds it, without a slash at the end; never a host for every address."""
+        """Return where a client finds it, without a slash at the end; never a host for every address."""
         address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
         return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"
 
@@ -77,8 +77,10 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def listen(where: str) -> Bound:
+def listen(where: str, option: str) -> Bound:
     """Listen at `HOST:PORT`; an IPv6 address stands in brackets, port 0 is any that is free.
+
+    `option` is the command's option for this address, for the advice of an error.
 
     Raises:
         UsageError: no such address, or the port is taken.
@@ -87,12 +89,12 @@ def listen(where: str) -> Bound:
     name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     port = int(digits) if digits.isascii() and digits.isdigit() else 65536
     if not name or port > 65535 or (":" in name and name == host):
-        raise UsageError(f"{where!r} is not HOST:PORT.", "For example: --web 127.0.0.1:8080")
+        raise UsageError(f"{where!r} is not HOST:PORT.", f"For example: {option} 127.0.0.1:8080")
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise UsageError(
-            f"{name!r} is not an address of this machine.", "For example: --web 127.0.0.1:8080"
+            f"{name!r} is not an address of this machine.", f"For example: {option} 127.0.0.1:8080"
         ) from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
@@ -104,13 +106,15 @@ def listen(where: str) -> Bound:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise _why(where, error) from None
+        raise _why(where, option, error) from None
     return Bound(name, listener)
 
 
-def _why(where: str, error: OSError) -> RumiError:
+def _why(where: str, option: str, error: OSError) -> RumiError:
     if error.errno == errno.EADDRINUSE:
-        return UsageError(f"Something else listens at {where} already.", "Choose another port with --web.")
+        return UsageError(
+            f"Something else listens at {where} already.", f"Choose another port with {option}."
+        )
     if error.errno == errno.EACCES:
         return UsageError(f"This user may not listen at {where}.", "Choose a port above 1023.")
-    return UsageError(f"The page cannot listen at {where}: {error.strerror}.", "Choose another address.")
+    return UsageError(f"Rumi cannot listen at {where}: {error.strerror}.", "Choose another address.")

@@ -11,7 +11,7 @@ import trio
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi import texts
 from rumi.channels.telegram.messages import Say, Toast
-from rumi.channels.telegram.polling.reading import Stranger
+from rumi.channels.telegram.receiving.reading import Stranger
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.channels.telegram.api.bot import Me
-from rumi.channels.telegram.polling.fields import Fields, number, record_or_none, records, text_or_none
+from rumi.channels.telegram.receiving.fields import Fields, number, record_or_none, records, text_or_none
 from rumi.chats import COMMAND_NAMES
 
 _COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")

@@ -2,17 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from telegram import Bot
 from telegram.error import NetworkError
 
 from rumi.channels.telegram.api.guarded import NO_ANSWER
-from rumi.channels.telegram.polling.fields import Fields, OddField, number
+from rumi.channels.telegram.receiving.fields import Fields, OddField, number
 from rumi.journal import Update
 
 RawUpdate: TypeAlias = Fields
 """An update as it came: it has a number, and may have any other content."""
+
+
+ALLOWED: Final = ("message", "callback_query")
+"""The kinds of updates that Telegram is asked for."""
 
 
 async def raw_updates(
@@ -35,7 +39,7 @@ async def raw_updates(
             "offset": offset,
             "limit": limit,
             "timeout": math.ceil(wait_s),
-            "allowed_updates": ["message", "callback_query"],
+            "allowed_updates": list(ALLOWED),
         },
         read_timeout=read_timeout_s,
     )

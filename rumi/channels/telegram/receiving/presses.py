@@ -18,10 +18,17 @@ from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.callback import answer_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
-from rumi.channels.telegram.polling.fields import OddField, flag, number, record, record_or_none, text_or_none
-from rumi.channels.telegram.polling.reading import Here, Read, Stranger, Who
-from rumi.channels.telegram.polling.strangers import Strangers
-from rumi.channels.telegram.polling.updates import RawUpdate, number_of
+from rumi.channels.telegram.receiving.fields import (
+    OddField,
+    flag,
+    number,
+    record,
+    record_or_none,
+    text_or_none,
+)
+from rumi.channels.telegram.receiving.reading import Here, Read, Stranger, Who
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import RawUpdate, number_of
 
 logger = logging.getLogger(__name__)
 

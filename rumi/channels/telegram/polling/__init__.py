@@ -1,1 +1,0 @@
-"""Updates in: received, read, judged, stored, and only then confirmed."""

@@ -1,0 +1,125 @@
+"""The one reader of updates: it stores what the poller and the webhook bring, and does what follows."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeAlias
+
+import trio
+
+from rumi import texts
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.messages import Say
+from rumi.channels.telegram.moves import Moves, moves_in
+from rumi.channels.telegram.receiving.presses import Presses, read_presses
+from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
+from rumi.channels.telegram.receiving.strangers import Strangers
+from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
+from rumi.errors import NotTaken
+from rumi.journal import Incoming
+
+Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
+"""Starts a task of the actor that takes the updates."""
+
+
+ALBUM_QUIET_S: Final = 0.5
+"""An album whose messages come one by one is complete when none has come for so long."""
+
+
+class Accepts(Protocol):
+    """Stores messages: `rumi.chats.Inbox`."""
+
+    async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
+        """Store them all, or raise. Return for each: True if it is new."""
+        ...
+
+    async def join_albums(self, quiet_s: float) -> float | None:
+        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be."""
+        ...
+
+
+class Intake:
+    """Stores updates, each once, and does what follows. It outlives the incarnations of its source.
+
+    `hears`: voice messages can be transcribed. `say` sends words to a chat, if that is possible at once.
+    `last` is when updates were stored last, on trio's clock; `counts` counts updates.
+    """
+
+    def __init__(
+        self,
+        inbox: Accepts,
+        strangers: Strangers,
+        presses: Presses,
+        who: Who,
+        *,
+        moves: Moves,
+        hears: bool,
+        say: Callable[[Say], object] = lambda words: None,
+    ) -> None:
+        self.who = who
+        self.last: float | None = None
+        self.counts = {"stored": 0, "repeated": 0, "refused": 0}
+        self._inbox = inbox
+        self._strangers = strangers
+        self._presses = presses
+        self._moves = moves
+        self._hears = hears
+        self._say = say
+        self._told: set[str] = set()  # chats that got a notice
+
+    async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
+        """Store updates in one step; only then may their source confirm them. Return True if one is new.
+
+        `apart`: the messages of an album come one by one. Call `join_albums` after them.
+
+        Raises:
+            NotTaken: Nothing can be stored now. The senders got a notice.
+            RumiError: Nothing was stored, so the same updates come again.
+        """
+        moves = moves_in(updates)
+        for move in moves.values():  # all of them first: messages may come in any order
+            self._moves.learn(*move)
+        read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
+        moved = {number: (Address(old).chat, Address(new).chat) for number, (old, new) in moves.items()}
+        numbers = list(dict.fromkeys(number_of(update) for update in updates))
+        messages = [
+            replace(
+                Incoming(update_of(number)) if isinstance(one, Stranger) else one, moved=moved.get(number)
+            )
+            for number, one in zip(numbers, read, strict=True)
+        ]
+        presses = read_presses(updates, self.who, self._moves.here)
+        raw = {number_of(update): update for update in updates}
+        try:
+            new = await self._inbox.accept_all(messages)
+        except NotTaken as error:
+            self.counts["refused"] += len(numbers)
+            for each in messages:
+                self._tell_not_taken(each, error)
+            raise
+        for number, one, is_new in zip(numbers, read, new, strict=True):
+            if is_new and number in presses:
+                self._presses.take(presses[number], start)
+            elif is_new and not self._presses.react(raw[number], one, self.who) and isinstance(one, Stranger):
+                self._strangers.meet(one)
+        self._told.clear()
+        self.counts["stored"] += sum(new)
+        self.counts["repeated"] += len(new) - sum(new)
+        self.last = trio.current_time()
+        return any(new)
+
+    async def join_albums(self) -> float | None:
+        """Hand on the albums that are complete. Return in how many seconds the next one may be; None if no
+        parts of one are left.
+
+        Raises:
+            ActorError: Nothing can be stored; try again.
+        """
+        return await self._inbox.join_albums(ALBUM_QUIET_S)
+
+    def _tell_not_taken(self, message: Incoming, error: NotTaken) -> None:
+        """Tell a chat once that its message waits at Telegram."""
+        if message.chat and message.chat not in self._told:
+            self._told.add(message.chat)
+            words = texts.kept_at_telegram(message.language or self.who.default, error.trouble)
+            self._say(Say(message.chat, words, message.origin or None))

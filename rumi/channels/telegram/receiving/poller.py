@@ -1,0 +1,214 @@
+"""The poller: receives updates from Telegram, stores them, and only then confirms them.
+
+It waits for no chat: the inbox hands the stored messages on.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+import trio
+from telegram import Bot
+from telegram.error import TelegramError
+
+from actors import Backoff, answers
+from rumi.channels.telegram.api.bot import Me, TokenRefused, in_words
+from rumi.channels.telegram.messages import PollerMessage, StopPolling
+from rumi.channels.telegram.receiving.intake import Intake
+from rumi.channels.telegram.receiving.receiver import WAITS, Receiver, ReceiverMemory
+from rumi.channels.telegram.receiving.updates import RawUpdate, ends_in_album, number_of, raw_updates
+from rumi.errors import NotTaken
+
+logger = logging.getLogger(__name__)
+
+CONFIRM_S: Final = 2.0
+"""How long the last confirmation may take: without it the next process receives a few known updates again."""
+
+ALBUM_PAUSE_S: Final = 0.5
+ALBUM_LOOKS: Final = 4
+"""The messages of an album are separate updates and may come one after the other. While the last waiting
+update belongs to one, the poller asks for more, at most this often.
+"""
+
+LEAST_POLL_S: Final = 0.1
+"""The minimum time between two polls, for a server that answers at once with nothing."""
+
+
+REST_S: Final = 0.25
+"""How often it is looked which worker polls."""
+
+ELSEWHERE: Final = "another worker polls"
+
+UNSTORED_S: Final = 1.0
+"""How soon the poller tries again to store updates, and looks for a later `/stop`."""
+
+
+class Poller(Receiver[PollerMessage]):
+    """Polls until it is told to stop, and never again after that, also after a restart."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        intake: Intake,
+        memory: ReceiverMemory,
+        *,
+        random: Random,
+        poll_s: float = 25.0,
+        grace_s: float = 10.0,
+        waits: Backoff = WAITS,
+        polls: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is abandoned.
+
+        `polls` tells if this process is the one that polls.
+        """
+        super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
+        self._poll_s = poll_s
+        self._polls = polls
+        self._unstored = 0  # failed attempts in a row to store the updates
+        self._offset: int | None = None
+        self._repeated = 0
+        self._done = trio.Event()
+
+    # Life
+
+    async def started(self) -> None:
+        """Begin to poll, unless polling has ended for good.
+
+        Raises:
+            TokenRefused: An earlier incarnation found that the token is refused.
+        """
+        if self._memory.refused:
+            raise TokenRefused
+        if self._memory.ended:
+            self._done.set()
+        else:
+            self.start_soon(self._join_albums)  # of a webhook that was here before
+            self.start_soon(self._poll)
+            self.start_soon(self._give_way)
+
+    @answers(StopPolling)
+    async def stop_polling(self, message: StopPolling) -> None:
+        """Take no more updates; returns when what came is stored."""
+        self._memory.ended = True
+        self._asking.cancel()
+        await self._done.wait()
+
+    async def stopped(self, reason: str) -> None:
+        """Confirm the stored updates, within a time limit."""
+        if reason != "crashed":
+            await self._confirm()
+
+    # Polling
+
+    async def _poll(self) -> None:
+        try:
+            await self._take()
+        except TokenRefused:
+            self._memory.refused = True
+            raise
+
+    async def _take(self) -> None:
+        me = await self._introduced()
+        while me is not None and not self._memory.ended:
+            updates: Sequence[RawUpdate] = ()
+            # The end cancels only the poll: received updates are stored.
+            with trio.CancelScope() as self._asking:
+                updates = await self._patiently(self._updates) if self._polls() else await self._rest()
+            if updates:
+                await self._try_to_store(updates, me)
+        self._done.set()
+        await self._confirm()
+
+    async def _give_way(self) -> None:
+        """End the poll when another worker is to poll."""
+        while True:
+            await trio.sleep(REST_S)
+            if not self._polls() and self._doing == self.takes:
+                self._asking.cancel()
+
+    async def _rest(self) -> Sequence[RawUpdate]:
+        """Return after a moment: another worker polls."""
+        self._doing, self._offset = ELSEWHERE, None
+        await trio.sleep(REST_S)
+        self._doing = self.takes
+        return ()
+
+    async def _updates(self) -> Sequence[RawUpdate]:
+        """Return the next updates, in order; none if none came within a poll."""
+        if self._repeated > 1:  # a restart can only cause this once
+            await self._wait(self._repeated - 2, "Telegram repeats what was confirmed")
+        began = trio.current_time()
+        updates = await self._ask(self._poll_s)
+        if not updates:
+            await trio.sleep(max(0.0, began + LEAST_POLL_S - trio.current_time()))
+        for _ in range(ALBUM_LOOKS):
+            if not ends_in_album(updates):
+                break
+            await trio.sleep(ALBUM_PAUSE_S)
+            more = await self._ask(0)
+            if len(more) <= len(updates):
+                break
+            updates = more
+        return updates
+
+    async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
+        """Make one poll. It confirms the updates below the offset, which do not come again."""
+        limit_s = wait_s + self._grace_s
+        with trio.fail_after(limit_s):
+            updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
+        # After a quiet week Telegram numbers updates from a new random start. An old offset could then be
+        # above the next numbers, and confirm them unread. So the offset is sent until a poll with it returns
+        # nothing, and then dropped: without an offset, the oldest unconfirmed update comes first.
+        if not updates:
+            self._offset = None
+        return updates
+
+    async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
+        """Store the batch. If nothing can be written now, the batch stays at Telegram, unconfirmed, and is
+        received again together with newer updates, so that a `/stop` is seen.
+        """
+        try:
+            await self._store(updates, me)
+        except NotTaken as error:
+            self._doing = self.takes
+            with trio.CancelScope() as self._asking:
+                if not self._memory.ended:
+                    await self._wait(self._unstored, error.message, most_s=UNSTORED_S)
+            self._unstored += 1
+        else:
+            self._unstored = 0
+
+    async def _store(self, updates: Sequence[RawUpdate], me: Me) -> None:
+        """Store the batch in one step; only then may its numbers be confirmed.
+
+        Raises:
+            NotTaken: Nothing can be stored now. The senders got a notice.
+            RumiError: Nothing was stored, so the same updates come again.
+        """
+        self._doing = f"storing {len(updates)} updates"
+        new = await self._intake.take(updates, me, self.start_soon)
+        self._offset = max(map(number_of, updates)) + 1
+        self._repeated = 0 if new else self._repeated + 1
+        self._doing = self.takes
+
+    async def _confirm(self) -> None:
+        """Confirm the last stored updates, once and within a time limit, so that they do not come again."""
+        offset, self._offset = self._offset, None
+        if offset is None:
+            return
+        with trio.move_on_after(CONFIRM_S, shield=True):
+            try:
+                await raw_updates(self._bot, offset=offset, wait_s=0, read_timeout_s=CONFIRM_S, limit=1)
+            except TelegramError as error:
+                logger.info("the last updates were not confirmed: %s", in_words(error))
+
+    async def _resolve_conflict(self) -> None:
+        """Remove a webhook that sent the updates elsewhere. Waiting updates are kept, and come to us."""
+        logger.warning("this bot had a webhook; it is removed, for updates are polled here")
+        try:
+            with trio.move_on_after(self._grace_s):
+                await self._bot.delete_webhook(drop_pending_updates=False)
+        except TelegramError as error:
+            logger.warning("the webhook could not be removed: %s", in_words(error))

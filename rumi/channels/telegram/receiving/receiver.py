@@ -1,0 +1,164 @@
+"""What the poller and the webhook share: who the bot is, patience with Telegram, and the end."""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, ClassVar, Final, TypeVar
+
+import trio
+from telegram import Bot
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
+
+from actors import Actor, ActorError, Backoff
+from rumi.channels.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
+from rumi.channels.telegram.receiving.intake import Intake
+from rumi.channels.telegram.receiving.registration import register_commands
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+M = TypeVar("M", contravariant=True)
+
+WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
+"""Seconds between attempts, reduced by up to a half at random, so that two programs do not keep colliding."""
+
+REFUSALS: Final = 3
+"""How often a token that worked a moment ago is tried again: a server under repair may refuse anything."""
+
+
+ALBUMS_AGAIN_S: Final = 5.0
+"""How soon albums are looked for again when the journal could not be asked."""
+
+
+@dataclass(slots=True)
+class ReceiverMemory:
+    """State that outlives the incarnations of the poller or the webhook. Their maker makes it once.
+
+    `me` is the bot's identity, once it is known; `ended`: no more updates are taken; `refused`: Telegram does
+    not know the token, and no restart would help; `registered`: the commands are registered.
+    """
+
+    me: Me | None = None
+    ended: bool = False
+    refused: bool = False
+    registered: bool = False
+
+
+class Receiver(Actor[M]):
+    """Gets updates from Telegram until it is told to stop, and never again after that."""
+
+    takes: ClassVar[str] = "polling"
+    """What it does while nothing happens, for `rumi status`."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        intake: Intake,
+        memory: ReceiverMemory,
+        *,
+        random: Random,
+        grace_s: float,
+        waits: Backoff,
+    ) -> None:
+        """`grace_s` is how long a short request to Telegram may take."""
+        self._bot = bot
+        self._intake = intake
+        self._memory = memory
+        self._random = random
+        self._grace_s = grace_s
+        self._waits = waits
+        self._asking = trio.CancelScope()
+        self._doing = self.takes
+        self._waits_until: float | None = None
+        self._trouble = ""
+
+    def activity(self) -> str:
+        """Return the description for `rumi status`."""
+        if self._memory.ended:
+            return "takes no more updates"
+        now, last = trio.current_time(), self._intake.last
+        if self._waits_until is not None:
+            return f"waits {max(0.0, self._waits_until - now):.0f} s: {self._trouble}"
+        if self._memory.me is None:
+            return "asks Telegram who the bot is"
+        return f"{self._doing}, {'no update yet' if last is None else f'last update {now - last:.0f} s ago'}"
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return when the last update came, the error that prevents more, and counts of updates."""
+        last = self._intake.last
+        last_s = None if last is None else round(trio.current_time() - last, 3)
+        waits = self._waits_until is not None
+        figures: dict[str, Any] = {"last_update_s": last_s, "trouble": self._trouble if waits else None}
+        if self._memory.me is None:
+            figures["unready"] = "Telegram has not said yet who the bot is"
+        return figures | self._intake.counts
+
+    async def _introduced(self) -> Me | None:
+        """Return who the bot is, and register its commands; None if the end comes first."""
+        me = self._memory.me
+        if me is None and not self._memory.ended:
+            with trio.CancelScope() as self._asking:
+                me = self._memory.me = await self._patiently(self._introduce)
+        if not self._memory.registered and not self._memory.ended:
+            self.start_soon(self._register)
+        return me
+
+    async def _join_albums(self) -> float | None:
+        """Hand on the albums that are complete, also those of processes that have ended."""
+        try:
+            return await self._intake.join_albums()
+        except ActorError as error:
+            logger.info("albums wait for the journal: %r", error)
+            return ALBUMS_AGAIN_S
+
+    async def _introduce(self) -> Me:
+        with trio.fail_after(self._grace_s):
+            return await introduce(self._bot)
+
+    async def _register(self) -> None:
+        who = self._intake.who
+        self._memory.registered = await register_commands(self._bot, who.language, who.default)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of the call, with as many attempts as necessary.
+
+        Raises:
+            TokenRefused: No attempt can succeed.
+        """
+        attempt = refusals = 0
+        while True:
+            try:
+                found = await call()
+            except InvalidToken as error:
+                refusals += 1
+                if refusals > REFUSALS:
+                    raise TokenRefused from None
+                await self._wait(attempt, in_words(error))
+            except trio.TooSlowError:
+                await self._wait(attempt, in_words(TimedOut()))
+            except TelegramError as error:
+                if isinstance(error, Conflict) and about_webhook(error):
+                    await self._resolve_conflict()
+                least_s = wait_of(error) if isinstance(error, RetryAfter) else 0.0
+                await self._wait(attempt, in_words(error), least_s)
+            else:
+                if attempt:
+                    logger.info("Telegram answers again")
+                return found
+            attempt += 1
+
+    async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0, most_s: float = math.inf) -> None:
+        """Wait before the next attempt, longer each time."""
+        if attempt == 0 or trouble != self._trouble:
+            logger.warning("no updates: %s", trouble)
+        wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
+        wait_s = min(wait_s, most_s)
+        self._trouble, self._waits_until = trouble, trio.current_time() + wait_s
+        try:
+            await trio.sleep(wait_s)
+        finally:
+            self._waits_until = None
+
+    async def _resolve_conflict(self) -> None:
+        """Do what a source can do when the updates go to a webhook."""

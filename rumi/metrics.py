@@ -1,0 +1,255 @@
+"""The status dump as OpenMetrics 1.0 text. No chat, no person and no word of anybody's is in it."""
+
+import os
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+Kind: TypeAlias = Literal["gauge", "counter", "info", "histogram"]
+Labels: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that an actor below the root reports in its `metrics`, and the metric that it becomes.
+
+    `path` leads to it: the actor's id, then the keys. Where there is no such actor or number, there is no
+    metric.
+    """
+
+    path: tuple[str, ...]
+    name: str
+    kind: Kind
+    about: str
+
+
+FIGURES: Final = (
+    Figure(("journal", "waiting"), "rumi_journal_waiting", "gauge", "Requests that wait for the disk."),
+    Figure(("models", "running"), "rumi_model_calls_running", "gauge", "Model calls that run."),
+    Figure(("models", "waiting"), "rumi_model_calls_waiting", "gauge", "Model calls that wait for a permit."),
+    Figure(
+        ("budgets", "total", "calls"),
+        "rumi_model_calls",
+        "counter",
+        "Model calls that were counted, all kinds.",
+    ),
+    Figure(
+        ("budgets", "total", "prompt_tokens"), "rumi_model_prompt_tokens", "counter", "Tokens of all prompts."
+    ),
+    Figure(
+        ("budgets", "total", "completion_tokens"),
+        "rumi_model_completion_tokens",
+        "counter",
+        "Tokens of all replies of models.",
+    ),
+    Figure(
+        ("budgets", "total", "usd"),
+        "rumi_model_spending_usd",
+        "counter",
+        "Price of all model calls with a known price, in USD.",
+    ),
+    Figure(("fetcher", "fetching"), "rumi_fetches_running", "gauge", "Web pages that are fetched."),
+    Figure(("sender", "waiting"), "rumi_telegram_replies_waiting", "gauge", "Replies that wait to be sent."),
+    Figure(("sender", "sent"), "rumi_telegram_sent", "counter", "Messages and files that were sent."),
+    Figure(
+        ("sender", "undeliverable"), "rumi_telegram_undeliverable", "counter", "Replies that were abandoned."
+    ),
+    Figure(
+        ("sender", "retried"), "rumi_telegram_retries", "counter", "Failed attempts to send a final reply."
+    ),
+    Figure(
+        ("sender", "limited"),
+        "rumi_telegram_limited",
+        "counter",
+        "Answers of Telegram that asked the bot to wait (429).",
+    ),
+    Figure(
+        ("sender", "waits"),
+        "rumi_telegram_waits",
+        "counter",
+        "Replies that waited for Telegram's rate limits.",
+    ),
+    Figure(
+        ("sender", "waited_s"),
+        "rumi_telegram_wait_seconds",
+        "counter",
+        "How long replies waited for Telegram's rate limits.",
+    ),
+    *(
+        Figure((actor, key), f"rumi_telegram_updates_{key}", "counter", about)
+        for actor in ("poller", "webhook")
+        for key, about in (
+            ("stored", "Updates of Telegram that were stored."),
+            ("repeated", "Updates of Telegram that were known already."),
+            ("refused", "Updates of Telegram that could not be stored, and come again."),
+        )
+    ),
+    Figure(("webhook", "waiting"), "rumi_telegram_updates_waiting", "gauge", "Updates that Telegram keeps."),
+    Figure(("control", "connections"), "rumi_control_connections", "gauge", "Clients of the control socket."),
+    Figure(("schedules", "active"), "rumi_schedules_active", "gauge", "Schedules that will fire."),
+)
+"""Everything that actors report by themselves. What a new actor reports needs a line here."""
+
+
+def metrics(dump: Mapping[str, Any]) -> str:
+    """Return all metrics of a status dump. docs/operations.md lists the names."""
+    return "".join(f"{line}\n" for line in (*_lines(dump), "# EOF"))
+
+
+def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
+    yield from _family("rumi", "info", "The program's version.", [({"version": dump["program"]}, 1)])
+    yield from _process(dump)
+    yield from _counts(dump["counts"])
+    yield from _tree(dump)
+    actors = {node["id"]: node["figures"] for node in dump["tree"]["children"]}
+    for figure in FIGURES:
+        value = _at(actors, figure.path)
+        if value is not None:
+            yield from _one(figure.name, figure.kind, figure.about, value)
+
+
+def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:
+    """Return the number at the end of a path, None where there is none."""
+    found: Any = actors
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int | float) else None
+
+
+def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
+    yield from _family(
+        "rumi_turns",
+        "counter",
+        "Turns that ended, by how.",
+        [({"reason": reason}, n) for reason, n in counts["turns"].items()],
+    )
+    yield from _family(
+        "rumi_tool_calls",
+        "counter",
+        "Tool calls that ended, by tool, and whether they worked.",
+        [({"tool": each["tool"], "ok": str(each["ok"]).lower()}, each["calls"]) for each in counts["tools"]],
+    )
+    yield from _family(
+        "rumi_restarts",
+        "counter",
+        "Restarts, by the actor below the root that restarted or holds the one that did.",
+        [({"actor": actor}, n) for actor, n in counts["restarts"].items()],
+    )
+    tokens = [({"kind": kind}, counts["tokens"][kind]) for kind in ("prompt", "completion")]
+    yield from _family("rumi_tokens", "counter", "Tokens that turns have used.", tokens)
+    yield from _one(
+        "rumi_cached_tokens",
+        "counter",
+        "Tokens of prompts that model servers had in their caches.",
+        counts["tokens"]["cached"],
+    )
+    yield from _one(
+        "rumi_model_waits", "counter", "Waits before a model answered: limits and retries.", counts["waits"]
+    )
+    yield from _histogram(counts)
+
+
+def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
+    children = {node["id"]: node for node in dump["tree"]["children"]}
+    states = Counter(node["state"] for node in _below(dump["tree"]))
+    yield from _family(
+        "rumi_actors",
+        "gauge",
+        "Actors and supervisors, by state.",
+        [({"state": state}, n) for state, n in sorted(states.items())],
+    )
+    yield from _family(
+        "rumi_mailbox_messages",
+        "gauge",
+        "Messages queued in mailboxes, by the actor below the root that has them or holds the one that does.",
+        [
+            ({"actor": id}, sum(each["mailbox"]["depth"] for each in _below(node)))
+            for id, node in sorted(children.items())
+        ],
+    )
+    chats = _children(children, "chats")
+    working = sum(1 for chat in chats if chat["figures"].get("job"))
+    yield from _one("rumi_chats", "gauge", "Chats in memory.", len(chats))
+    yield from _one("rumi_chats_working", "gauge", "Chats that work on something.", working)
+    failed = len(dump.get("failed") or {})
+    yield from _one("rumi_chats_failed", "gauge", "Chats that have reached their restart limit.", failed)
+    queued = sum(chat["figures"].get("queued", 0) for chat in chats)
+    yield from _one("rumi_messages_queued", "gauge", "Messages that wait for a turn of their own.", queued)
+    yield from _one("rumi_messages_pending", "gauge", "Messages without a final reply.", dump["pending"])
+    turns = sum(1 for chat in chats if chat["figures"].get("job") in ("turn", "retry", "answer"))
+    yield from _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
+    yield from _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(_children(children, "tasks")))
+    sandboxes = _children(children, "sandboxes")
+    held = sum(1 for each in sandboxes if each["figures"].get("container"))
+    yield from _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
+    windows = [each["figures"].get("windows", 0) for each in _children(children, "page")]
+    if windows:
+        yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(windows))
+    if dump.get("outbox") is not None:
+        yield from _one("rumi_outbox_replies", "gauge", "Replies that nobody has yet.", dump["outbox"])
+    trouble = int((dump.get("storage") or {}).get("trouble") is not None)
+    yield from _one("rumi_storage_trouble", "gauge", "1 while state.db cannot be written.", trouble)
+    sizes = [({"file": name}, size) for name, size in (dump.get("databases") or {}).items()]
+    yield from _family("rumi_database_bytes", "gauge", "Databases, what is not yet merged included.", sizes)
+
+
+def _children(children: Mapping[str, Any], id: str) -> list[Any]:
+    return list(children[id]["children"]) if id in children else []
+
+
+def _below(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a node and all that is below it."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(node["children"])
+
+
+def _histogram(counts: Mapping[str, Any]) -> Iterator[str]:
+    name = "rumi_turn_duration_seconds"
+    yield f"# TYPE {name} histogram"
+    yield f"# HELP {name} How long turns took, waits for a yes included."
+    total = 0
+    for edge, count in counts["turn_buckets"].items():
+        total += count
+        yield f'{name}_bucket{{le="{edge}"}} {total}'
+    yield f"{name}_count {total}"
+    yield f"{name}_sum {counts['turn_seconds']}"
+
+
+def _process(dump: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the process's figures under the names that all of Prometheus' own clients use."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        pages = int(statm.read().split()[1])
+    descriptors = len(os.listdir("/proc/self/fd")) - 1
+    began, cpu_s = round(time.time() - dump["uptime_s"]), round(used.ru_utime + used.ru_stime, 2)
+    yield from _one("process_start_time_seconds", "gauge", "When it began, since 1970.", began)
+    yield from _one("process_cpu_seconds", "counter", "Processor time.", cpu_s)
+    memory = pages * resource.getpagesize()
+    yield from _one("process_resident_memory_bytes", "gauge", "Memory in use.", memory)
+    yield from _one("process_open_fds", "gauge", "Open file descriptors.", descriptors)
+    yield from _one("rumi_uptime_seconds", "gauge", "How long the process runs.", dump["uptime_s"])
+
+
+def _one(name: str, kind: Kind, about: str, value: float) -> Iterator[str]:
+    yield from _family(name, kind, about, [({}, value)])
+
+
+def _family(name: str, kind: Kind, about: str, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
+    yield f"# TYPE {name} {kind}"
+    yield f"# HELP {name} {about}"
+    sample = name + {"counter": "_total", "info": "_info"}.get(kind, "")
+    for labels, value in samples:
+        named = ",".join(f'{label}="{_quoted(text)}"' for label, text in labels.items())
+        yield f"{sample}{{{named}}} {value}" if named else f"{sample} {value}"
+
+
+def _quoted(text: object) -> str:
+    return str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
