@@ -34,7 +34,8 @@ DRAIN_S: Final = 5.0
 SANDBOX_USER: Final = "1879048192\n"
 """The homes share their workspaces, so that their commands have to run as the same user."""
 
-KEEPER: Final = re.compile(rb"\0name=rumi-runner-(.+)-([0-9a-f]{12})\0")
+KEEPER: Final = re.compile(rb"\0name=rumi-runner-(.+)-([0-9a-f]{12})\0.*\0parent=([0-9]+)\0")
+"""The words of a keeper, which its children have as well until they become bubblewrap."""
 
 Way: Final = ("pass", "slow", "deaf", "cut")
 """How a proxy passes on: everything; with a delay; without the server's answers; nothing, and it refuses."""
@@ -190,13 +191,14 @@ class Cluster:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Ask the database, past all proxies; nothing where it does not answer."""
-        try:
-            if self._asking is None or self._asking.closed:
-                self._asking = psycopg.connect(self.url, autocommit=True, connect_timeout=2)
-            return self._asking.execute(sql.encode()).fetchall()
-        except psycopg.Error:
-            self.close()
-            return []
+        for _ in range(2):  # the connection may have ended since the last time
+            try:
+                if self._asking is None or self._asking.closed:
+                    self._asking = psycopg.connect(self.url, autocommit=True, connect_timeout=2)
+                return self._asking.execute(sql.encode()).fetchall()
+            except psycopg.Error:
+                self.close()
+        return []
 
     def close(self) -> None:
         if self._asking is not None:
@@ -406,9 +408,8 @@ class Watcher:
             found = KEEPER.search(words)
             if found is None or found[2].decode() not in self._theirs or found[1].startswith(b"probe-"):
                 return None
-            parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1].decode()
-            if Path(f"/proc/{parent}/cmdline").read_bytes() == words:
-                return None  # a keeper's child, which is about to become bubblewrap
+            if Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1] != found[3]:
+                return None
         except OSError:
             return None
         return Seen(found[1].decode(), found[2].decode(), now)

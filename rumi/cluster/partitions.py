@@ -93,18 +93,15 @@ class Partitions(Actor[Drain]):
 
     async def _step(self) -> None:
         self._members = await self._ask(Members())
-<<<<<<< HEAD
+        limited = {each.name: each.status.get("limited", 0) for each in self._members}
+        if any(self._limited.get(name, count) != count for name, count in limited.items()):
+            self._slow_down()
+        self._limited = limited
         async with self._changing:
             if not self._leaving:
                 await self._come_to_share()
 
     async def _come_to_share(self) -> None:
-=======
-        limited = {each.name: each.status.get("limited", 0) for each in self._members}
-        if any(self._limited.get(name, count) != count for name, count in limited.items()):
-            self._slow_down()
-        self._limited = limited
->>>>>>> 629002e815156dff4a52778d9d5957081be402e0
         worker, had = self._ownership.worker, self._ownership.numbers()
         share = share_of(worker, self._members)
         noted = next((each.partitions for each in self._members if each.name == worker), 0)

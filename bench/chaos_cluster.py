@@ -1,0 +1,542 @@
+"""Faults of a cluster at random moments of a busy run, and what became of every message.
+
+    python -m bench.chaos_cluster
+
+Environment: CHAOS_FAULTS (200), CHAOS_SEED (any number), CHAOS_LIMIT_S (480: no more faults after that),
+CHAOS_CHATS (300), CHAOS_ONLY (names of faults with commas between them), CHAOS_KEEP (a folder for logs).
+
+CHAOS_CHATS (300), CHAOS_ONLY (faults with commas between them), CHAOS_KEEP (a folder for logs).
+chats' files; Telegram and Groq are fakes in this process. People write all the time, reminders come and
+schedules fire every minute. Workers are killed, paused for longer than their lease, told to end, and cut off
+from the database, whose answers are lost or late; the database is restarted, crashes, ends all connections,
+and its disk is full. Another process looks every 10 ms which chats have sandboxes. Exits with 1 where a
+message has no reply, ran twice, was replied to twice without a reason or out of order, a chat had two
+sandboxes, or anything of a worker is left. It needs root, to share folders and to limit a disk.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import trio
+
+from bench import telegram_house as house
+from bench.chaos import GONE_S, Crowd, Model, identified, strands, words_of
+from bench.chaos_ledger import WINDOW_S, Books, Closing, Ledger, books_of
+from bench.cluster_house import LEASE_S, Cluster, Worker, cluster, leftovers
+from bench.rounds import percentile, row, spread
+from bench.telegram_house import until
+from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.store.ownership import partition_of
+from tests.fakes.bot_api_world import Message
+from tests.postgres import Server, server
+
+FAULTS: Final = 200
+LIMIT_S: Final = 480.0
+CHATS: Final = 300
+PAUSE_S: Final = 45.0
+"""Between one's messages: 300 people write about seven messages a second."""
+EACH_MINUTE: Final = 20
+WORKERS: Final = 3
+SETTLE_S: Final = 150.0
+DISK_MB: Final = 400
+
+WEIGHTS: Final = {
+    "kill": 6,
+    "pause": 3,
+    "end": 3,
+    "cut": 3,
+    "drop": 2,
+    "deaf": 4,
+    "slow": 2,
+    "restart": 1,
+    "crash": 1,
+    "terminate": 2,
+    "full": 1,
+}
+"""How often each fault is drawn."""
+
+
+@dataclass
+class Span:
+    """A fault while it lasted, on the fakes' clock, and the partitions that it may have touched."""
+
+    name: str
+    begun: float
+    ended: float
+    partitions: frozenset[int]
+
+    def explains(self, chat: str, taken_at: float) -> bool:
+        """Whether what Telegram took then may not have been marked because of it."""
+        within = self.begun - WINDOW_S <= taken_at <= self.ended + WINDOW_S
+        return within and partition_of(chat) in self.partitions
+
+
+EVERYTHING: Final = frozenset(range(256))
+
+
+class ClusterLedger(Ledger):
+    """A ledger for faults that overlap. What was taken twice is explained by a fault at the first time."""
+
+    spans: list[Span]
+
+    def close(self) -> Closing:
+        books = self.read()
+        due = Counter((reply.chat, text) for reply in books.outbox.values() for text in reply.texts())
+        taken: dict[tuple[str, str], list[float]] = {}
+        for chat, message in self._seen():
+            taken.setdefault((chat, message.text), []).append(taken_at(message))
+        for (chat, text), times in taken.items():
+            for each in sorted(times)[: max(0, len(times) - (1 if (chat, text) in due else 0))]:
+                self.windows[chat, text] += any(span.explains(chat, each) for span in self.spans)
+        wrong = len(self.wrong)
+        closing = super().close()
+        marks = {
+            (reply.chat, text): reply.delivered for reply in books.outbox.values() for text in reply.texts()
+        }
+        for (chat, text), times in taken.items():
+            if any(sentence.startswith(f"{chat} saw {text[:60]!r}") for sentence in self.wrong[wrong:]):
+                marked = marks.get((chat, text))
+                words = ", ".join(f"{each:.2f}" for each in sorted(times))
+                at = f"marked at {marked - house.EPOCH:.2f}" if marked else "no reply"
+                self.wrong.append(f"  {chat} {text[:30]!r}: taken at {words}, {at}")
+        self._check_order(books, due)
+        return closing
+
+    def _check_order(self, books: Books, due: "Counter[tuple[str, str]]") -> None:
+        """The replies of a chat are seen in the order in which they were stored."""
+        first: dict[tuple[str, str], float] = {}
+        for chat, message in self._seen():
+            key = (chat, message.text)
+            first[key] = min(first.get(key, taken_at(message)), taken_at(message))
+        last: dict[str, tuple[float, str]] = {}
+        for number in sorted(books.outbox):
+            reply = books.outbox[number]
+            key = (reply.chat, reply.texts()[0])
+            if due[key] != 1 or key not in first:
+                continue
+            before, words = last.get(reply.chat, (0.0, ""))
+            if first[key] < before:
+                self.wrong.append(f"{reply.chat} saw {key[1][:40]!r} before the earlier {words[:40]!r}")
+            last[reply.chat] = (first[key], key[1])
+
+
+def taken_at(message: Message) -> float:
+    return message.edits[-1].time if message.edits else message.time
+
+
+@dataclass
+class Chaos:
+    """Makes the faults. `doing` are the workers that a fault is busy with, and the database."""
+
+    cluster: Cluster
+    ledger: ClusterLedger
+    dice: Random
+    disk: Path | None
+    done: Counter[str] = field(default_factory=Counter)
+    spans: list[Span] = field(default_factory=list)
+    doing: set[object] = field(default_factory=set)
+    by_itself: Counter[str] = field(default_factory=Counter)
+    stranded: int = 0
+    took_over_s: list[float] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    over: bool = False
+
+    def note(self, what: str) -> None:
+        """Keep a line for those who look for the cause of something."""
+        self.log.append(f"{house.now():.2f} {what}")
+
+    # Workers stay up, as a service manager sees to it
+
+    async def look_after(self, worker: Worker) -> None:
+        """Start the worker whenever it has ended and no fault is busy with it."""
+        while True:
+            if worker not in self.doing and not worker.runs and not self.over:
+                if worker.process is not None:
+                    code = await worker.process.ended()
+                    last = worker.said.read_text().strip().splitlines()[-1:] or [""]
+                    self.by_itself[f"exit code {code}: {last[0][:100]}"] += 1
+                    self.note(f"{worker.name} ended by itself with {code}: {last[0][:200]}")
+                    worker.kill()
+                self.note(f"{worker.name} starts")
+                worker.start()
+            await trio.sleep(0.3)
+
+    # Faults
+
+    @contextmanager
+    def span(self, name: str, worker: Worker | None, **more: object) -> Iterator[Span]:
+        """Note that a fault goes on."""
+        whose = EVERYTHING if worker is None else self.cluster.partitions_of(worker)
+        span = Span(name, house.now(), float("inf"), whose)
+        self.spans.append(span)
+        words = " ".join(f"{key}={value}" for key, value in more.items())
+        self.note(f"{name} {worker.name if worker else 'database'} {words} begins")
+        try:
+            yield span
+        finally:
+            span.ended = house.now()
+            if worker is not None:
+                span.partitions |= self.cluster.partitions_of(worker)
+            self.note(f"{name} {worker.name if worker else 'database'} ends")
+
+    async def kill(self, worker: Worker) -> None:
+        with self.span("kill", worker) as span:
+            family = identified(worker.kill())
+        await self._gone(family)
+        self.spans.append(Span("taken over", span.ended, span.ended, span.partitions))
+        await trio.sleep(self.dice.choice((0.0, 0.0, self.dice.uniform(0, 2 * LEASE_S))))
+
+    async def _gone(self, family: set[tuple[int, str]]) -> None:
+        def left() -> list[int]:
+            return [pid for pid, since in family if identified([pid]) == {(pid, since)}]
+
+        try:
+            await until(lambda: not left(), "", GONE_S, 0.02)
+        except TimeoutError:
+            remaining = left()
+            self.stranded += len(remaining)
+            if running := [pid for pid in remaining if not strands(pid)]:
+                words = ", ".join(map(words_of, running))
+                self.ledger.wrong.append(f"{GONE_S:.0f} s after a kill there are: {words}")
+
+    async def pause(self, worker: Worker) -> None:
+        seconds = self.dice.choice((self.dice.uniform(0.2, LEASE_S), self.dice.uniform(LEASE_S, 3 * LEASE_S)))
+        with self.span("pause", worker, seconds=round(seconds, 2)):
+            worker.signal(signal.SIGSTOP)
+            try:
+                await trio.sleep(seconds)
+            finally:
+                worker.signal(signal.SIGCONT)
+
+    async def end(self, worker: Worker) -> None:
+        with self.span("end", worker):
+            code = await worker.end()
+            if code is None:
+                self.ledger.wrong.append(f"{worker.name} did not end within 60 s of SIGTERM")
+            elif code and (code != -signal.SIGTERM or worker.serves):
+                said = worker.said.read_text()[-300:]
+                self.ledger.wrong.append(f"{worker.name}, told to end, exited with {code}: {said}")
+            worker.kill()
+
+    async def cut(self, worker: Worker) -> None:
+        await self._proxied("cut", worker, self.dice.uniform(0.1, 2 * LEASE_S))
+
+    async def drop(self, worker: Worker) -> None:
+        with self.span("drop", worker):
+            worker.proxy.cut()
+
+    async def deaf(self, worker: Worker) -> None:
+        await self._proxied(
+            "deaf", worker, self.dice.choice((0.05, 0.3, self.dice.uniform(0.3, 2 * LEASE_S)))
+        )
+
+    async def slow(self, worker: Worker) -> None:
+        worker.proxy.slow_s = self.dice.choice((0.02, 0.1, 0.4))
+        await self._proxied("slow", worker, self.dice.uniform(1, 6))
+
+    async def _proxied(self, way: str, worker: Worker, seconds: float) -> None:
+        with self.span(way, worker, seconds=round(seconds, 2)):
+            worker.proxy.way = way
+            try:
+                if way == "cut":
+                    worker.proxy.cut()
+                await trio.sleep(seconds)
+            finally:
+                worker.proxy.way = "pass"
+                if way == "deaf":
+                    worker.proxy.cut()
+
+    async def restart(self) -> None:
+        await self._restart("restart", "INT")
+
+    async def crash(self) -> None:
+        await self._restart("crash", "QUIT")
+
+    async def _restart(self, name: str, number: str) -> None:
+        away_s = self.dice.choice((0.0, 0.5, self.dice.uniform(0, 2 * LEASE_S)))
+        with self.span(name, None, seconds=round(away_s, 2)):
+            database = self.cluster.server
+            await trio.to_thread.run_sync(database.stop, number)
+            await trio.sleep(away_s)
+            await trio.to_thread.run_sync(database.start)
+
+    async def terminate(self) -> None:
+        with self.span("terminate", None):
+            self.cluster.query(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid != pg_backend_pid()"
+            )
+
+    async def full(self) -> None:
+        """Fill the database's disk, so that its next new segment of the log, or page, finds no room."""
+        assert self.disk is not None
+        with self.span("full", None):
+            filler, database = self.disk / "filler", self.cluster.server
+            try:
+                with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+                    while file.write(b"\0" * 65536):
+                        pass
+                self.cluster.query("SELECT pg_switch_wal()")  # so that it needs a new segment
+                await trio.sleep(self.dice.uniform(1, 2 * LEASE_S))
+            finally:
+                filler.unlink(missing_ok=True)
+            await trio.sleep(1)
+            if database.process.poll() is not None:  # it had no room to write what it needs to run
+                self.note("the database had ended for lack of room")
+                database.stop()
+                await trio.to_thread.run_sync(database.start)
+
+    async def run(self, name: str, what: Worker | None) -> None:
+        """Make a fault, and free what it was about."""
+        key: object = what or "database"
+        fault: Callable[..., Awaitable[None]] = getattr(self, name)
+        try:
+            await (fault() if what is None else fault(what))
+            self.done[name] += 1
+        finally:
+            self.doing.discard(key)
+
+    def draw(self, names: Mapping[str, int]) -> tuple[str, Worker | None] | None:
+        """Draw the next fault; None while all that it could be about is busy."""
+        name = self.dice.choices(list(names), list(names.values()))[0]
+        if name in ("restart", "crash", "terminate", "full"):
+            if "database" in self.doing:
+                return None
+            self.doing.add("database")
+            return name, None
+        free = [each for each in self.cluster.workers if each not in self.doing and each.runs]
+        if not free or (len(self.doing) > 1 and self.dice.random() < 0.7):
+            return None
+        worker = self.dice.choice(free)
+        self.doing.add(worker)
+        return name, worker
+
+    # The end
+
+    async def settle(self) -> None:
+        """Let them work off everything, and end in order."""
+        try:
+            await until(self.settled, "everything is replied to and sent", SETTLE_S, 0.5)
+        except TimeoutError as error:
+            self.ledger.wrong.append(str(error))
+        self.over = True
+        for worker in self.cluster.workers:
+            code = await worker.end()
+            if code != 0:
+                self.ledger.wrong.append(f"at the end {worker.name} exited with {code}")
+
+    def settled(self) -> bool:
+        books = self.ledger.read()
+        return not self.cluster.out.api.pending and bool(books.updates) and books.settled
+
+
+@contextmanager
+def small_disk() -> Iterator[Path | None]:
+    """A file system of `DISK_MB` for temporary files; None where the machine does not allow it."""
+    with tempfile.TemporaryDirectory(prefix="rumi-disk-") as folder:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=0777", "none", folder], capture_output=True
+        )
+        if done.returncode:
+            yield None
+            return
+        before = tempfile.tempdir
+        tempfile.tempdir = folder
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before
+            subprocess.run(["umount", "--lazy", folder], capture_output=True)
+
+
+@contextmanager
+def database() -> Iterator[tuple[Server, Path | None]]:
+    """A server that keeps what it has promised, on a disk that can be filled."""
+    with small_disk() as disk:
+        before = tempfile.tempdir
+        with server("max_wal_size=64MB", "min_wal_size=32MB", "wal_recycle=off") as running:
+            tempfile.tempdir = None
+            try:
+                yield running, disk
+            finally:
+                tempfile.tempdir = before
+
+
+class Eyes:
+    """The watcher's process, and what it has seen."""
+
+    def __init__(self, workers: list[Worker]) -> None:
+        words = [sys.executable, "-m", "bench.cluster_house", *(each.installation for each in workers)]
+        self._popen = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=house.ROOT, text=True)
+
+    def close(self) -> tuple[list[str], dict[str, float]]:
+        """What chats had two sandboxes, and how often it looked."""
+        self._popen.terminate()
+        said, _ = self._popen.communicate(timeout=20)
+        lines = [json.loads(line) for line in said.splitlines()] or [{}]
+        return [f"{each['at'] - house.EPOCH:.2f} {each['doubled']}" for each in lines[:-1]], lines[-1]
+
+
+def report(
+    chaos: Chaos, closing: Closing, left: list[str], looks: Mapping[str, float], seconds: float
+) -> None:
+    done, wrong = chaos.done, chaos.ledger.wrong
+    row("faults", f"{done.total()}: {', '.join(f'{name} {done[name]}' for name in sorted(done))}")
+    row("messages, all confirmed ones stored", str(closing.messages))
+    row("final replies", str(closing.replies), "one for each message; a stop shares its turn's")
+    row("turns", f"{closing.turns}, {closing.retried} of them by /retry", "none twice")
+    row("schedules and reminders", str(closing.schedules), "each instant once, or told as missed")
+    row("fires of them, and instants told as missed", f"{closing.fires}, {closing.missed}")
+    row("commands that left a line", str(closing.lines), "none twice")
+    reasons = ", ".join(f"{reason} {number}" for reason, number in closing.reasons.most_common())
+    row("how turns ended", reasons)
+    if closing.marking_s:
+        row("from taken by Telegram to marked", f"p99 {percentile(closing.marking_s, 0.99) * 1000:.0f} ms")
+    row("replies seen twice, explained by a fault", str(closing.duplicates))
+    row("replies seen twice, not explained", str(closing.duplicates_elsewhere), "0")
+    row("previews left, explained by a fault", str(closing.previews))
+    row("previews left, not explained", str(closing.previews_elsewhere), "0")
+    row("looks at all sandboxes", f"{looks['looks']:.0f}, slowest {looks['slowest_s'] * 1000:.0f} ms")
+    row("sandboxes at once, at most", f"{looks['most']:.0f}", "one for each chat")
+    row("bubblewraps stranded until the next start", str(chaos.stranded))
+    row("starts of workers", spread([float(each.starts) for each in chaos.cluster.workers]))
+    for words, times in chaos.by_itself.most_common(6):
+        row("a worker ended by itself", f"{times} times with {words}")
+    row("processes and sandboxes left at the end", str(len(left)), "0")
+    row("what must not be", str(len(wrong)), "0")
+    for sentence in wrong[:60]:
+        print(f"  {sentence}")
+    print(f"It took {seconds:.0f} s.")
+
+
+def setting(name: str, default: float) -> float:
+    return float(os.environ.get(f"CHAOS_{name}", default))
+
+
+async def main() -> int:
+    wanted, limit_s, chats = (
+        int(setting("FAULTS", FAULTS)),
+        setting("LIMIT_S", LIMIT_S),
+        int(setting("CHATS", CHATS)),
+    )
+    seed = int(setting("SEED", random.randrange(1_000_000)))
+    print(f"CHAOS_SEED={seed}: {wanted} faults within {limit_s:.0f} s, {chats} chats", flush=True)
+    model, machine = Model(), house.Machine()
+    sections: Mapping[str, Mapping[str, object]] = {
+        "log": {"max_mb": 100},
+        "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
+    }
+    with database() as (running, disk):
+        async with (
+            house.outside(model) as out,
+            cluster(
+                running,
+                out,
+                WORKERS,
+                range(1, chats + 1),
+                sections=sections,
+            ) as workers,
+        ):
+            code = await torment(workers, model, seed, wanted, limit_s, chats, disk)
+    row("of this machine, other programs had", f"{machine.others():.0%}")
+    return code
+
+
+async def torment(
+    workers: Cluster, model: Model, seed: int, wanted: int, limit_s: float, chats: int, disk: Path | None
+) -> int:
+    """Make the faults while people write; return the exit code."""
+    began = time.monotonic()
+
+    def read() -> Books:
+        try:
+            return books_of(workers.query)
+        except ValueError:  # the database is away
+            return Books()
+
+    out = workers.out
+    ledger = ClusterLedger(out.api, [each.root for each in workers.workers], model.confirmed, read)
+    crowd = Crowd(out, seed, chats - 10, 10, PAUSE_S * chats / CHATS)
+    chaos = Chaos(workers, ledger, Random(seed), disk)
+    ledger.spans = chaos.spans
+    names = dict(WEIGHTS)
+    if only := os.environ.get("CHAOS_ONLY"):
+        names = {name: WEIGHTS[name] for name in only.split(",")}
+    if disk is None:
+        print("The disk of the database cannot be filled: this machine does not let folders be mounted.")
+        names.pop("full", None)
+    eyes = Eyes(workers.workers)
+    try:
+        async with trio.open_nursery() as nursery:
+            for worker in workers.workers:
+                nursery.start_soon(chaos.look_after, worker)
+            await workers.ready(WORKERS, 90)
+            nursery.start_soon(crowd.write)
+            crowd.ask_for_schedules(EACH_MINUTE)
+            shown, reminded = 0, 0.0
+            while chaos.done.total() < wanted and time.monotonic() - began < limit_s:
+                if time.monotonic() > reminded + 1:
+                    reminded = time.monotonic()
+                    crowd.ask_for_reminders(sum(each.waits for each in read().schedules.values()))
+                if (drawn := chaos.draw(names)) is not None:
+                    nursery.start_soon(chaos.run, *drawn)
+                if chaos.done.total() >= shown + 20:
+                    shown = chaos.done.total()
+                    print(f"{shown} faults, {time.monotonic() - began:.0f} s", flush=True)
+                await trio.sleep(chaos.dice.expovariate(1 / 1.5))
+            crowd.hush()
+            await until(lambda: not chaos.doing, "the last faults are over", 90)
+            await chaos.settle()
+            nursery.cancel_scope.cancel()
+        await trio.sleep(0.5)
+        left = leftovers(workers.workers)
+        for worker in workers.workers:
+            left += [f"control group {left}" for left in Cgroups(worker.installation).leftovers()]
+        ledger.wrong += left
+        closing = ledger.close()
+    finally:
+        doubled, looks = eyes.close()
+        keep(workers, chaos)
+    ledger.wrong += doubled
+    for worker in workers.workers:
+        if "Traceback" in (said := worker.said.read_text()):
+            ledger.wrong.append(f"{worker.name}, a traceback: {said[said.index('Traceback') :][:2000]}")
+    report(chaos, closing, left, looks, time.monotonic() - began)
+    return 1 if ledger.wrong else 0
+
+
+def keep(workers: Cluster, chaos: Chaos) -> None:
+    """Keep what explains a fault where CHAOS_KEEP says: logs, and the times of the faults."""
+    if not (place := os.environ.get("CHAOS_KEEP")):
+        return
+    import shutil
+
+    folder = Path(place)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "faults").write_text("\n".join([f"0 = {house.EPOCH}", *chaos.log]) + "\n")
+    for worker in workers.workers:
+        shutil.copytree(worker.root / "logs", folder / worker.name, dirs_exist_ok=True)
+        shutil.copy(worker.said, folder / f"{worker.name}.err")
+    shutil.copy(workers.server.folder / "log", folder / "postgres.log")
+    subprocess.run(
+        ["pg_dump", "--inserts", "--data-only", "-f", str(folder / "dump.sql"), workers.url],
+        capture_output=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(trio.run(main))
