@@ -1,19 +1,24 @@
 """Several workers on one database: which of them serves which chats, and how chats move between them."""
 
 from rumi.cluster.building import Cluster, cluster_of
+from rumi.cluster.directory import Directory
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.cluster.partitions import Drain, Part, Partitions
+from rumi.cluster.passing import Passing, unreachable
 
 __all__ = [
     "Cluster",
     "ClusterSettings",
+    "Directory",
     "Drain",
     "Ear",
     "Lease",
     "LeaseLost",
     "Part",
     "Partitions",
+    "Passing",
     "PostgresEar",
     "cluster_of",
+    "unreachable",
 ]

@@ -1,12 +1,13 @@
 """The database of a process: the home's files, or a server that several workers share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import trio
 
 from actors import Request
+from rumi.cluster.directory import Directory
 from rumi.cluster.lease import ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.journal import ON_A_SERVER, JournalError, Store
@@ -62,6 +63,7 @@ class Cluster:
     settings: ClusterSettings
     ask: StoreThread
     ear: Callable[[], Ear]
+    directory: Directory = field(default_factory=Directory)
 
 
 def cluster_of(url: str, settings: ClusterSettings) -> Cluster:

@@ -10,6 +10,7 @@
                                           ←    {"done":2, "model":…}, or {"done":2, "error": …}
     {"do":"undelivered" | "recent", …}    →
     {"do":"shown" | "delivered", …}       →
+                                          ←    {"moved": true}: open once more, another worker serves it
 
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the
 way. When a program's window goes, however it does, the turn that it began is stopped; a person's goes on.

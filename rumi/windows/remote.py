@@ -190,6 +190,8 @@ class RemoteChat:
     def _take(self, message: Mapping[str, Any]) -> None:
         if "event" in message:
             self._hub.publish(from_json(message["event"]))
+        elif message.get("moved"):  # to another worker: the process stays, and takes the window once more
+            self._last = False
         elif message["done"] in self._answers:
             self._answers[message["done"]].send_nowait(message)
 
