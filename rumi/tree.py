@@ -57,7 +57,7 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
-from rumi.cluster import Cluster, Drain, Lease, Part, Partitions, Passing
+from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, peer_of, socket_path
 from rumi.errors import RumiError
@@ -68,6 +68,7 @@ from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
 from rumi.offload import Threads
+from rumi.passing import Passing
 from rumi.places import places_of
 from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
 from rumi.recall import asking as asking_recall
@@ -114,7 +115,7 @@ from rumi.tools import Tool
 from rumi.undo import Snapshots
 from rumi.viewing import Seen, Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
-from rumi.windows import About, FileStream, Live, TaskStream, Windows, of_the_tree
+from rumi.windows import About, FileStream, Live, ReachedChat, TaskStream, Windows, of_the_tree
 
 logger = logging.getLogger(__name__)
 
@@ -475,6 +476,8 @@ class Tree:
             )
         )
         for channel in channels:
+            if cluster is not None:
+                channel.among_workers(partial(ReachedChat, path))
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:

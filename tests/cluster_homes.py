@@ -45,7 +45,12 @@ class Worker:
     def start(self) -> "Worker":
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*RUMI, "serve"], env=self.environment, stdout=log, stderr=log, start_new_session=True, cwd=ROOT
+                [*RUMI, "serve"],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=ROOT,
             )
         return self
 
@@ -115,7 +120,10 @@ class Database:
         until = time.monotonic() + 60
         while True:
             counts = [
-                count for (count,) in self.rows("SELECT count(*) FROM partitions WHERE worker IS NOT NULL GROUP BY worker")
+                count
+                for (count,) in self.rows(
+                    "SELECT count(*) FROM partitions WHERE worker IS NOT NULL GROUP BY worker"
+                )
             ]
             if len(counts) == workers and sum(counts) == 256 and max(counts) - min(counts) <= 1:
                 return

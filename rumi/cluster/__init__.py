@@ -5,7 +5,6 @@ from rumi.cluster.directory import Directory
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.cluster.partitions import Drain, Part, Partitions
-from rumi.cluster.passing import Passing, unreachable
 
 __all__ = [
     "Cluster",
@@ -17,8 +16,6 @@ __all__ = [
     "LeaseLost",
     "Part",
     "Partitions",
-    "Passing",
     "PostgresEar",
     "cluster_of",
-    "unreachable",
 ]

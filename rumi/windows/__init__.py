@@ -24,6 +24,7 @@ from rumi.windows.handing import FileStream
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
+from rumi.windows.reached import ReachedChat
 from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach, run_task
 from rumi.windows.task_stream import TaskStream
 
@@ -34,6 +35,7 @@ __all__ = [
     "LastingChat",
     "Live",
     "NotThere",
+    "ReachedChat",
     "RemoteChat",
     "TaskStream",
     "Windows",

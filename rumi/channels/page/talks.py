@@ -1,37 +1,25 @@
 """The talks of the page: each chat that a browser has opened, with what is followed of it."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from contextlib import suppress
 
 import trio
 
 from actors import ActorError
+from rumi.channels.channel import Reached
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
-from rumi.chats import ChatPort, LocalChat, Moved, Subscription
-from rumi.errors import RumiError
+from rumi.chats import LocalChat, Moved, Subscription
 from rumi.journal import ReadHistory
-
-if TYPE_CHECKING:
-    from rumi.windows import LastingChat, RemoteChat
-
-AGAIN_S: Final = 0.5
-"""The pause until a chat is opened once more whose worker has gone."""
-
-Elsewhere: TypeAlias = "Callable[[str], AbstractAsyncContextManager[RemoteChat]]"
-"""Opens a window on a chat at the worker that serves it."""
 
 
 class Talk:
     """A chat as its windows see it. Its events are followed from when a browser opened it first."""
 
-    def __init__(self, chat: LocalChat, elsewhere: Elsewhere | None = None) -> None:
-        """`elsewhere` reaches the chat at whichever worker serves it, where several share a database."""
+    def __init__(self, chat: LocalChat, reached: Reached | None = None) -> None:
+        """The chat is `reached` at the worker that serves it, where several share a database."""
         self.chat = chat
         self.transcript = Transcript()
-        self._elsewhere = elsewhere
-        self._port = LastingChat(chat.chat, "en") if elsewhere is not None else None
-        self._events: Subscription = (self._port or chat).subscribe()
+        self._reached = reached
+        self._events: Subscription = chat.subscribe() if reached is None else reached.subscribe()
         self._following = trio.CancelScope()
         self._begun = False
 
@@ -60,8 +48,8 @@ class Talk:
         """Follow the chat until it is forgotten. The subscription outlives servers: nothing is missed."""
         with trio.CancelScope() as self._following:
             async with trio.open_nursery() as nursery:
-                if self._port is not None and self._elsewhere is not None:
-                    nursery.start_soon(_keep_open, self._port, self._elsewhere, self.chat.chat)
+                if self._reached is not None:
+                    nursery.start_soon(self._reached.keep_open)
                 while True:
                     event = await self._events.receive()
                     if isinstance(event.what, Moved):
@@ -81,7 +69,17 @@ class Talk:
 
     def shown(self, question: str) -> None:
         """Note that a person can read the question."""
-        (self._port or self.chat).shown(question)
+        (self._reached or self.chat).shown(question)
+
+    async def answer(self, question: str, yes: bool) -> bool:
+        """Answer the question of the chat's turn; return False where it waits for none.
+
+        Raises:
+            RumiError: The worker that serves the chat is not reached.
+        """
+        if self._reached is not None:
+            return await self._reached.answer(question, yes)
+        return await self.chat.inbox.answer(self.chat.chat, question, yes)
 
     def forget(self) -> None:
         """Follow it no longer."""

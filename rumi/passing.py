@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from rumi.cluster.directory import Directory
+from rumi.cluster import Directory
 from rumi.control import Call, NotRunning, Peer, Stream, Wire, WireClosed, connect, peer_of
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
 from rumi.journal import Ask, Member, Members, OwnerOf
