@@ -25,12 +25,14 @@ class StatusSource:
     """Makes the dump of one process. `about` are facts that do not change while it runs.
 
     `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
+    `workers` returns those that share the database, as this one last read it; None where it is alone.
     """
 
     tree: Callable[[], NodeStatus]
     about: Mapping[str, object]
     files: Sequence[Path] = ()
     failed: Callable[[], Mapping[str, tuple[float, str]]] = field(default=dict)
+    workers: Callable[[], Sequence[Mapping[str, object]]] | None = None
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
@@ -56,6 +58,7 @@ class StatusSource:
             "failed": {
                 chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
             },
+            **({} if self.workers is None else {"workers": list(self.workers())}),
             "tree": node(tree, trio.current_time()),
         }
 

@@ -387,7 +387,7 @@ class Tree:
             self.root,
             self.services,
             how_to_make_room=self._how_to_make_room,
-            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+            whole_status=partial(self._whole_status, language),
             worker=self._worker,
         )
         passing = None if cluster is None else self._passing(cluster, journal.ask)
@@ -437,6 +437,7 @@ class Tree:
             },
             files=(home.state_db, home.memory_db, home.recall_db),
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
+            workers=None if cluster is None else cluster.directory.as_json,
         )
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
@@ -504,6 +505,16 @@ class Tree:
                 lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)),
                 time.time(),
             )
+
+    def _whole_status(self, language: texts.Language) -> str:
+        """Return how the process is, for an admin's `/status`: trouble, then the workers, then the tree."""
+        trouble, cluster = self._shelf.trouble, self._cluster
+        workers = () if cluster is None else cluster.directory.as_json()
+        lines = [
+            *([texts.log_storage(language, trouble)] if trouble is not None else ()),
+            *(texts.worker_line(language, each) for each in workers),
+        ]
+        return "\n".join([*lines, f"```\n{outline(self.root.status())}\n```"])
 
     def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:
         if trouble != "full":

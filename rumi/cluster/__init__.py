@@ -5,6 +5,7 @@ from rumi.cluster.directory import Directory
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.cluster.partitions import Drain, Part, Partitions
+from rumi.cluster.status import read_workers
 
 __all__ = [
     "Cluster",
@@ -18,4 +19,5 @@ __all__ = [
     "Partitions",
     "PostgresEar",
     "cluster_of",
+    "read_workers",
 ]

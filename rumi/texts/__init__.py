@@ -83,6 +83,7 @@ from rumi.texts.models import (
 )
 from rumi.texts.operating import (
     attached,
+    chat_moves,
     gave_up,
     holder_gone,
     log_actor,
@@ -208,6 +209,7 @@ from rumi.texts.storage import (
     not_stored,
     started_on_full_disk,
     waits_for_the_disk,
+    worker_line,
 )
 from rumi.texts.tasks import (
     shortly,
@@ -302,6 +304,7 @@ __all__ = [
     "calls_not_open",
     "calls_refused",
     "cannot_start_on_full_disk",
+    "chat_moves",
     "chat_needs_yes",
     "chat_status",
     "commands",
@@ -468,6 +471,7 @@ __all__ = [
     "ways_on",
     "who_you_are",
     "winding_down",
+    "worker_line",
     "yes_or_no",
     "zone_is",
     "zone_unknown",

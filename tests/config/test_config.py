@@ -123,6 +123,10 @@ DEFAULTS = {
     "skills.max_in_prompt": "20",
     "telegram.allowed_users": "[]",
     "telegram.admins": "[]",
+    "store.url": '""',
+    "store.lease_s": "15",
+    "store.drain_s": "60",
+    "store.address": '""',
     "log.max_mb": "10",
     "log.keep": "5",
 }

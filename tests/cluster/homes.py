@@ -18,7 +18,7 @@ from tests.postgres import free_port
 
 TOKEN = "a secret of the workers, for tests"
 RUMI = [sys.executable, "-m", "rumi"]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Worker:
