@@ -24,15 +24,24 @@ ROOT = Path(__file__).parents[2]
 class Worker:
     """A `rumi serve` on a database. With `reached` other workers reach it."""
 
-    def __init__(self, home: Path, url: str, *, reached: bool = True, more: str = "") -> None:
+    def __init__(self, home: Path, url: str, *, reached: bool = True) -> None:
         self.home = home
         home.mkdir(mode=0o700, parents=True)
         self.address = f"127.0.0.1:{free_port()}" if reached else ""
         self.log = home / "serve.log"
-        (home / "config.toml").write_text(
-            f'language = "en"\n[store]\nurl = "{url}"\nlease_s = 3\ndrain_s = 5\n'
-            f'address = "{self.address}"\n[model]\ndefault = "offline"\n[sandbox]\nbackend = "bubblewrap"\n{more}'
+        config = (
+            'language = "en"',
+            "[store]",
+            f'url = "{url}"',
+            f'address = "{self.address}"',
+            "lease_s = 3",
+            "drain_s = 5",
+            "[model]",
+            'default = "offline"',
+            "[sandbox]",
+            'backend = "bubblewrap"',
         )
+        (home / "config.toml").write_text("\n".join(config))
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.endswith(("_KEY", "_TOKEN"))},
             "RUMI_HOME": str(home),
@@ -141,9 +150,13 @@ class Database:
 
 
 @contextlib.contextmanager
-def workers(folder: Path, url: str, count: int, **more: Any) -> Iterator[tuple[list[Worker], Database]]:
-    """Run so many workers in the block."""
-    found = [Worker(folder / f"home{number}", url, **more) for number in range(count)]
+def workers(
+    folder: Path, url: str, count: int, unreached: int = 0
+) -> Iterator[tuple[list[Worker], Database]]:
+    """Run so many workers in the block; other workers do not reach the last of them."""
+    found = [
+        Worker(folder / f"home{number}", url, reached=number < count - unreached) for number in range(count)
+    ]
     try:
         for each in found:
             each.start()
