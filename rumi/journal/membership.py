@@ -100,8 +100,28 @@ class OwnerOf(Request[Member | None]):
 
 
 @dataclass(frozen=True, slots=True)
+class Owners(Request[dict[int, str]]):
+    """Return the names of the workers by the partitions that they serve now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
+
+    queued: int = 0
+    undelivered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs(Request[dict[str, Backlog]]):
+    """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
+
+
+@dataclass(frozen=True, slots=True)
 class Touch(Request[None]):
     """Change nothing, but in a transaction."""
 
 
-LeaseMessage: TypeAlias = Join | Renew | Leave | Claim | Release | Members | OwnerOf | Touch
+LeaseMessage: TypeAlias = (
+    Join | Renew | Leave | Claim | Release | Members | OwnerOf | Owners | Backlogs | Touch
+)
