@@ -10,7 +10,19 @@ import trio
 from actors import Actor, Request, answers
 from rumi.cluster.lease import RENEWALS, AskStore, ClusterSettings
 from rumi.cluster.listening import Ear
-from rumi.journal import Ask, Claim, Claimed, JournalError, Leave, Member, Members, Release, SettleLeft
+from rumi.journal import (
+    Ask,
+    Claim,
+    Claimed,
+    Count,
+    JournalError,
+    Leave,
+    Member,
+    Members,
+    Release,
+    SettleLeft,
+    Touch,
+)
 from rumi.store.ownership import PARTITIONS, Ownership
 
 logger = logging.getLogger(__name__)
@@ -72,7 +84,14 @@ class Partitions(Actor[Drain]):
         self._members: tuple[Member, ...] = ()
 
     async def started(self) -> None:
-        """Begin to take partitions, and to listen."""
+        """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
+        if self._ownership.fences:
+            last = (await self._journal(Count())).last_message
+            async with self._changing:
+                for part in self._parts:
+                    await part.take_over(
+                        [Claimed(each, fence, False, last) for each, fence in self._ownership.fences.items()]
+                    )
         self.start_soon(self._balance)
         self.start_soon(self._listen)
         self.start_soon(self._look_again)
@@ -90,7 +109,12 @@ class Partitions(Actor[Drain]):
         self._members = await self._ask(Members())
         worker, had = self._ownership.worker, self._ownership.numbers()
         share = share_of(worker, self._members)
-        if len(had) < share:
+        stored = next((each.partitions for each in self._members if each.name == worker), 0)
+        if stored > len(had) and not self._changing.locked():
+            # The answer to a claim was lost, or what was handed over could not be released: nobody serves it.
+            others = tuple(number for number in range(PARTITIONS) if number not in had)
+            await self._ask(Release(worker, others, clean=False))
+        elif len(had) < share:
             claimed = await self._ask(Claim(worker, share - len(had), AFTER_S))
             if claimed:
                 async with self._changing:
@@ -117,6 +141,7 @@ class Partitions(Actor[Drain]):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
         await self._ask(Release(self._ownership.worker, tuple(sorted(numbers))))
         logger.info("this worker has handed over %d partitions", len(numbers))
 

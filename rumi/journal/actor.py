@@ -27,7 +27,7 @@ from rumi.journal.store import NOT_NOW, NotOwner, Store, Unwritable
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
 from rumi.store.backend import Backend
-from rumi.store.ownership import Ownership
+from rumi.store.ownership import Ownership, Served
 from rumi.store.protocol import Trouble
 
 logger = logging.getLogger(__name__)
@@ -113,12 +113,15 @@ class _Job:
     """A request on its way to the file. Its asker waits for `done`.
 
     `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
+    `served` is what this worker served when it was asked: a write that waits longer than a lease lasts must
+    not pass for one of the next lease.
     """
 
-    __slots__ = ("done", "error", "reply", "request", "withdrawn", "writing")
+    __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
 
-    def __init__(self, request: Request[Any]) -> None:
+    def __init__(self, request: Request[Any], served: Served) -> None:
         self.request = request
+        self.served = served
         self.done = trio.Event()
         self.reply: object = None
         self.error: Exception | None = None
@@ -192,7 +195,7 @@ class Journal(Actor[JournalMessage]):
         shelf.opened = True
         alone = self._ownership is None
         if alone and await self._offload(self._store.has_reservations):  # first of all that is written
-            self._waiting.append(_Job(SettleLeft()))
+            self._waiting.append(_Job(SettleLeft(), Served()))
             self._work.set()
         self._to_sweep.set()  # an earlier process may have left something
         self.start_soon(self._write, self._store)
@@ -217,7 +220,7 @@ class Journal(Actor[JournalMessage]):
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
         """Hand the request to the writer, and return its reply once it is on the disk."""
-        job = _Job(message)
+        job = _Job(message, Served() if self._ownership is None else self._ownership.served)
         self._waiting.append(job)
         self._work.set()
         try:
@@ -264,11 +267,11 @@ class Journal(Actor[JournalMessage]):
             Unwritable: They are still kept.
         """
         jobs = self._kept
-        requests = [job.request for job in jobs]
+        requests, served = [job.request for job in jobs], [job.served for job in jobs]
         for job in jobs:
             job.writing = True
         try:
-            replies = await self._offload(lambda: store.run(requests))
+            replies = await self._offload(lambda: store.run(requests, served))
         except Unwritable:
             for job in jobs:
                 job.writing = False
@@ -330,7 +333,8 @@ class Journal(Actor[JournalMessage]):
         """Refuse new messages, and answer requests that only read. Return the other requests."""
         trouble, left = self._shelf.trouble, []
         for job in jobs:
-            if trouble is not None and self._shelf.refuses and isinstance(job.request, Accept):
+            refused = self._shelf.refuses and isinstance(job.request, Accept)
+            if trouble is not None and refused and not store.may_have(job.request):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:
                 left.append(job)
@@ -409,10 +413,11 @@ class Journal(Actor[JournalMessage]):
         store, self._store = self._store, None
         if store is None:
             return
-        left = [job.request for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        left = [job for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        requests, served = [job.request for job in left], [job.served for job in left]
         try:
             if left and reason != "crashed" and self._shelf.trouble != "replaced":
-                await self._offload(lambda: store.run(left))
+                await self._offload(lambda: store.run(requests, served))
         finally:
             store.close()
 

@@ -282,6 +282,7 @@ class Process:
                 wake=self._wake,
                 ended=lambda id: self.tasks.ended(id) if self.tasks is not None else None,
                 stepped=lambda id, step: None,
+                serves=lambda place: ownership is None or ownership.serves(place),
             )
             self.tasks = Tasks(self.root, task_services, BUILT_IN)
         rooms: dict[str, RoomCommands] = {} if self.tasks is None else {"tasks": self.tasks}
