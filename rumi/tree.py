@@ -328,6 +328,7 @@ class Tree:
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
             people=people,
+            serves=lambda place: cluster is None or cluster.ownership.serves(place),
         )
         self.tasks = Tasks(self.root, task_services, ids)
         room = sandbox_limits(loaded)

@@ -238,13 +238,14 @@ class Inbox:
         pending, journal = self._services.pending, self._services.journal
         newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
         for chat, number in newest.items():
-            if pending.takes(chat) and number > (judged := pending.cursor(chat).judged):
+            here = pending.takes(chat) or self._chats.lookup(chat) is not None  # leaving, and hears a stop
+            if here and number > (judged := pending.cursor(chat).judged):
                 for message in await journal.ask(OpenMessages(chat, judged)):
                     self._dispatcher.wake(message)
 
     async def take_over(self, claimed: Sequence[Claimed]) -> None:
         """Go on with what earlier workers have left in the chats of these partitions."""
-        self._dispatcher.take_over(claimed)
+        await self._dispatcher.take_over(claimed)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Leave the chats of these partitions to another worker; nothing of them runs when this returns."""

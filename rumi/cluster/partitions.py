@@ -15,6 +15,7 @@ from rumi.journal import (
     Ask,
     Claim,
     Claimed,
+    Count,
     JournalError,
     Leave,
     Member,
@@ -22,6 +23,7 @@ from rumi.journal import (
     Owners,
     Release,
     SettleLeft,
+    Touch,
 )
 from rumi.store.ownership import PARTITIONS, Ownership
 
@@ -91,7 +93,14 @@ class Partitions(Actor[Drain]):
         self._members: tuple[Member, ...] = ()
 
     async def started(self) -> None:
-        """Begin to take partitions, and to listen."""
+        """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
+        if self._ownership.fences:
+            last = (await self._journal(Count())).last_message
+            async with self._changing:
+                for part in self._parts:
+                    await part.take_over(
+                        [Claimed(each, fence, False, last) for each, fence in self._ownership.fences.items()]
+                    )
         self.start_soon(self._balance)
         self.start_soon(self._read_directory)
         self.start_soon(self._listen)
@@ -155,6 +164,7 @@ class Partitions(Actor[Drain]):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
         await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
 

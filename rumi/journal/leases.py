@@ -109,8 +109,9 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
 def release(request: Release, transaction: Transaction) -> None:
     """Free partitions of this worker."""
     if request.numbers:
+        clean = ", clean = TRUE, ready_at = 0" if request.clean else ""
         transaction.db.execute(
-            "UPDATE partitions SET worker = NULL, clean = TRUE, ready_at = 0 WHERE worker = ?"
+            f"UPDATE partitions SET worker = NULL{clean} WHERE worker = ?"
             f" AND number IN ({as_values(request.numbers)})",
             (request.worker,),
         )

@@ -67,10 +67,14 @@ class Claim(Request[tuple[Claimed, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request[None]):
-    """Hand partitions over, of which nothing runs any more in this worker."""
+    """Hand partitions over, of which nothing runs any more in this worker.
+
+    `clean`: this worker has served them. Otherwise they stay as the earlier worker has left them.
+    """
 
     worker: str
     numbers: tuple[int, ...]
+    clean: bool = True
 
 
 @dataclass(frozen=True, slots=True)
