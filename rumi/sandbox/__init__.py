@@ -11,6 +11,7 @@ from rumi.sandbox.copying import clone, copy_data, copy_files, size_of_files
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
+from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime
 from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
@@ -39,6 +40,7 @@ from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.workspace import remove as remove_workspace
 
 __all__ = [
+    "ENDED_S",
     "STRICT",
     "Backend",
     "Command",
@@ -49,6 +51,9 @@ __all__ = [
     "ContainerInfo",
     "Engine",
     "EngineKind",
+    "Lease",
+    "LeaseLostError",
+    "Leases",
     "Output",
     "SandboxError",
     "SandboxLimits",
@@ -59,6 +64,7 @@ __all__ = [
     "WorkspaceUse",
     "about_file",
     "add_sandboxes",
+    "boottime",
     "choose_engine",
     "clear_workspace",
     "clone",
