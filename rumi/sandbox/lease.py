@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.types import Container, SandboxError
 
 BEATS: Final = 10
 """How often during the length of a lease its heartbeat is sent, if the lease was renewed meanwhile."""
@@ -50,7 +50,7 @@ class LeaseLostError(SandboxError):
 
 
 @runtime_checkable
-class Leased(Protocol):
+class Leased(Container, Protocol):
     """A container that ends with a lease."""
 
     @property

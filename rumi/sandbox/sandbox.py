@@ -184,9 +184,10 @@ class Sandbox(Actor[SandboxMessage]):
     async def _beat(self, pause_s: float) -> None:
         """Send the container heartbeats of its lease, for as long as this actor lives."""
         while True:
-            if isinstance(self._container, Leased):
+            container = self._container
+            if isinstance(container, Leased):
                 with trio.move_on_after(pause_s):
-                    await self._container.beat()
+                    await container.beat()
             await trio.sleep(pause_s)
 
     async def _run(self, message: Run) -> CommandResult:

@@ -69,4 +69,4 @@ async def main(kind: str, home: Path, installation: str, image: str, length_s: f
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1], Path(sys.argv[2]), *sys.argv[3:5], float(sys.argv[5]))
+    trio.run(main, sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4], float(sys.argv[5]))

@@ -1,5 +1,6 @@
 """Sandboxes that end with the lease of their chat, whatever the process does that started them."""
 
+import errno
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.workspace import prepare_workspace
 from tests.conftest import ROOT
+from tests.fakes import probe
 from tests.fakes.engines import cleaned_up
 from tests.sandbox.desk import ENGINES
 
@@ -78,6 +80,7 @@ def grows(ticks: Path) -> Callable[[], Awaitable[bool]]:
     return seen
 
 
+@pytest.mark.long
 async def test_a_stopped_worker_has_no_sandbox_after_its_lease_and_starts_none(
     worker_words: list[str], tmp_path: Path
 ) -> None:
@@ -148,3 +151,41 @@ async def test_no_heartbeat_reaches_further_than_the_length_of_a_lease(
         box = await engine.create("one", workspace)
         with trio.fail_after(LENGTH_S + ENDED_S), pytest.raises(LeaseLostError):
             await box.execute(Command(("sleep", "30")), out.extend, out.extend)
+
+
+SCHED_IDLE, PRIO_PROCESS, PRIO_PGRP = 5, 0, 1
+SLOWED = "for i in {1..90}; do (while :; do :; done) & done; while :; do :; done"
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(not probe.HERE, reason="the probes are programs for x86-64")
+async def test_commands_cannot_slow_down_or_reach_the_process_that_ends_them(
+    docker_image: str, new_installation: str, tmp_path: Path
+) -> None:
+    lease, out = Held(), bytearray()
+    async with made("docker", new_installation, docker_image, tmp_path / "home", lease) as engine:
+        workspace = prepare_workspace(tmp_path / "home", "one", *engine.user)
+        zero = probe.ADDRESS + 8  # where an ELF file has zeros: the parameter of a policy
+        program = workspace / "probe"
+        program.write_bytes(
+            probe.calls(
+                [
+                    (144, 1, SCHED_IDLE, zero),
+                    (144, 1 | 1 << 32, SCHED_IDLE, zero),
+                    (141, PRIO_PROCESS, 1, 19),
+                    (141, PRIO_PGRP, 1, 19),
+                ]
+            )
+        )
+        program.chmod(0o755)
+        lease.until = boottime() + lease.length_s
+        box = await engine.create("one", workspace)
+        await box.execute(Command(("./probe",)), out.extend, out.extend)
+        assert probe.results(bytes(out)) == [-errno.EPERM] * 4
+        out.clear()
+        for path in ("/proc/1/fd", "/proc/1/mem", "/run/rumi"):
+            assert await box.execute(Command(("cat", path)), out.extend, out.extend) != 0
+        lease.until = boottime() + 0.5
+        await box.beat()
+        with trio.fail_after(0.5 + ENDED_S), pytest.raises(LeaseLostError):
+            await box.execute(Command(("bash", "-c", SLOWED)), out.extend, out.extend)
