@@ -9,6 +9,7 @@ picks one of them.
 from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.copying import clone, copy_data, copy_files, size_of_files
 from rumi.sandbox.disk import free_on
+from rumi.sandbox.entries import Entry, Key, Unlistable, Walk, finish_entries, make_entries
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
 from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime
@@ -51,6 +52,8 @@ __all__ = [
     "ContainerInfo",
     "Engine",
     "EngineKind",
+    "Entry",
+    "Key",
     "Lease",
     "LeaseLostError",
     "Leases",
@@ -59,6 +62,8 @@ __all__ = [
     "SandboxLimits",
     "Sandboxes",
     "Sink",
+    "Unlistable",
+    "Walk",
     "WorkspaceEntry",
     "WorkspaceError",
     "WorkspaceUse",
@@ -71,8 +76,10 @@ __all__ = [
     "copy_data",
     "copy_files",
     "file_in",
+    "finish_entries",
     "free_on",
     "listing",
+    "make_entries",
     "may_write",
     "measure",
     "open_beneath",
