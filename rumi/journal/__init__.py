@@ -95,6 +95,7 @@ from rumi.journal.messages import (
     Waiting,
     ZoneOf,
 )
+from rumi.journal.piece_store import JournalPieces
 from rumi.journal.reading import excerpt, folded
 from rumi.journal.records import (
     Attachment,
@@ -124,6 +125,15 @@ from rumi.journal.records import (
 from rumi.journal.schema import STATE
 from rumi.journal.store import JournalError, Unwritable
 from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
+from rumi.journal.workspaces import (
+    CollectPieces,
+    DropWorkspace,
+    GetPieces,
+    KeepWorkspace,
+    LoadWorkspace,
+    MissingPieces,
+    PutPieces,
+)
 
 __all__ = [
     "FAILURES",
@@ -144,12 +154,14 @@ __all__ = [
     "Buttons",
     "By",
     "ChatRecord",
+    "CollectPieces",
     "Count",
     "CountSchedules",
     "DeleteChat",
     "DeleteSchedule",
     "DeleteTask",
     "Delivered",
+    "DropWorkspace",
     "DueSchedules",
     "EndIteration",
     "EndTask",
@@ -163,6 +175,7 @@ __all__ = [
     "Firing",
     "ForgetChat",
     "FoundEntries",
+    "GetPieces",
     "Grant",
     "HistoryEntry",
     "Incoming",
@@ -172,8 +185,10 @@ __all__ = [
     "Journal",
     "JournalError",
     "JournalMessage",
+    "JournalPieces",
     "KeepParked",
     "KeepTask",
+    "KeepWorkspace",
     "Knows",
     "LastTurn",
     "LearnNothing",
@@ -187,10 +202,12 @@ __all__ = [
     "LoadParked",
     "LoadSchedule",
     "LoadTask",
+    "LoadWorkspace",
     "MarkFiles",
     "MarkNoticed",
     "MarkStopping",
     "MissedSchedules",
+    "MissingPieces",
     "MoveSchedules",
     "Moved",
     "MovedGroups",
@@ -207,6 +224,7 @@ __all__ = [
     "PauseSchedules",
     "Previewed",
     "PutOff",
+    "PutPieces",
     "ReadHistory",
     "RecordUsage",
     "ReopenTask",

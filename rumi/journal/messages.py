@@ -31,6 +31,7 @@ from rumi.journal.records import (
     TaskState,
 )
 from rumi.journal.undo import FindLastTurn, FindUndo, UndoMessage
+from rumi.journal.workspaces import GetPieces, MissingPieces, WorkspaceMessage
 
 SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
@@ -821,12 +822,13 @@ JournalMessage: TypeAlias = (
     | ZoneOf
     | SetZone
     | UndoMessage
+    | WorkspaceMessage
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
     *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
     *(Iterations, LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
-    *(MissedSchedules, ZoneOf, FindLastTurn, FindUndo),
+    *(MissedSchedules, ZoneOf, FindLastTurn, FindUndo, MissingPieces, GetPieces),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

@@ -2,7 +2,7 @@
 
 from rumi.databases import Schema
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 SCHEMA = """
 CREATE TABLE messages (
@@ -279,6 +279,22 @@ CREATE TABLE schedule_changes (  -- what turns have made of schedules
     created  REAL NOT NULL
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+CREATE TABLE pieces (            -- of the files of chats, by their hash
+    chat    TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    content BLOB NOT NULL,
+    size    BIGINT NOT NULL,     -- bytes
+    used    INTEGER NOT NULL,    -- the stored manifest has it
+    PRIMARY KEY (chat, key)
+);
+CREATE INDEX pieces_unused ON pieces (chat) WHERE used = 0;
+CREATE TABLE workspaces (        -- the files of chats, as they were at the end of a turn
+    chat     TEXT PRIMARY KEY,
+    fence    BIGINT NOT NULL,    -- of the owner that loaded it last: no other one writes
+    manifest BLOB NOT NULL,      -- empty: none is stored
+    size     BIGINT NOT NULL,    -- bytes of the files
+    changed  REAL NOT NULL
+);
 """
 
 MIGRATIONS = {
@@ -463,6 +479,17 @@ CREATE TABLE schedule_changes (
     before TEXT, after TEXT, created REAL NOT NULL
 );
 CREATE INDEX schedule_changes_of_turn ON schedule_changes (turn);
+""",
+    15: """
+CREATE TABLE pieces (
+    chat TEXT NOT NULL, key TEXT NOT NULL, content BLOB NOT NULL, size BIGINT NOT NULL, used INTEGER NOT NULL,
+    PRIMARY KEY (chat, key)
+);
+CREATE INDEX pieces_unused ON pieces (chat) WHERE used = 0;
+CREATE TABLE workspaces (
+    chat TEXT PRIMARY KEY, fence BIGINT NOT NULL, manifest BLOB NOT NULL, size BIGINT NOT NULL,
+    changed REAL NOT NULL
+);
 """,
 }
 """What leads from a version to the next one."""

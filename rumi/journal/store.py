@@ -36,6 +36,7 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     spending,
     tasks,
     undoing,
+    workspaces,
 )
 from rumi.journal.messages import READS
 from rumi.journal.schema import STATE

@@ -6,6 +6,7 @@ run. `incoming` puts users' files into the workspace. `docker/` and `bubblewrap/
 picks one of them.
 """
 
+from rumi.sandbox.carrying import Carried, PieceStore, WorkspaceCarrier
 from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.copying import clone, copy_data, copy_files, size_of_files
 from rumi.sandbox.disk import free_on
@@ -13,6 +14,7 @@ from rumi.sandbox.entries import Entry, Key, Unlistable, Walk, finish_entries, m
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
 from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime
+from rumi.sandbox.packing import PackLimits, SpoiltWorkspace, Unpackable
 from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import (
@@ -44,6 +46,7 @@ __all__ = [
     "ENDED_S",
     "STRICT",
     "Backend",
+    "Carried",
     "Command",
     "CommandPolicy",
     "CommandRefused",
@@ -58,12 +61,17 @@ __all__ = [
     "LeaseLostError",
     "Leases",
     "Output",
+    "PackLimits",
+    "PieceStore",
     "SandboxError",
     "SandboxLimits",
     "Sandboxes",
     "Sink",
+    "SpoiltWorkspace",
     "Unlistable",
+    "Unpackable",
     "Walk",
+    "WorkspaceCarrier",
     "WorkspaceEntry",
     "WorkspaceError",
     "WorkspaceUse",
