@@ -260,7 +260,7 @@ async def test_a_sandbox_goes_on_with_the_files_of_a_sandbox_on_another_machine(
                 stored = await here.store("one", number + 1)
     assert said.split()[:2] == ["one", "one"]
     assert "2020-09-13" in said
-    assert "rumi" in said, "the files are those of the commands' user"
+    assert "runner" in said, "the files are those of the commands' user"
     assert (stored.files, stored.bytes) == (4, 4)
 
 
