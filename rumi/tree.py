@@ -155,7 +155,9 @@ class Tree:
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
         permits = self.root.add(models.spec())
-        sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        sandboxes = add_sandboxes(
+            self.root, engine, sandbox_limits(loaded), home.root, folder=home.workspaces
+        )
         hub = Hub()
         people = people_of(loaded, ids)
         for channel in channels:
@@ -268,7 +270,7 @@ class Tree:
         publisher = Publisher(hub, self.audit, pending, time.time, sandboxes.container_id, policy_of)
         workspaces = Workspaces(home.workspaces, Threads())
         task_limits = task_limits_of(loaded, models.context_tokens)
-        bot_files, threads = BotFiles(home.root), Threads()
+        bot_files, threads = BotFiles(home.root, home.files), Threads()
         network = partial(guarded_streams, web_settings_of(loaded))
         cache = RepositoryCache(home.root / "cache" / "repositories")
         fetched = FetchedSkills(sandboxes, workspaces, network, cache, sandbox_limits(loaded))
@@ -342,9 +344,7 @@ class Tree:
             "recall": RecallCommands(recall, ids, time.time),
             "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
-        undo = Undo(
-            Snapshots(home.root, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids)
-        )
+        undo = Undo(Snapshots(home, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids))
         recorder = Recorder(
             home.root,
             redactor,

@@ -140,6 +140,11 @@ def _check_path(text: str) -> None:
         raise ValueError("the path of a folder")
 
 
+def _check_absolute(text: str) -> None:
+    if not text.startswith("/") or "\0" in text or text.rstrip("/") == "":
+        raise ValueError("the absolute path of a folder")
+
+
 def _check_server_name(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name):
         raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
@@ -445,6 +450,12 @@ class UndoSection(Section):
     max_files: Count = 20_000
 
 
+class StoreSection(Section):
+    """`[store]`: where the chats' files are. None: in the home. The path of a folder that exists."""
+
+    workspaces: Annotated[str, _checked(_check_absolute)] | None = None
+
+
 class SkillsSection(Section):
     """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
@@ -542,6 +553,7 @@ class Settings(Section):
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
     record: RecordSection = RecordSection()
+    store: StoreSection = StoreSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}

@@ -17,6 +17,7 @@ from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime
 from rumi.sandbox.packing import PackLimits, SpoiltWorkspace, Unpackable
 from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
+from rumi.sandbox.shared import Fault, faults
 from rumi.sandbox.types import (
     Command,
     CommandResult,
@@ -56,6 +57,7 @@ __all__ = [
     "Engine",
     "EngineKind",
     "Entry",
+    "Fault",
     "Key",
     "Lease",
     "LeaseLostError",
@@ -83,6 +85,7 @@ __all__ = [
     "clone",
     "copy_data",
     "copy_files",
+    "faults",
     "file_in",
     "finish_entries",
     "free_on",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.errors import RumiError
+from rumi.home import Home
 from rumi.safe_open import FOLDER, opened
 from rumi.sandbox import Key, Unlistable, Walk, clone, copy_data, free_on
 from rumi.undo.manifest import Cause, Manifest, read_manifest
@@ -52,20 +53,23 @@ class Snapshots:
     """The snapshots of all chats. Blocking; a chat's calls come one at a time."""
 
     def __init__(
-        self, home: Path, limits: UndoLimits | None = None, now: Callable[[], float] = time.time
+        self,
+        home: Path | Home,
+        limits: UndoLimits | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.limits = limits or UndoLimits()
-        self._home = home
+        self._home = home if isinstance(home, Home) else Home(home)
         self._now = now
         self._failed: dict[tuple[str, str], Cause] = {}
 
     def place(self, chat: str) -> Path:
         """Return the folder of a chat's snapshots."""
-        return self._home / "undo" / chat
+        return self._home.snapshots / chat
 
     def workspace(self, chat: str) -> Path:
         """Return the folder of a chat's files."""
-        return self._home / "workspace" / chat
+        return self._home.workspaces / chat
 
     def take(self, chat: str, turn: str, *, tainted: bool) -> None:
         """Keep the files as they are before a turn, once a turn. Never raises an expected error."""
@@ -115,7 +119,7 @@ class Snapshots:
     def chats(self) -> tuple[str, ...]:
         """Return the chats that have snapshots, or something else that restoring makes."""
         try:
-            return tuple(each.name for each in os.scandir(self._home / "undo"))
+            return tuple(each.name for each in os.scandir(self._home.snapshots))
         except FileNotFoundError:
             return ()
 
