@@ -22,7 +22,7 @@ from rumi.safe_open import opened
 from rumi.sandbox.disk import free_on
 
 LOCK_S: Final = 10.0
-REPLACED: Final = 200
+REPLACED: Final = 40
 """How often a file is replaced while it is read."""
 
 _TRY_LOCKS: Final = """
