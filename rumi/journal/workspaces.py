@@ -203,9 +203,14 @@ def forget_workspace(transaction: Transaction, chat: str) -> bool:
 
 
 def _owns(transaction: Transaction, chat: str, fence: int) -> bool:
-    """Return True if the chat's files were last loaded with this fence."""
-    row = transaction.db.execute("SELECT fence FROM workspaces WHERE chat = ?", (chat,)).fetchone()
-    return row is not None and bool(row[0] == fence)
+    """Return True if the chat's files were last loaded with this fence, and keep that so in this transaction.
+
+    It changes nothing, but locks the row where transactions run at the same time.
+    """
+    owned = transaction.db.execute(
+        "UPDATE workspaces SET fence = fence WHERE chat = ? AND fence = ?", (chat, fence)
+    ).rowcount
+    return bool(owned == 1)
 
 
 def _delete_pieces(transaction: Transaction, chat: str, which: str = "") -> bool:
