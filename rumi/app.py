@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 
 from rumi import texts
-from rumi.building import close_engine, sandbox_limits
+from rumi.building import close_engine, require_files, sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
 from rumi.chats import ChatServices, Inbox, LocalChat
 from rumi.config import Loaded
@@ -70,7 +70,9 @@ async def open_app(
     """
     language = texts.detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)
+    home = home.with_files(loaded.settings.store.workspaces)
     try:
+        await require_files(home, loaded, engine.user)
         loaded = await read_keys(loaded)
         redactor = Redactor(loaded.secrets.values())
         log = program_log(

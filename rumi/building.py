@@ -1,14 +1,24 @@
 """Prepares the engine that runs commands: its image or root file system, and facts about them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from rumi.config import Loaded
-from rumi.errors import ConfigError
+from rumi.errors import ConfigError, UsageError
 from rumi.home import Home
-from rumi.sandbox import Backend, Engine, SandboxError, SandboxLimits, choose_engine, free_on
+from rumi.sandbox import (
+    Backend,
+    Engine,
+    Fault,
+    SandboxError,
+    SandboxLimits,
+    choose_engine,
+    faults,
+    free_on,
+)
 from runner.programs import Selection
 
 if TYPE_CHECKING:
@@ -33,6 +43,24 @@ def sandbox_limits(loaded: Loaded) -> SandboxLimits:
         reserve_bytes=None if given.reserve_mb is None else given.reserve_mb * mega,
         idle_ttl_s=given.idle_ttl_s,
     )
+
+
+def faults_of_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> list[Fault]:
+    """Return what is wrong with the folder of the chats' files, if the configuration names one. Blocking."""
+    folder = home.with_files(loaded.settings.store.workspaces).files
+    return [] if folder is None else faults(folder, user, sandbox_limits(loaded).reserve_bytes)
+
+
+async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> None:
+    """Test the folder of the chats' files, if the configuration names one.
+
+    Raises:
+        UsageError: It cannot be used. The error says what to do.
+    """
+    test = partial(faults_of_files, home, loaded, user)
+    found = await trio.to_thread.run_sync(test, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+    if found:
+        raise UsageError(found[0].found, found[0].fix)
 
 
 async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None) -> Engine:
@@ -231,7 +259,8 @@ def files_bound(loaded: Loaded) -> str:
 
 def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
     """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
-    free = free_on(home.workspaces, sandbox_limits(loaded).reserve_bytes)
+    folder = home.with_files(loaded.settings.store.workspaces).workspaces
+    free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
     said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
     return said, free.low
 

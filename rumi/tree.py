@@ -168,7 +168,9 @@ class Tree:
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
         permits = self.root.add(models.spec((lambda: 1.0) if cluster is None else cluster.ownership.part))
-        sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        sandboxes = add_sandboxes(
+            self.root, engine, sandbox_limits(loaded), home.root, folder=home.workspaces
+        )
         hub = Hub()
         people = people_of(loaded, ids)
         for channel in channels:
@@ -283,7 +285,7 @@ class Tree:
         )
         workspaces = Workspaces(home.workspaces, Threads())
         task_limits = task_limits_of(loaded, models.context_tokens)
-        bot_files, threads = BotFiles(home.root), Threads()
+        bot_files, threads = BotFiles(home.root, home.files), Threads()
         network = partial(guarded_streams, web_settings_of(loaded))
         cache = RepositoryCache(home.root / "cache" / "repositories")
         fetched = FetchedSkills(sandboxes, workspaces, network, cache, sandbox_limits(loaded))
@@ -358,9 +360,7 @@ class Tree:
             "recall": RecallCommands(recall, ids, time.time),
             "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
-        undo = Undo(
-            Snapshots(home.root, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids)
-        )
+        undo = Undo(Snapshots(home, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids))
         recorder = Recorder(
             home.root,
             redactor,

@@ -146,6 +146,11 @@ def _check_path(text: str) -> None:
         raise ValueError("the path of a folder")
 
 
+def _check_absolute(text: str) -> None:
+    if not text.startswith("/") or "\0" in text or text.rstrip("/") == "":
+        raise ValueError("the absolute path of a folder")
+
+
 def _check_server_name(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name):
         raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
@@ -451,6 +456,21 @@ class UndoSection(Section):
     max_files: Count = 20_000
 
 
+class StoreSection(Section):
+    """`[store]`: the PostgreSQL database that several workers share; without a `url` it is the home's files.
+
+    `workspaces` is the folder of the chats' files, which exists; None: in the home. A worker that hears
+    nothing from the database for `lease_s` serves no chats any more. One that ends lets turns go on for
+    `drain_s`. Other workers reach it at `address`.
+    """
+
+    url: str = ""
+    workspaces: Annotated[str, _checked(_check_absolute)] | None = None
+    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
+    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
+    address: str = ""
+
+
 class SkillsSection(Section):
     """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
@@ -534,19 +554,6 @@ class LogSection(Section):
     keep: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
-class StoreSection(Section):
-    """`[store]`: the PostgreSQL database that several workers share; without a `url` this is the home's file.
-
-    A worker that hears nothing from the database for `lease_s` serves no chats any more. One that ends lets
-    turns go on for `drain_s`. Other workers reach it at `address`.
-    """
-
-    url: str = ""
-    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
-    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
-    address: str = ""
-
-
 class Settings(Section):
     """The whole configuration. Immutable."""
 
@@ -567,10 +574,10 @@ class Settings(Section):
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
     record: RecordSection = RecordSection()
+    store: StoreSection = StoreSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
-    store: StoreSection = StoreSection()
     log: LogSection = LogSection()
