@@ -13,11 +13,13 @@ from rumi.sandbox import (
     Backend,
     Engine,
     Fault,
+    Leases,
     SandboxError,
     SandboxLimits,
     choose_engine,
     faults,
     free_on,
+    no_leases,
 )
 from runner.programs import Selection
 
@@ -63,8 +65,12 @@ async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> No
         raise UsageError(found[0].found, found[0].fix)
 
 
-async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None) -> Engine:
+async def find_engine(
+    home: Home, loaded: Loaded, backend: Backend | None = None, leases: Leases = no_leases
+) -> Engine:
     """Return the engine that the configuration or `backend` names, unprepared. The caller closes it.
+
+    Its sandboxes end with their `leases`.
 
     Raises:
         SandboxError: No engine works here. The error says what to do.
@@ -77,6 +83,7 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
         limits=sandbox_limits(loaded),
         image=settings.image,
         selection=selection_of(loaded),
+        leases=leases,
     )
 
 
@@ -92,7 +99,14 @@ async def close_engine(engine: Engine) -> None:
         await engine.aclose()
 
 
-async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
+async def ready_engine(
+    home: Home,
+    loaded: Loaded,
+    progress: Progress,
+    *,
+    for_many: bool = False,
+    leases: Leases = no_leases,
+) -> Engine:
     """Return the engine with everything that it needs built. `progress` gets a line for each long step.
 
     `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
@@ -103,7 +117,7 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
         ConfigError: Only bubblewrap works here, and the configuration does not name it.
     """
     progress("looking for a sandbox")
-    engine = await find_engine(home, loaded)
+    engine = await find_engine(home, loaded, leases=leases)
     try:
         if for_many and engine.kind == "bubblewrap" and loaded.settings.sandbox.backend != "bubblewrap":
             raise ConfigError(

@@ -58,14 +58,14 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
-from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
+from rumi.cluster import CarriedFiles, Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, peer_of, socket_path
 from rumi.counts import Counts
 from rumi.errors import RumiError
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
-from rumi.journal import Ask, Incoming, Journal, JournalMessage, Shelf, TaskRecord
+from rumi.journal import Ask, Incoming, Journal, JournalMessage, JournalPieces, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
@@ -79,7 +79,14 @@ from rumi.redact import Redactor
 from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
-from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
+from rumi.sandbox import (
+    CommandPolicy,
+    Engine,
+    PackLimits,
+    WorkspaceCarrier,
+    add_sandboxes,
+    skills_folder,
+)
 from rumi.schedules import ScheduleClock, Schedules, ScheduleServices, schedules_calls
 from rumi.settings import (
     DAY_S,
@@ -122,6 +129,9 @@ from rumi.windows import About, FileStream, Live, ReachedChat, TaskStream, Windo
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
+
+CARRIED_AT_ONCE = 4
+"""Chats whose files are packed or made at the same time."""
 
 
 class Tree:
@@ -283,7 +293,7 @@ class Tree:
         publisher = Publisher(
             hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
         )
-        workspaces = Workspaces(home.workspaces, Threads())
+        workspaces = self._workspaces(home, loaded, engine, journal.ask)
         task_limits = task_limits_of(loaded, models.context_tokens)
         bot_files, threads = BotFiles(home.root, home.files), Threads()
         network = partial(guarded_streams, web_settings_of(loaded))
@@ -542,6 +552,15 @@ class Tree:
                 shutdown=JOURNAL_SHUTDOWN_S,
             )
         )
+
+    def _workspaces(self, home: Home, loaded: Loaded, engine: Engine, ask: Ask) -> Workspaces:
+        """Return the chats' files. Workers carry them through the database, unless they share a folder."""
+        if self._cluster is None or loaded.settings.store.workspaces is not None:
+            return Workspaces(home.workspaces, Threads())
+        room, threads = sandbox_limits(loaded), Threads(CARRIED_AT_ONCE)
+        limits = PackLimits(room.workspace_bytes, room.workspace_files)
+        carrier = WorkspaceCarrier(home.workspaces, engine.user, JournalPieces(ask), threads, limits)
+        return Workspaces(home.workspaces, Threads(), CarriedFiles(carrier, self._cluster.ownership))
 
     def _worker(self) -> str | None:
         return None if self._cluster is None else self._cluster.ownership.worker

@@ -13,7 +13,7 @@ from rumi.sandbox.disk import free_on
 from rumi.sandbox.entries import Entry, Key, Unlistable, Walk, finish_entries, make_entries
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
-from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime
+from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime, no_leases
 from rumi.sandbox.packing import PackLimits, SpoiltWorkspace, Unpackable
 from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
@@ -93,6 +93,7 @@ __all__ = [
     "make_entries",
     "may_write",
     "measure",
+    "no_leases",
     "open_beneath",
     "prepare_workspace",
     "put_file",
