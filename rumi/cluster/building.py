@@ -73,8 +73,10 @@ class Cluster:
     guard: Guard
     directory: Directory = field(default_factory=Directory)
 
-    def leases(self, chat: str) -> SandboxLease:
-        """Return the lease with which the sandbox of a chat ends."""
+    def leases(self, chat: str) -> SandboxLease | None:
+        """Return the lease with which the sandbox of a chat ends; None of what is tried before there is one."""
+        if not self.ownership.worker:
+            return None
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
 
     def close(self) -> None:
