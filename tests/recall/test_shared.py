@@ -178,8 +178,9 @@ def test_the_end_of_a_task_by_a_clock_that_is_behind_is_found(tmp_path: Path, ur
     state, store = State(tmp_path, url), opened(tmp_path, url)
     for ended, question in ((5000.0, "ibex"), (5000.0 - 3000, "oryx")):
         state.store._db.execute(
-            "INSERT INTO tasks (kind, owner, chat, attached, question, options, language, model, state, answer,"
-            " created, ended) VALUES ('web', 'local', '', TRUE, ?, '{}', 'en', '', 'done', 'x', 1.0, ?)",
+            "INSERT INTO tasks (kind, owner, chat, attached, question, options, language, model, state,"
+            " answer, created, ended)"
+            " VALUES ('web', 'local', '', TRUE, ?, '{}', 'en', '', 'done', 'x', 1.0, ?)",
             (question, ended),
         )
         assert find(store, question) == [question]
