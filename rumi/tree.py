@@ -646,9 +646,10 @@ class Tree:
         return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
 
     def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
-        offload = Threads()
+        offload, cluster = Threads(), self._cluster
+        place = home.state_db if cluster is None else cluster.backend
         return self.root.add(
-            ChildSpec("recall", lambda: Recall(home.recall_db, home.state_db, ids, offload, time.time))
+            ChildSpec("recall", lambda: Recall(home.recall_db, place, ids, offload, time.time))
         )
 
     def _add_skills(self, home: Home, loaded: Loaded, trusted: TrustedSkills) -> ActorRef[SkillsMessage]:

@@ -163,6 +163,18 @@ class PostgresServer:
             raise
         return db
 
+    def reader(self) -> "Postgres":
+        """Return a connection that cannot write; its transactions read what was there at their start."""
+        db = self._postgres.Postgres(self.server)
+        try:
+            db.execute(
+                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+            )
+        except BaseException:
+            db.close()
+            raise
+        return db
+
     def listener(self, channel: str) -> "Postgres":
         """Return a connection that listens to a channel."""
         db = self._postgres.Postgres(self.server)

@@ -1,6 +1,7 @@
 """The stores that these tests share: a SQLite file, and a PostgreSQL database of several workers."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     postgres.drop(url)
 
 
-def shared_store(url: str, worker: str = "w1") -> Store:
+def shared_store(url: str, worker: str = "w1", now: Callable[[], float] = time.time) -> Store:
     """Return the store of a worker that serves all chats that no other one serves."""
     ownership = Ownership(worker)
-    opened = Store(PostgresServer(url, ON_A_SERVER), ownership=ownership)
+    opened = Store(PostgresServer(url, ON_A_SERVER), now, ownership)
     _, claimed = opened.run([Join(worker, "1", "", 600.0), Claim(worker, 256)])
     ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
     return opened
