@@ -10,10 +10,10 @@ left. Beside it: the same calls at the worker that runs the turns.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -22,6 +22,7 @@ import trio
 
 from bench.rounds import percentile, row
 from rumi.control import connect
+from rumi.sandbox.bubblewrap.processes import descendants
 from rumi.store.ownership import partition_of
 from tests.cluster.homes import Database, Worker, workers
 from tests.postgres import server
@@ -53,15 +54,20 @@ async def begin_all(worker: Worker, chats: list[str], database: Database) -> Non
         for chat in chats:
             nursery.start_soon(in_turn, chat)
     with trio.fail_after(300):
-        while (running := _sleeping()) < len(chats):
+        while (running := _sleeping(worker)) < len(chats):
             print(f"\r{running} commands run", end="", file=sys.stderr)
             await trio.sleep(0.5)
     print(file=sys.stderr)
 
 
-def _sleeping() -> int:
-    found = subprocess.run(["pgrep", "-fc", "^sleep 600"], capture_output=True, text=True, check=False)
-    return int(found.stdout or 0)
+def _sleeping(worker: Worker) -> int:
+    """Return how many commands of the worker run."""
+    assert worker.process is not None
+    found = 0
+    for pid in descendants(worker.process.pid):
+        with suppress(OSError):
+            found += Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep\0")
+    return found
 
 
 async def stopped_by_call(worker: Worker, chats: list[str]) -> list[float]:
