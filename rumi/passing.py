@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import trio
 
+from actors import ActorError
 from rumi.cluster import Directory
 from rumi.control import Call, NotRunning, Peer, Stream, Wire, WireClosed, connect, peer_of
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
@@ -24,6 +25,9 @@ OWNER_S: Final = 5.0
 """How long it is waited for a worker that serves a chat: partitions change hands in less."""
 
 LOOK_S: Final = 0.1
+
+MEMBERS_S: Final = 1.0
+"""How long the database may take to name the workers."""
 
 OPEN_S: Final = 20.0
 """How long the other worker may take to open a window."""
@@ -255,9 +259,15 @@ class Passing:
                 found.append((member.name, error))
 
         async with trio.open_nursery() as nursery:
-            for member in self._others(await self._ask(Members())):
+            for member in self._others(await self._members()):
                 nursery.start_soon(one, member)
         return sorted(found, key=lambda each: each[0])
+
+    async def _members(self) -> Sequence[Member]:
+        """Return the workers, as they were last read if the database does not answer soon."""
+        with trio.move_on_after(MEMBERS_S), suppress(ActorError):
+            return await self._ask(Members())
+        return self._directory.members
 
 
 def unreachable(worker: str) -> tuple[str, str]:
