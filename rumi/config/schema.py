@@ -74,6 +74,22 @@ def _check_quiet(text: str) -> None:
         raise ValueError("must be two times of day, like 23:00-08:00")
 
 
+def _check_store(url: str) -> None:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        parts, password = urlsplit(""), None
+    if password or re.search(r"[?&]password=", url):
+        raise ValueError("must have no password: put it into STORE_PASSWORD, in the environment or in .env")
+    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+        raise ValueError(
+            "must be the URL of a PostgreSQL database, like postgresql://USER@HOST:5432/DATABASE"
+        )
+
+
 def _check_model(name: str) -> None:
     if name != OFFLINE and not _PROVIDER_AND_NAME.fullmatch(name):
         raise ValueError(CHOICES)
@@ -445,6 +461,14 @@ class UndoSection(Section):
     max_files: Count = 20_000
 
 
+class StoreSection(Section):
+    """`[store]`: where messages, history and facts are: empty, in the home; or the URL of a PostgreSQL
+    database, which several workers may share. Its password is in STORE_PASSWORD.
+    """
+
+    url: Annotated[str, _checked(_check_store)] = ""
+
+
 class SkillsSection(Section):
     """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
@@ -541,6 +565,7 @@ class Settings(Section):
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
+    store: StoreSection = StoreSection()
     record: RecordSection = RecordSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()

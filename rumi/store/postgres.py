@@ -7,7 +7,7 @@ and for a client that was paused in the middle of a transaction, whose locks oth
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -57,6 +57,7 @@ class Server:
     """Where a PostgreSQL database is: a URL without its password. `str()` shows it to users."""
 
     url: str
+    password: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         parts = urlsplit(self.url)
@@ -82,12 +83,12 @@ class Server:
         local = host.startswith(("/", "127.", "::1", "localhost")) or not host
         if not local and "sslmode" not in given:
             more |= {"sslmode": "verify-full", "sslrootcert": given.get("sslrootcert", "system")}
-        if password := os.environ.get(PASSWORD):
+        if password := self.password or os.environ.get(PASSWORD):
             more["password"] = password
         return make_conninfo(self.url, **more)
 
 
-def server_of(url: str) -> Server:
+def server_of(url: str, password: str = "") -> Server:
     """Return where a URL leads.
 
     Raises:
@@ -108,7 +109,7 @@ def server_of(url: str) -> Server:
             f"The URL of the store contains a password: {redacted(url)}.",
             f"Put the password into the environment variable {PASSWORD}.",
         )
-    return Server(url)
+    return Server(url, password)
 
 
 def redacted(url: str) -> str:
