@@ -177,11 +177,11 @@ class PostgresServer:
         """Return the class of the library's errors."""
         return self._postgres.Postgres.error
 
-    def open(self, name: str, schema: Schema) -> Database:
-        """Connect."""
+    def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
+        """Connect. Only `copying` takes a database whose copy is not complete."""
         db = self._postgres.Postgres(self.server)
         try:
-            self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""))
+            self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""), copying=copying)
         except BaseException:
             db.close()
             raise
