@@ -41,9 +41,9 @@ def show(as_json: bool) -> None:
         return
     click.echo(f"{found['place']}  {short_size(found['bytes'])}")
     for name, version in found["schemas"].items():
-        say(f"  {name}: schema {version}")
+        say(f"Schema of {name}: {version}")
     for each in found["workers"]:
-        say(f"  worker {each['name']}: version {each['version']}, {each['partitions']} partitions of chats")
+        say(f"Worker {each['name']}: version {each['version']}, {each['partitions']} partitions of chats")
 
 
 @command.command()
@@ -55,8 +55,8 @@ def copy(target: str, source: str, as_json: bool) -> None:
 
     The copy is complete if no Rumi uses the source. Otherwise what is there now is copied, and the command
     ends with exit code 1: end that Rumi, and run the command once more. It then copies only what has changed,
-    and compares all rows. A command that was killed goes on where it was. Users of the new store say so
-    themselves: rumi config set store.url URL
+    and compares all rows. A command that was killed goes on where it was. To use
+    the new store afterwards: rumi config set store.url URL
     """
     home, url, password = _configured()
     source = source or url or HOME

@@ -379,7 +379,7 @@ def bring_up_to_date(
         )
         if not copying and has_unfinished_copy(db):
             raise StoreUnusable(
-                f"{db.server} has a copy that is not complete.", "Complete it with: rumi store copy"
+                f"{db.server} has a copy that is not complete.", "Complete it with: rumi store copy --to URL"
             )
         row = db.execute("SELECT version FROM schema_versions WHERE name = ?", (name,)).fetchone()
         version = int(row[0]) if row else 0

@@ -116,6 +116,7 @@ DEFAULTS = {
     "undo.turns": "5",
     "undo.max_mb": "256",
     "undo.max_files": "20000",
+    "store.url": '""',
     "record.turns": "0",
     "record.max_mb": "16",
     "skills.dirs": "[]",

@@ -49,9 +49,7 @@ def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
         store.close()
 
 
-def test_a_commit_without_an_answer_is_looked_up_and_a_server_may_come_back(
-    url: str, postgres: Server
-) -> None:
+def test_a_commit_without_an_answer_is_looked_up_and_a_server_comes_back(url: str, postgres: Server) -> None:
     proxy = Proxy(postgres.port)
     try:
         store = Store(PostgresServer(url.replace(str(postgres.port), str(proxy.port))))

@@ -19,7 +19,7 @@ def shown(store: Store, group: str = GROUP) -> list[tuple[str, str, str]]:
     return [(owner, fact.key, fact.value) for owner, fact in store.do(Shared(group))]
 
 
-def test_a_group_sees_a_shared_key_as_it_is_until_it_is_unshared_or_forgotten(
+def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(
     place: Path | Backend,
 ) -> None:
     store = Store(place)
