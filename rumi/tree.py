@@ -642,8 +642,9 @@ class Tree:
             await self._partitions.ask(Drain())
 
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
-        offload = Threads()
-        return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
+        offload, cluster = Threads(), self._cluster
+        place = home.memory_db if cluster is None else cluster.backend
+        return self.root.add(ChildSpec("memory", lambda: Memory(place, offload, time.time)))
 
     def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
         offload, cluster = Threads(), self._cluster

@@ -200,7 +200,8 @@ def english_lines(spanish: str, english: str) -> list[str]:
 COMMANDS = [
     ("people",), ("people", "list"), ("people", "add"), ("people", "remove"),
     (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
-    ("undo",), ("replay",), ("report",), ("fetch",), ("recall",), ("memory",), ("memory", "history"),
+    ("undo",), ("store",), ("store", "show"), ("store", "copy"),
+    ("replay",), ("report",), ("fetch",), ("recall",), ("memory",), ("memory", "history"),
     ("memory", "forget-everything"),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),

@@ -74,7 +74,7 @@ class Cluster:
     directory: Directory = field(default_factory=Directory)
 
     def leases(self, chat: str) -> SandboxLease | None:
-        """Return the lease with which the sandbox of a chat ends; None of what is tried before there is one."""
+        """Return the lease with which the sandbox of a chat ends; None before the worker has one."""
         if not self.ownership.worker:
             return None
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))

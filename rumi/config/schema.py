@@ -74,6 +74,22 @@ def _check_quiet(text: str) -> None:
         raise ValueError("must be two times of day, like 23:00-08:00")
 
 
+def _check_store(url: str) -> None:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        parts, password = urlsplit(""), None
+    if password or re.search(r"[?&]password=", url):
+        raise ValueError("must have no password: put it into STORE_PASSWORD, in the environment or in .env")
+    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+        raise ValueError(
+            "must be the URL of a PostgreSQL database, like postgresql://USER@HOST:5432/DATABASE"
+        )
+
+
 def _check_model(name: str) -> None:
     if name != OFFLINE and not _PROVIDER_AND_NAME.fullmatch(name):
         raise ValueError(CHOICES)
@@ -458,13 +474,14 @@ class UndoSection(Section):
 
 class StoreSection(Section):
     """`[store]`: the PostgreSQL database that several workers share; without a `url` it is the home's files.
+    The password is in STORE_PASSWORD.
 
     `workspaces` is the folder of the chats' files, which exists; None: in the home. A worker that hears
     nothing from the database for `lease_s` serves no chats any more. One that ends lets turns go on for
     `drain_s`. Other workers reach it at `address`.
     """
 
-    url: str = ""
+    url: Annotated[str, _checked(_check_store)] = ""
     workspaces: Annotated[str, _checked(_check_absolute)] | None = None
     lease_s: Annotated[float, Field(ge=3, le=600)] = 15
     drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
@@ -573,8 +590,8 @@ class Settings(Section):
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
-    record: RecordSection = RecordSection()
     store: StoreSection = StoreSection()
+    record: RecordSection = RecordSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}

@@ -268,7 +268,7 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
     """Return tasks that ended before then."""
     rows = transaction.db.execute(
-        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} LIMIT ?",
+        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} ORDER BY id LIMIT ?",
         (request.before, SLICE),
     )
     return tuple(id for (id,) in rows)

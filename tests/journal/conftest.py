@@ -7,19 +7,11 @@ from pathlib import Path
 import pytest
 
 from rumi.journal.membership import Claim, Join
-from rumi.journal.schema import ON_A_SERVER, STATE
+from rumi.journal.schema import ON_A_SERVER
 from rumi.journal.store import Store
 from rumi.store.backend import PostgresServer
 from rumi.store.ownership import Ownership
 from tests.postgres import Server
-
-
-@pytest.fixture(scope="session")
-def empty_database(postgres: Server) -> str:
-    """Return the URL of a database with empty tables, to be copied."""
-    url = postgres.new_database()
-    PostgresServer(url, ON_A_SERVER).open("state", STATE).close()
-    return url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
