@@ -514,8 +514,21 @@ class ClusterHistory:
             if set(pending.boots) != worker.ownership.numbers():
                 self.world.complain(f"{worker.name}: begins nothing in partitions that it serves")
 
+    def _check_writes(self) -> None:
+        """Nothing is written twice, and what no worker had begun was not interrupted."""
+        twice = self.book.ask(
+            "SELECT chat, turn, count(*) FROM history GROUP BY chat, turn, message HAVING count(*) > 1"
+        )
+        if twice:
+            self.world.complain(f"the history has entries twice: {twice}")
+        for number, chat, text in self.book.ask(
+            "SELECT id, chat, text FROM messages WHERE reason = 'interrupted' AND turn IS NULL"
+        ):
+            self.world.complain(f"{chat}: {number} {text!r} had not begun, and was told that it was interrupted")
+
     def _after_all(self) -> None:
         """The journal, the chats, the boxes."""
+        self._check_writes()
         checks = Checks(cast(Any, self))
         checks._check_messages()
         checks._check_turns()
