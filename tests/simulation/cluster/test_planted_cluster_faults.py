@@ -11,7 +11,7 @@ from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.publishing import PendingMessages
 from rumi.cluster import Lease, Partitions
-from rumi.journal import Claim, Members, Renew, Settle, scopes
+from rumi.journal import Append, Claim, Members, Renew, Waiting, scopes
 from rumi.journal.leases import claim
 from rumi.journal.store import Store
 from rumi.journal.transaction import steps
@@ -26,8 +26,8 @@ SEEDS = range(400)
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def checks_no_fence_of_a_reply(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(scopes, "OWNERS", tuple(each for each in scopes.OWNERS if each is not Settle))
+def checks_no_fence_of_what_a_turn_appends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scopes, "OWNERS", tuple(each for each in scopes.OWNERS if each is not Append))
 
 
 def renews_a_lease_that_has_ended(patch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,14 @@ def renews_a_lease_that_has_ended(patch: pytest.MonkeyPatch) -> None:
 
 
 def sends_what_others_serve(patch: pytest.MonkeyPatch) -> None:
+    def all_of_them(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
+        return tuple(
+            chat
+            for (chat,) in transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL")
+        )
+
     patch.setattr(Ownership, "serves", lambda self, chat: True)
+    patch.setitem(steps._steps, Waiting, all_of_them)
 
 
 def hands_over_before_the_sandbox_is_gone(patch: pytest.MonkeyPatch) -> None:
@@ -132,11 +139,11 @@ RARE: Mapping[Plant, int] = {}
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [
-        (checks_no_fence_of_a_reply, "replied to twice"),
+        (checks_no_fence_of_what_a_turn_appends, "behind its end"),
         (renews_a_lease_that_has_ended, "serves it"),
         (sends_what_others_serve, "serves it"),
         (hands_over_before_the_sandbox_is_gone, "another worker"),
-        (claims_without_a_new_fence, "replied to twice"),
+        (claims_without_a_new_fence, "behind its end"),
         (looks_for_no_notification_that_was_lost, "never settled"),
         (does_a_commit_without_an_answer_again, "entries twice"),
         (takes_what_waited_for_begun, "had not begun"),
