@@ -46,6 +46,12 @@ class NotTaken(RumiError):
         self.trouble = trouble
 
 
+class NotServed(RumiError):
+    """No worker serves the chat at the moment, or not this one any more. It is tried again."""
+
+    code = "not_served"
+
+
 class ConfigError(UsageError):
     """A configuration key that is unknown, or a value that is not allowed."""
 
@@ -70,6 +76,8 @@ def error_of(answer: Mapping[str, Any]) -> RumiError:
     kind: type[RumiError] = UsageError if answer.get("code") == UsageError.exit_code else RumiError
     if answer.get("kind") == ConfigError.code:
         kind = ConfigError
+    if answer.get("kind") == NotServed.code:
+        kind = NotServed
     if answer.get("not_taken"):
         kind = NotTaken
     return kind(answer["error"], answer.get("advice", ""))

@@ -1,5 +1,6 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
+import os
 from collections.abc import Mapping
 from typing import Final, TypeGuard, get_args
 
@@ -17,6 +18,7 @@ from rumi.config.commands import unread
 from rumi.config.files import read_text
 from rumi.config.people import listed
 from rumi.config.schema import McpSection, RoleSection, filled
+from rumi.control.peers import LEAST_SECRET, key_of, peer_of
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.mcp import ServerSettings
@@ -312,8 +314,36 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
 
     Raises:
         UsageError: Its URL is not one of a PostgreSQL database.
+        ConfigError: It has an address that cannot be used, or no secret for it.
     """
     given = loaded.settings.store
     if not given.url:
         return None
-    return connect(given.url, ClusterSettings(__version__, given.lease_s, given.drain_s, given.address))
+    key = worker_key(loaded)
+    if given.address:
+        if key is None:
+            raise ConfigError(
+                "[store] address needs STORE_TOKEN, which is not set.",
+                "Set it to one long random text for all workers, in the environment or in .env.",
+            )
+        peer_of(given.address, key)
+    return connect(given.url, ClusterSettings(__version__, given.lease_s, given.drain_s, given.address, key))
+
+
+def worker_key(loaded: Loaded) -> bytes | None:
+    """Return the key that workers prove to each other: of STORE_TOKEN, or else of the database's password.
+
+    Raises:
+        ConfigError: The secret is too short.
+    """
+    token = loaded.secrets.store_token
+    secret = token.reveal() if token is not None else os.environ.get("STORE_PASSWORD", "")
+    if not secret:
+        return None
+    if len(secret) < LEAST_SECRET:
+        if token is None:  # a password may be short; it is no secret for a network then
+            return None
+        raise ConfigError(
+            f"STORE_TOKEN has less than {LEAST_SECRET} characters.", "Make one: openssl rand -hex 32"
+        )
+    return key_of(secret)

@@ -26,6 +26,7 @@ class StatusSource:
 
     `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
     `counts` returns what `rumi.counts` has counted, `pending` the number of messages without a final reply.
+    `workers` returns those that share the database, as this one last read it; None where it is alone.
     """
 
     tree: Callable[[], NodeStatus]
@@ -34,6 +35,7 @@ class StatusSource:
     failed: Callable[[], Mapping[str, tuple[float, str]]] = field(default=dict)
     counts: Callable[[], Mapping[str, object]] = field(default=dict)
     pending: Callable[[], int] = field(default=int)
+    workers: Callable[[], Sequence[Mapping[str, object]]] | None = None
     started: float = field(default_factory=time.monotonic)
 
     def dump(self) -> dict[str, object]:
@@ -61,6 +63,7 @@ class StatusSource:
             },
             "counts": dict(self.counts()),
             "pending": self.pending(),
+            **({} if self.workers is None else {"workers": list(self.workers())}),
             "tree": node(tree, trio.current_time()),
         }
 

@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 STOP_ALL_S: Final = 20.0
 """How long the answer waits for the end of what runs. The rest is named in it, and goes on ending."""
 
+Others = Callable[[Language], Awaitable[Mapping[str, str | RumiError]]]
+"""Stops everything on the other workers of a database; returns what they say, by their names."""
+
 Pause = Callable[[], Awaitable[int]]
 """Pauses what begins turns or tasks by itself; returns how many were paused."""
 
@@ -38,6 +41,7 @@ class Everything:
     tasks: Tasks
     ids: ChatIds
     pauses: Mapping[str, Pause] = field(default_factory=dict)
+    others: Others | None = None
     _asking: dict[str, int] = field(default_factory=dict)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
@@ -52,8 +56,32 @@ class Everything:
             if self._asking.get(message.chat) == message.id:
                 del self._asking[message.chat]
 
-    async def stop(self, language: Language) -> str:
+    async def stop(self, language: Language, *, alone: bool = False) -> str:
         """Stop everything, and say what was stopped and paused, and what is left after `STOP_ALL_S`.
+
+        The other workers stop all of theirs meanwhile, unless this one is to do it `alone`.
+        """
+        if alone or self.others is None:
+            return await self._stop(language)
+        said: dict[str, str | RumiError] = {}
+
+        async def stop_others(others: Others) -> None:
+            said.update(await others(language))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop_others, self.others)
+            here = await self._stop(language)
+        return texts.stopped_everywhere(
+            language,
+            here,
+            {
+                name: each if isinstance(each, str) else texts.told_error(language, each)
+                for name, each in said.items()
+            },
+        )
+
+    async def _stop(self, language: Language) -> str:
+        """Stop what this process does.
 
         What runs is told to stop before anything is written: a full disk keeps no turn going. What a turn
         or a schedule has begun by the time that it is stopped or paused is stopped too.

@@ -31,6 +31,7 @@ class Switchboard:
             "stop": self._stop,
             "reset": self._reset,
             "undo": self._undo,
+            "answer": self._answer,
             **self.more,
         }
 
@@ -40,8 +41,15 @@ class Switchboard:
 
     async def _stop(self, request: Mapping[str, object]) -> object:
         if request.get("all") is True:
-            return await self.everything.stop(_language(request) or self.language)
+            language = _language(request) or self.language
+            return await self.everything.stop(language, alone=request.get("passed") is True)
         return await self.inbox.command(_chat(request), "/stop", _language(request))
+
+    async def _answer(self, request: Mapping[str, object]) -> object:
+        id, yes = request.get("id"), request.get("yes")
+        if not isinstance(id, str) or not isinstance(yes, bool):
+            raise UsageError("The request names no question.")
+        return await self.inbox.answer(_chat(request), id, yes)
 
     async def _undo(self, request: Mapping[str, object]) -> object:
         return await self.inbox.undo(_chat(request), _language(request))

@@ -60,8 +60,9 @@ from rumi.chats import (
 )
 from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
-from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
+from rumi.control import ControlServer, Stream, dump_on_signal, peer_of, socket_path
 from rumi.counts import Counts
+from rumi.errors import RumiError
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
 from rumi.journal import Ask, Incoming, Journal, JournalMessage, Shelf, TaskRecord
@@ -69,6 +70,8 @@ from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
 from rumi.offload import Threads
+from rumi.passing import Passing
+from rumi.places import places_of
 from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
 from rumi.recall import asking as asking_recall
 from rumi.recorder import Recorder
@@ -114,7 +117,7 @@ from rumi.tools import Tool
 from rumi.undo import Snapshots
 from rumi.viewing import Seen, Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
-from rumi.windows import About, FileStream, Live, TaskStream, Windows, of_the_tree
+from rumi.windows import About, FileStream, Live, ReachedChat, TaskStream, Windows, of_the_tree
 
 logger = logging.getLogger(__name__)
 
@@ -325,6 +328,7 @@ class Tree:
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
             people=people,
+            serves=lambda place: cluster is None or cluster.ownership.serves(place),
         )
         self.tasks = Tasks(self.root, task_services, ids)
         room = sandbox_limits(loaded)
@@ -389,10 +393,17 @@ class Tree:
             self.root,
             self.services,
             how_to_make_room=self._how_to_make_room,
-            whole_status=lambda: f"```\n{outline(self.root.status())}\n```",
+            whole_status=partial(self._whole_status, language),
             worker=self._worker,
         )
-        everything = Everything(self.inbox, self.tasks, ids, {"schedules": self.schedules.pause_all})
+        passing = None if cluster is None else self._passing(cluster, journal.ask)
+        everything = Everything(
+            self.inbox,
+            self.tasks,
+            ids,
+            {"schedules": self.schedules.pause_all},
+            None if passing is None else partial(self._stop_others, passing),
+        )
         rooms["everything"] = everything
         self.forgetting = Forgetting(
             journal,
@@ -408,6 +419,16 @@ class Tree:
         rooms["forgetting"] = self.forgetting
         # Below the chats, which have noted by then what earlier processes left.
         self.root.add(ChildSpec("schedules", lambda: ScheduleClock(self.schedules)))
+        about = About(
+            engine.kind,
+            service or bool(channels),
+            loaded.marks(),
+            tuple(notes),
+        )
+        until_other = None if cluster is None else cluster.directory.until_other
+        self.windows = Windows(
+            self.inbox, self.tasks, self.schedules, lessons, journal, hub, pending, ids, about, until_other
+        )
         self._partitions = None
         if cluster is not None:
             self._partitions = self._add_partitions(cluster, journal.ask, channels, lessons)
@@ -424,18 +445,10 @@ class Tree:
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
             counts=self._counts.dump,
             pending=lambda: sum(map(len, pending.untold.values())),
+            workers=None if cluster is None else cluster.directory.as_json,
         )
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
-        about = About(
-            engine.kind,
-            service or bool(channels),
-            loaded.marks(),
-            tuple(notes),
-        )
-        self.windows = Windows(
-            self.inbox, self.tasks, self.schedules, lessons, journal, hub, pending, ids, about
-        )
         more = {
             "recall": recall_calls(recall, ids, time.time),
             "memory": memory_calls(asking(memory), lessons.learn_of, ids, self.forgetting.forget),
@@ -447,19 +460,33 @@ class Tree:
             "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
         answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
+        if passing is not None:
+            answers = {name: passing.call(name, call) for name, call in answers.items()}
         calls = {name: self.windows.counted(call) for name, call in answers.items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
-        task_stream = self.windows.counted_stream(TaskStream(self.tasks, hub, self.bots.asked).serve)
-        handing = FileStream(self._handed, self.inbox, ids)
         streams: dict[str, Stream] = {
             "window": self.windows.serve,
             "events": self._live.serve,
-            "task": task_stream,
+            "task": TaskStream(self.tasks, hub, self.bots.asked).serve,
+            "file": FileStream(self._handed, self.inbox, ids).serve,
         }
-        streams["file"] = self.windows.counted_stream(handing.serve)
-        self.root.add(ChildSpec("control", lambda: ControlServer(path, calls, streams, beside=dumps)))
+        if passing is not None:
+            streams = {name: passing.stream(name, stream) for name, stream in streams.items()}
+            streams["events"] = passing.of_all("events", self._live.serve)
+        for name in ("task", "file"):
+            streams[name] = self.windows.counted_stream(streams[name])
+        of = None if cluster is None else cluster.settings
+        peer = peer_of(of.address, of.key) if of is not None and of.address and of.key is not None else None
+        self.root.add(
+            ChildSpec(
+                "control",
+                lambda: ControlServer(path, calls, streams, beside=dumps, peer=peer, own=("make_way",)),
+            )
+        )
         for channel in channels:
+            if cluster is not None:
+                channel.among_workers(partial(ReachedChat, path))
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
@@ -488,6 +515,16 @@ class Tree:
                 time.time(),
             )
 
+    def _whole_status(self, language: texts.Language) -> str:
+        """Return how the process is, for an admin's `/status`: trouble, then the workers, then the tree."""
+        trouble, cluster = self._shelf.trouble, self._cluster
+        workers = () if cluster is None else cluster.directory.as_json()
+        lines = [
+            *([texts.log_storage(language, trouble)] if trouble is not None else ()),
+            *(texts.worker_line(language, each) for each in workers),
+        ]
+        return "\n".join([*lines, f"```\n{outline(self.root.status())}\n```"])
+
     def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:
         if trouble != "full":
             return ""
@@ -509,11 +546,32 @@ class Tree:
     def _worker(self) -> str | None:
         return None if self._cluster is None else self._cluster.ownership.worker
 
+    def _passing(self, cluster: Cluster, ask: Ask) -> Passing:
+        return Passing(
+            ask,
+            cluster.ownership,
+            cluster.directory,
+            cluster.settings.key,
+            self.inbox.takes,
+            places_of(ask),
+        )
+
+    async def _stop_others(self, passing: Passing, language: texts.Language) -> dict[str, str | RumiError]:
+        found = await passing.everywhere("stop", {"all": True, "language": language})
+        return {name: each if isinstance(each, RumiError) else str(each) for name, each in found}
+
     def _add_lease(self, cluster: Cluster) -> None:
         """Above everything that serves chats: it ends when the lease does."""
 
         def status() -> dict[str, object]:
-            return {"limited": sum(channel.limited for channel in self._channels)}
+            turns = sum(state.started is not None for state in self.services.hub.turns.values())
+            return {
+                "turns": turns,
+                "tasks": len(self.tasks.open_tasks()),
+                "trouble": self._shelf.trouble,
+                "waiting": max(0, len(self.inbox.unanswered()) - turns),
+                "limited": sum(channel.limited for channel in self._channels),
+            }
 
         self.root.add(
             ChildSpec(
@@ -526,7 +584,7 @@ class Tree:
         self, cluster: Cluster, ask: Ask, channels: Sequence[Channel], lessons: Lessons
     ) -> ActorRef[Drain]:
         """Below everything that serves chats: it ends first."""
-        parts: tuple[Part, ...] = (*channels, lessons, self.tasks, self.inbox, self.schedules)
+        parts: tuple[Part, ...] = (*channels, lessons, self.tasks, self.windows, self.inbox, self.schedules)
 
         async def look(chats: Collection[str] | None) -> None:
             for channel in channels if chats else ():
@@ -554,6 +612,7 @@ class Tree:
                     look,
                     busy,
                     slow_down,
+                    cluster.directory,
                 ),
             )
         )

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rumi.errors import RumiError
 
 if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from actors import ActorRef, Supervisor, TreeEvent
     from rumi.chat_ids import Prefix
-    from rumi.chats import Hub, Inbox
+    from rumi.chats import Hub, Inbox, Subscription
     from rumi.config import Loaded
     from rumi.home import Home
     from rumi.journal import Attachment, Claimed, JournalMessage
@@ -34,6 +34,30 @@ class Process:
     """Tells of a chat if this process serves it: several may share a database."""
     part: Callable[[], float] = lambda: 1.0
     """Returns the share of all chats, and so of all limits, that this process serves."""
+
+
+class Reached(Protocol):
+    """A chat at the worker that serves it, this one or another, while `keep_open` runs."""
+
+    def subscribe(self) -> "Subscription":
+        """Listen. A `Moved` says that the worker has gone, or that another one serves the chat."""
+        ...
+
+    def shown(self, question: str) -> None:
+        """A person can read the question."""
+        ...
+
+    async def answer(self, question: str, yes: bool) -> bool:
+        """Answer the question that the chat's turn asks; False where it waits for none.
+
+        Raises:
+            RumiError: the worker is not reached.
+        """
+        ...
+
+    async def keep_open(self) -> None:
+        """Follow the chat from worker to worker, until cancelled."""
+        ...
 
 
 class Channel:
@@ -74,6 +98,12 @@ class Channel:
         self, root: "Supervisor", inbox: "Inbox", journal: "ActorRef[JournalMessage]", hub: "Hub"
     ) -> None:
         """Add what receives messages, below the chats: it ends before them."""
+
+    def among_workers(self, reached: "Callable[[str], Reached]") -> None:
+        """Take note that several workers share a database, before `add_view`.
+
+        `reached` returns a chat as it is reached at the worker that serves it.
+        """
 
     def add_view(
         self,

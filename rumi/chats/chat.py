@@ -100,7 +100,15 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to those of an earlier start, and park the worker."""
+        """Read the history and the open messages, reply to those of an earlier start, and park the worker.
+
+        A chat that another worker serves by now leaves: its lease has ended, or it was handed over.
+        """
+        if not self._services.pending.takes(self._chat):
+            self._leaving = True
+            self._services.hub.nothing_runs(self._chat)
+            self.stop()
+            return
         try:
             await self._start_up()
         except BaseException:  # cancelled, too: then `stopped` is not called
@@ -186,7 +194,7 @@ class Chat(Actor[ChatMessage]):
     def _hear(self, message: Incoming) -> None:
         """Judge the message of a wake-up, unless it was read before; where others come first, read them."""
         if self._leaving:
-            if is_stop(message):
+            if is_stop(message) and self._job is not None and message.id > self._cursor.judged:
                 self._take(message)
             return
         if message.before > self._cursor.judged:

@@ -108,11 +108,18 @@ class Dispatcher:
 
     # Among other workers
 
-    def take_over(self, claimed: Sequence[Claimed]) -> None:
-        """Serve the chats of these partitions, and go on with what is open in them."""
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Serve the chats of these partitions, and go on with what is open in them.
+
+        Chats that a hand-over has left, because it did not come to its end, begin again.
+        """
         pending = self._services.pending
+        left = pending.closing & {each.number for each in claimed}
+        for chat in self.chats.keys() if left else ():
+            if partition_of(chat) in left:
+                await self.chats.stop(chat)
         for each in claimed:
-            pending.boots[each.number] = each.last
+            pending.boots.setdefault(each.number, each.last)
             pending.closing.discard(each.number)
         with suppress(ActorStopped):
             self._recovery.tell_nowait(LookAt(frozenset(each.number for each in claimed)))
@@ -146,6 +153,7 @@ class Dispatcher:
                         break
                     await actor.tell(EndTurn("interrupted"))
         await self.chats.stop(chat)
+        self._services.hub.nothing_runs(chat)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
         """The chat's actor, started if need be, in more than one attempt."""

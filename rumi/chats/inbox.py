@@ -20,7 +20,7 @@ from rumi.chats.jobs import EndedBy
 from rumi.chats.outside import bounded
 from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
-from rumi.errors import NotTaken, RumiError, UsageError
+from rumi.errors import NotServed, NotTaken, RumiError, UsageError
 from rumi.journal import (
     Accept,
     Attachment,
@@ -34,6 +34,7 @@ from rumi.journal import (
     NewSession,
     NotStored,
     OpenMessages,
+    Undelivered,
 )
 from rumi.store.ownership import partition_of
 from rumi.texts import Language
@@ -51,6 +52,9 @@ NEXT_TURN_S = 0.5
 
 COMMAND_REPLY_S = 60.0
 """How long a command from outside waits for its reply."""
+
+STORED_S = 0.05
+"""How often to look for the reply to such a command, where another worker gives it."""
 
 SLICE_PAUSE_S = 0.01
 """The pause between two slices of a deletion, in which other requests come first."""
@@ -234,13 +238,14 @@ class Inbox:
         pending, journal = self._services.pending, self._services.journal
         newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
         for chat, number in newest.items():
-            if pending.takes(chat) and number > (judged := pending.cursor(chat).judged):
+            here = pending.takes(chat) or self._chats.lookup(chat) is not None  # leaving, and hears a stop
+            if here and number > (judged := pending.cursor(chat).judged):
                 for message in await journal.ask(OpenMessages(chat, judged)):
                     self._dispatcher.wake(message)
 
     async def take_over(self, claimed: Sequence[Claimed]) -> None:
         """Go on with what earlier workers have left in the chats of these partitions."""
-        self._dispatcher.take_over(claimed)
+        await self._dispatcher.take_over(claimed)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Leave the chats of these partitions to another worker; nothing of them runs when this returns."""
@@ -272,6 +277,10 @@ class Inbox:
         context.model_for("", context.language, name)
         return name
 
+    def takes(self, chat: str) -> bool:
+        """Return True if this process serves the chat, and begins something new in it."""
+        return self._services.pending.takes(chat)
+
     def works(self, chat: str) -> bool:
         """Return True if a message of the chat has no final reply yet."""
         return chat in self._services.pending.untold
@@ -284,8 +293,18 @@ class Inbox:
         """
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
+            if not self._services.pending.takes(chat):
+                return await self._stored_reply(chat, number)
             return (await reply_to(events, number)).text
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
+
+    async def _stored_reply(self, chat: str, number: int) -> str:
+        """Return the reply to a message of a chat that another worker serves, when it is in the journal."""
+        while True:
+            for reply in await self._services.journal.ask(Undelivered(chat, (number,))):
+                if number in reply.messages:
+                    return reply.text
+            await trio.sleep(STORED_S)
 
     async def reset(self, chat: str, language: Language | None = None) -> str:
         """Reset a chat from outside; the reply.
@@ -333,6 +352,8 @@ class Inbox:
         Raises:
             RumiError: The mark cannot be stored.
         """
+        if not self._services.pending.takes(chat):
+            raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
         try:
             with trio.fail_after(WRITE_S):
                 await self._services.journal.ask(MarkFiles(chat, tainted=True))
@@ -341,8 +362,12 @@ class Inbox:
             raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
 
     async def open(self, chat: str) -> None:
-        """Start the chat's actor, which replies to what earlier processes left open."""
-        await self._dispatcher.start(chat)
+        """Start the chat's actor, which replies to what earlier processes left open.
+
+        Where another worker serves the chat, nothing is done.
+        """
+        if self._services.pending.takes(chat):
+            await self._dispatcher.start(chat)
 
     def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
         """The chat's actor, if it is in memory."""

@@ -151,7 +151,7 @@ class LocalChat:
 
     async def delivered(self, delivery: int) -> None:
         """A person has it."""
-        await self.journal.tell(Delivered(delivery))
+        await self.journal.tell(Delivered(delivery, by_reader=True))
 
 
 def exchanges_of(rows: Iterable[StoredEntry]) -> list[Exchange]:

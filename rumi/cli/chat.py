@@ -147,7 +147,8 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
                         chat.end(over)
                         await chat.left.wait()
                     else:
-                        chat.lose(texts.holder_gone(language))
+                        gone = texts.chat_moves if port.moved else texts.holder_gone
+                        chat.lose(gone(language))
     if not (person or service or loaded.settings.session.linger_s):
         see_it_end(home, marks)
     if failure is not None:

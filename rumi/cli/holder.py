@@ -27,7 +27,7 @@ HELD_S = 10.0
 START_S = 60.0
 """How long to wait for a process that will take windows: its first start builds a sandbox."""
 
-TAKING = ("rumi chat", "rumi telegram")
+TAKING = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
 
 AGAIN_S = 0.1
 

@@ -11,11 +11,17 @@ from rumi.cli.speaking import reader
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the dump as JSON; docs/status.md describes it.")
 @click.option("--watch", is_flag=True, help="Refresh every second until Ctrl-C; keys sort, stop and reset.")
-@click.option("--all", "-a", "every", is_flag=True, help="Show every chat, also idle ones.")
+@click.option("--all", "-a", "every", is_flag=True, help="Show every chat, also idle ones, and every worker.")
 def command(as_json: bool, watch: bool, every: bool) -> None:
-    """Show what the running Rumi does: the tree of its actors."""
+    """Show what the running Rumi does: the tree of its actors.
+
+    With --all also the workers that share its database, if it has one of [store]. They are shown from the
+    home of each of them, whether a Rumi runs there or not.
+    """
     from rumi.cli.attach import status_of_holder
 
+    if every and not watch and _of_workers(as_json):
+        return
     if as_json and not watch:
         click.echo(status_of_holder())
         return
@@ -36,3 +42,36 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
     from rumi.control.watch import watch as keep_watching
 
     raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader()))
+
+
+def _of_workers(as_json: bool) -> bool:
+    """Show the workers, and the tree of the one on this home if it runs; return False if there are none."""
+    import json
+    import os
+
+    from rumi.cli.attach import status_of_holder
+    from rumi.config import home_from, load_settings
+    from rumi.errors import RumiError
+
+    url = load_settings(home_from(os.environ), os.environ, {}).settings.store.url
+    if not url:
+        return False
+    from rumi.cluster import read_workers
+
+    workers = read_workers(url)
+    try:
+        here = json.loads(status_of_holder())
+    except RumiError:
+        here = None
+    if as_json:
+        click.echo(json.dumps({**(here or {}), **workers}, ensure_ascii=False))
+        return True
+    from rich.console import Console
+
+    from rumi.control.view import Choice, render, render_workers
+
+    console = Console()
+    console.print(render_workers(workers, reader()))
+    if here is not None:
+        console.print(render(here, Choice(language=reader(), most=1_000_000, many=1_000_000)))
+    return True

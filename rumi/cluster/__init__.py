@@ -1,13 +1,16 @@
 """Several workers on one database: which of them serves which chats, and how chats move between them."""
 
 from rumi.cluster.building import Cluster, cluster_of
+from rumi.cluster.directory import Directory
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.cluster.partitions import Drain, Part, Partitions
+from rumi.cluster.status import read_workers
 
 __all__ = [
     "Cluster",
     "ClusterSettings",
+    "Directory",
     "Drain",
     "Ear",
     "Lease",
@@ -16,4 +19,5 @@ __all__ = [
     "Partitions",
     "PostgresEar",
     "cluster_of",
+    "read_workers",
 ]

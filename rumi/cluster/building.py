@@ -1,12 +1,13 @@
 """The database of a process: the home's files, or a server that several workers share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import trio
 
 from actors import Request
+from rumi.cluster.directory import Directory
 from rumi.cluster.guard import Guard
 from rumi.cluster.lease import ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
@@ -68,6 +69,7 @@ class Cluster:
     ask: StoreThread
     ear: Callable[[], Ear]
     guard: Guard
+    directory: Directory = field(default_factory=Directory)
 
     def close(self) -> None:
         """Close the connection, and end the guard. Blocking, briefly."""

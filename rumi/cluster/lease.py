@@ -6,7 +6,7 @@ import math
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Never, Protocol, TypeVar
 
 import trio
@@ -52,13 +52,15 @@ class AskStore(Protocol):
 class ClusterSettings:
     """`lease_s` is how long a worker serves its chats without hearing from the database.
 
-    A worker that leaves lets turns go on for `drain_s`. `address` is where other workers reach it.
+    A worker that leaves lets turns go on for `drain_s`. `address` is where other workers reach it, and `key`
+    what workers prove to each other; without one, none is reached.
     """
 
     version: str
     lease_s: float = 15.0
     drain_s: float = 60.0
     address: str = ""
+    key: bytes | None = field(default=None, repr=False)
 
 
 class Lease(Actor[Never]):
@@ -133,7 +135,7 @@ class Lease(Actor[Never]):
             sent, had = trio.current_time(), dict(ownership.fences)
             with trio.move_on_at(ownership.valid_until):
                 try:
-                    status = json.dumps(self._status())
+                    status = json.dumps({"lease_s": self._settings.lease_s, **self._status()})
                     fences = await self._ask(Renew(ownership.worker, self._settings.lease_s, status))
                 except JournalError as error:
                     logger.warning("the lease is not renewed: %s", error)

@@ -8,9 +8,23 @@ from typing import Final, Protocol
 import trio
 
 from actors import Actor, Request, answers
+from rumi.cluster.directory import Directory
 from rumi.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
 from rumi.cluster.listening import Ear
-from rumi.journal import Ask, Claim, Claimed, JournalError, Leave, Member, Members, Release, SettleLeft
+from rumi.journal import (
+    Ask,
+    Claim,
+    Claimed,
+    Count,
+    JournalError,
+    Leave,
+    Member,
+    Members,
+    Owners,
+    Release,
+    SettleLeft,
+    Touch,
+)
 from rumi.store.ownership import PARTITIONS, Ownership
 
 logger = logging.getLogger(__name__)
@@ -61,6 +75,7 @@ class Partitions(Actor[Drain]):
         look: Callable[[Collection[str] | None], Awaitable[None]],
         busy: Callable[[], frozenset[int]] = frozenset,
         slow_down: Callable[[], None] = lambda: None,
+        directory: Directory | None = None,
     ) -> None:
         self._ask = ask
         self._journal = journal
@@ -72,15 +87,33 @@ class Partitions(Actor[Drain]):
         self._busy = busy
         self._slow_down = slow_down
         self._limited: dict[str, object] = {}
+        self._directory = directory or Directory()
         self._changing = trio.Lock()
         self._leaving = False
         self._members: tuple[Member, ...] = ()
 
     async def started(self) -> None:
-        """Begin to take partitions, and to listen."""
+        """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
+        if self._ownership.fences:
+            last = (await self._journal(Count())).last_message
+            async with self._changing:
+                for part in self._parts:
+                    await part.take_over(
+                        [Claimed(each, fence, False, last) for each, fence in self._ownership.fences.items()]
+                    )
         self.start_soon(self._balance)
+        self.start_soon(self._read_directory)
         self.start_soon(self._listen)
         self.start_soon(self._look_again)
+
+    async def _read_directory(self) -> None:
+        """Keep what is known of the others, also while partitions are handed over."""
+        while True:
+            try:
+                self._directory.update(await self._ask(Members()), await self._ask(Owners()))
+            except JournalError as error:
+                logger.warning("the other workers are not known: %s", error)
+            await trio.sleep(self._settings.lease_s / RENEWALS / 2)
 
     async def _balance(self) -> None:
         """Keep the worker's share, as others come and go."""
@@ -131,6 +164,7 @@ class Partitions(Actor[Drain]):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
         await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
 

@@ -52,6 +52,7 @@ class Secrets:
     kagi_session_token: Secret | None
     tabstack_api_key: Secret | None
     mcp_token: Secret | None
+    store_token: Secret | None
     referenced: Mapping[str, Secret]
     keys: Mapping[str, Secret]
     base_urls: Mapping[str, str]
@@ -72,7 +73,14 @@ class Secrets:
     def values(self) -> Iterator[str]:
         """Yield every secret value, for the redactor."""
         kagi = (self.kagi_api_key, self.kagi_session_token)
-        known = (self.telegram_token, self.tavily_api_key, self.tabstack_api_key, self.mcp_token, *kagi)
+        known = (
+            self.telegram_token,
+            self.tavily_api_key,
+            self.tabstack_api_key,
+            self.mcp_token,
+            self.store_token,
+            *kagi,
+        )
         for secret in (*known, *self.referenced.values(), *self.keys.values()):
             if secret is not None:
                 yield secret.reveal()
@@ -84,7 +92,7 @@ PROVIDER_NAMES = tuple(
 NAMES = (
     *PROVIDER_NAMES,
     *("TELEGRAM_TOKEN", "TELEGRAM_BASE_URL", "TAVILY_API_KEY", "KAGI_API_KEY", "KAGI_SESSION_TOKEN"),
-    *("TABSTACK_API_KEY", "MCP_TOKEN"),
+    *("TABSTACK_API_KEY", "MCP_TOKEN", "STORE_TOKEN"),
 )
 
 
@@ -156,6 +164,7 @@ def load_secrets(
         kagi_session_token=secret("KAGI_SESSION_TOKEN"),
         tabstack_api_key=secret("TABSTACK_API_KEY"),
         mcp_token=secret("MCP_TOKEN"),
+        store_token=secret("STORE_TOKEN"),
         referenced={name: Secret(found[name]) for name in variables if name in found},
         keys=keys,
         base_urls={

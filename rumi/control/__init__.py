@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rumi.control.client import ControlClient, NoAnswer, NotRunning, WentAway, connect
     from rumi.control.paths import socket_path
+    from rumi.control.peers import Peer, key_of, peer_of
     from rumi.control.server import Call, ControlServer, Stream
     from rumi.control.stacks import dump_on_signal
     from rumi.control.wire import Wire, WireClosed, when_closed
@@ -20,12 +21,15 @@ __all__ = [
     "ControlServer",
     "NoAnswer",
     "NotRunning",
+    "Peer",
     "Stream",
     "WentAway",
     "Wire",
     "WireClosed",
     "connect",
     "dump_on_signal",
+    "key_of",
+    "peer_of",
     "socket_path",
     "when_closed",
 ]
@@ -44,6 +48,9 @@ _PLACES = {
     "connect": "client",
     "dump_on_signal": "stacks",
     "socket_path": "paths",
+    "Peer": "peers",
+    "key_of": "peers",
+    "peer_of": "peers",
 }
 
 

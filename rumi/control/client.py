@@ -8,6 +8,7 @@ from typing import Any, cast
 import trio
 from trio_websocket import wrap_client_stream
 
+from rumi.control.peers import NotProved, Peer, dial
 from rumi.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, LastWords, Wire, WireClosed
 from rumi.errors import RumiError, error_of
 
@@ -40,10 +41,10 @@ class WentAway(NoAnswer):
 
 
 class ControlClient:
-    """An open connection by the socket at `path`: any number of calls, one after the other, or one stream."""
+    """An open connection to the process at `place`: calls, one after the other, or one stream."""
 
-    def __init__(self, wire: Wire, path: Path) -> None:
-        self.path = path
+    def __init__(self, wire: Wire, place: Path | Peer) -> None:
+        self.place = place
         self._wire = wire
 
     async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> Any:
@@ -75,16 +76,19 @@ class ControlClient:
 
 
 @asynccontextmanager
-async def connect(path: Path) -> AsyncIterator[ControlClient]:
-    """Connect to the control socket, for as long as the block lasts.
+async def connect(place: Path | Peer) -> AsyncIterator[ControlClient]:
+    """Connect to the control socket at a path, or to a peer, for as long as the block lasts.
 
     Raises:
         NotRunning: nothing listens there, or it stopped just then.
         NoAnswer: the process does not answer the handshake.
     """
     try:
-        stream = await trio.open_unix_socket(path)
-    except OSError:
+        if isinstance(place, Peer):
+            stream = await dial(place)
+        else:
+            stream = await trio.open_unix_socket(place)
+    except (OSError, NotProved):
         raise NotRunning from None
     try:
         async with stream, trio.open_nursery() as nursery:
@@ -97,7 +101,7 @@ async def connect(path: Path) -> AsyncIterator[ControlClient]:
             if patience.cancelled_caught:
                 raise NoAnswer if trio.current_time() >= patience.deadline else NotRunning
             async with Wire(connection) as wire:
-                yield ControlClient(wire, path)
+                yield ControlClient(wire, place)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         only = group.exceptions[0]

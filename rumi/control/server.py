@@ -7,6 +7,10 @@ tree without asking an actor, so it is answered however busy they are.
 
 One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
 the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
+
+Where several workers share a database, they speak the same protocol over TCP, behind a proof of their secret:
+see `peers`. A request that came so has `"passed": true`, whatever the client says, and some calls are not for
+peers.
 """
 
 import json
@@ -15,7 +19,8 @@ import os
 import socket
 import stat
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Never
 
@@ -23,6 +28,7 @@ import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from actors import Actor
+from rumi.control.peers import NotProved, Peer, admit, listeners_of
 from rumi.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
 
@@ -38,6 +44,9 @@ HANDSHAKE_S = 5.0
 WAITING = 1024
 """Clients that may come at once: of more, the system refuses some as if nobody were there."""
 
+MOST_STRANGERS = 64
+"""Connections of peers that have not proved the secret yet; a further one is closed."""
+
 
 class ControlServer(Actor[Never]):
     """Answers the calls that it was given, by name, as many at once as there are connections."""
@@ -48,23 +57,34 @@ class ControlServer(Actor[Never]):
         calls: Mapping[str, Call],
         streams: Mapping[str, Stream] | None = None,
         beside: Callable[[], Awaitable[None]] | None = None,
+        peer: Peer | None = None,
+        own: Collection[str] = (),
     ) -> None:
-        """`beside` runs as long as the server: another way in, such as a signal."""
+        """`beside` runs as long as the server: another way in, such as a signal.
+
+        Peers reach it at the address `peer`, but not the calls in `own`.
+        """
         self._path = path
         self._calls = calls
         self._streams = streams or {}
         self._beside = beside
+        self._peer = peer
+        self._own = frozenset(own)
+        self._strangers = 0
         self._connections = 0
         self._open: Counter[str] = Counter()
 
     async def started(self) -> None:
-        """Open the socket.
+        """Open the socket, and the address for peers.
 
         Raises:
             OSError: the socket cannot be made.
+            RumiError: nothing can listen at the address.
         """
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(self._path)))
-        self.start_soon(self._serve, listener)
+        self.start_soon(self._serve, [listener], self._connection)
+        if self._peer is not None:
+            self.start_soon(self._serve, await self._listeners(self._peer), self._stranger)
         if self._beside is not None:
             self.start_soon(self._beside)
 
@@ -72,9 +92,38 @@ class ControlServer(Actor[Never]):
         """Remove the socket's name."""
         self._path.unlink(missing_ok=True)
 
-    async def _serve(self, listener: trio.SocketListener) -> None:
+    async def _serve(
+        self,
+        listeners: list[trio.SocketListener],
+        handler: Callable[[trio.SocketStream], Awaitable[None]],
+    ) -> None:
         async with trio.open_nursery() as nursery:
-            await trio.serve_listeners(self._connection, [listener], handler_nursery=nursery)
+            await trio.serve_listeners(handler, listeners, handler_nursery=nursery)
+
+    async def _listeners(self, peer: Peer) -> list[trio.SocketListener]:
+        try:
+            return await listeners_of(peer)
+        except OSError as error:
+            raise RumiError(
+                f"Other workers cannot reach this one at {peer.host}:{peer.port}: {error.strerror or error}.",
+                "Correct [store] address, or end the program that listens there.",
+            ) from None
+
+    async def _stranger(self, stream: trio.SocketStream) -> None:
+        """Serve a peer that proves the secret. Others get no answer."""
+        assert self._peer is not None
+        if self._strangers >= MOST_STRANGERS:
+            return
+        self._strangers += 1
+        try:
+            await admit(stream, self._peer.key)
+        except (NotProved, OSError, trio.BrokenResourceError, trio.TooSlowError):
+            logger.warning("a connection was refused: it has not proved the secret of the workers")
+            await trio.aclose_forcefully(stream)
+            return
+        finally:
+            self._strangers -= 1
+        await self._connection(stream, passed=True)
 
     def activity(self) -> str:
         """Return what goes on over connections that were handed over."""
@@ -84,13 +133,13 @@ class ControlServer(Actor[Never]):
         """Return how many clients are connected, and how many of them follow which stream."""
         return {"connections": self._connections, "streams": dict(+self._open)}
 
-    async def _connection(self, stream: trio.SocketStream) -> None:
+    async def _connection(self, stream: trio.SocketStream, passed: bool = False) -> None:
         """Serve one client until it leaves. Its faults end this connection and nothing else."""
         self._connections += 1
         try:
             with trio.fail_after(HANDSHAKE_S):
                 first = await stream.socket.recv(1, socket.MSG_PEEK)
-            await (self._line(stream) if first == b"{" else self._websocket(stream))
+            await (self._line(stream, passed) if first == b"{" else self._websocket(stream, passed))
         except* (
             WireClosed,
             ConnectionClosed,
@@ -105,7 +154,7 @@ class ControlServer(Actor[Never]):
         finally:
             self._connections -= 1
 
-    async def _line(self, stream: trio.SocketStream) -> None:
+    async def _line(self, stream: trio.SocketStream, passed: bool) -> None:
         """Answer a call that came as a line with a line."""
         got = bytearray()
         with trio.fail_after(HANDSHAKE_S):
@@ -120,10 +169,10 @@ class ControlServer(Actor[Never]):
             request = json.loads(line)
         except (ValueError, RecursionError):
             request = {}
-        answer = NO_STREAM if "stream" in request else await self._answer(request)
+        answer = NO_STREAM if "stream" in request else await self._answer(_marked(request, passed), passed)
         await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
 
-    async def _websocket(self, stream: trio.SocketStream) -> None:
+    async def _websocket(self, stream: trio.SocketStream, passed: bool) -> None:
         async with trio.open_nursery() as nursery:
             with trio.fail_after(HANDSHAKE_S):
                 proposal = await wrap_server_stream(
@@ -132,8 +181,9 @@ class ControlServer(Actor[Never]):
                 )  # fmt: skip
                 wire = Wire(await proposal.accept())
             async with wire:
-                while str((request := await wire.receive()).get("stream")) not in self._streams:
-                    await wire.send_text(await self._answer(request))
+                receive = partial(_received, wire, passed)
+                while str((request := await receive()).get("stream")) not in self._streams:
+                    await wire.send_text(await self._answer(request, passed))
                 await self._stream(request, wire)
             nursery.cancel_scope.cancel()
 
@@ -150,9 +200,9 @@ class ControlServer(Actor[Never]):
         finally:
             self._open[name] -= 1
 
-    async def _answer(self, request: Mapping[str, object]) -> str:
+    async def _answer(self, request: Mapping[str, object], passed: bool) -> str:
         name = str(request.get("call"))
-        if name not in self._calls:
+        if name not in self._calls or (passed and name in self._own):
             return _refusal(f"unknown request; calls: {', '.join(self._calls)}")
         try:
             return json.dumps({"ok": True, "result": await self._calls[name](request)}, ensure_ascii=False)
@@ -161,6 +211,16 @@ class ControlServer(Actor[Never]):
         except Exception as error:  # a call's failure is for its caller and does not end this server
             logger.error("the control call %s failed", name, exc_info=error)
             return _refusal("It failed. The program's log says why.")
+
+
+async def _received(wire: Wire, passed: bool) -> Mapping[str, object]:
+    return _marked(await wire.receive(), passed)
+
+
+def _marked(request: Mapping[str, object], passed: bool) -> Mapping[str, object]:
+    """Return the request with `passed` only if a peer sent it."""
+    rest = {name: value for name, value in request.items() if name != "passed"}
+    return {**rest, "passed": True} if passed else rest
 
 
 def _refusal(error: str, **more: object) -> str:

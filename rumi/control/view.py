@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,6 +17,7 @@ STORAGE = {
     "full": "the disk is full; no message is taken, make room",
     "locked": "another program has locked state.db",
     "failing": "the disk refuses to write",
+    "away": "the database does not answer; no message is taken, start it or look at the network",
     "replaced": "state.db was deleted or replaced; end this process, restore the file, start again",
 }
 """What keeps the databases from being written, and what to do."""
@@ -95,6 +96,51 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
             lines.append(
                 Text(say(f"{chat} failed: {failed['error']}"), style="red", no_wrap=True, overflow="ellipsis")
             )
+    return Group(*lines)
+
+
+COLUMNS: Final = (
+    ("partitions", "partitions"),
+    ("turns", "turns"),
+    ("queued", "queued"),
+    ("undelivered", "undelivered"),
+)
+"""Counts of a worker, and what they are called."""
+
+
+def render_workers(found: Item, language: Language = "en") -> RenderableType:
+    """Return a table of the workers that share a database, and what waits where none serves it."""
+
+    def say(text: str) -> str:
+        return told(language, text)
+
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
+    table.add_column(say("worker"), no_wrap=True)
+    table.add_column(say("version"), no_wrap=True)
+    table.add_column(say("state"), no_wrap=True)
+    for name in (*(name for _, name in COLUMNS), "lease", "lag"):
+        table.add_column(say(name), justify="right", no_wrap=True)
+    lines: list[RenderableType] = [table]
+    for each in found["workers"]:
+        live = each["state"] != "ended"
+        counts = ["" if each[key] is None else str(each[key]) for key, _ in COLUMNS]
+        lag = "" if each["lag_s"] is None else f"{each['lag_s']:.0f} s"
+        table.add_row(
+            f"{each['name']}\n{each['address']}".strip(),
+            each["version"],
+            Text(say(each["state"]), style=STATES.get(each["state"], "yellow" if live else "red")),
+            *counts,
+            f"{each['lease_left_s']:.0f} s",
+            lag,
+            style="" if live else "dim",
+        )
+        if trouble := each["trouble"]:
+            what = say(STORAGE.get(trouble, trouble))
+            lines.append(Text(f"{each['name']}: {what}", style="bold red"))
+    left = found["unserved"]
+    if left["queued"] or left["undelivered"]:
+        words = f"no worker serves: {left['queued']} queued, {left['undelivered']} undelivered"
+        lines.append(Text(say(words), style="bold red"))
     return Group(*lines)
 
 

@@ -150,7 +150,7 @@ class Watch:
         """Make the call on a connection of its own, so that the status goes on meanwhile."""
         self._said = f"{chat}: {call}…"
         try:
-            async with connect(self._client.path) as client:
+            async with connect(self._client.place) as client:
                 answer = str(await client.call(call, chat=chat, language=self._choice.language))
         except RumiError as error:
             answer = told_error(self._choice.language, error)

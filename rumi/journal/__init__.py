@@ -18,6 +18,8 @@ from rumi.journal.accounts import (
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
 from rumi.journal.history import load_message
 from rumi.journal.membership import (
+    Backlog,
+    Backlogs,
     Claim,
     Claimed,
     Join,
@@ -25,6 +27,7 @@ from rumi.journal.membership import (
     Member,
     Members,
     OwnerOf,
+    Owners,
     Release,
     Renew,
     Touch,
@@ -153,6 +156,8 @@ __all__ = [
     "Ask",
     "AskToLearn",
     "Attachment",
+    "Backlog",
+    "Backlogs",
     "Begin",
     "BeginTask",
     "Bound",
@@ -228,6 +233,7 @@ __all__ = [
     "OpenMessages",
     "OpenTasks",
     "OwnerOf",
+    "Owners",
     "PartSent",
     "PauseFailed",
     "PauseSchedules",

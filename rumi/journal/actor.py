@@ -23,12 +23,11 @@ from rumi.journal.messages import (
     NotStored,
     Sweep,
 )
-from rumi.journal.scopes import OWNERS
 from rumi.journal.store import NOT_NOW, NotOwner, Store, Unwritable
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
 from rumi.store.backend import Backend
-from rumi.store.ownership import Ownership
+from rumi.store.ownership import Ownership, Served
 from rumi.store.protocol import Trouble
 
 logger = logging.getLogger(__name__)
@@ -114,14 +113,15 @@ class _Job:
     """A request on its way to the file. Its asker waits for `done`.
 
     `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
-    `worker` is this process's name among other workers when it was asked.
+    `served` is what this worker served when it was asked: a write that waits longer than a lease lasts must
+    not pass for one of the next lease.
     """
 
-    __slots__ = ("done", "error", "reply", "request", "withdrawn", "worker", "writing")
+    __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
 
-    def __init__(self, request: Request[Any], worker: str = "") -> None:
+    def __init__(self, request: Request[Any], served: Served) -> None:
         self.request = request
-        self.worker = worker
+        self.served = served
         self.done = trio.Event()
         self.reply: object = None
         self.error: Exception | None = None
@@ -195,7 +195,7 @@ class Journal(Actor[JournalMessage]):
         shelf.opened = True
         alone = self._ownership is None
         if alone and await self._offload(self._store.has_reservations):  # first of all that is written
-            self._waiting.append(_Job(SettleLeft()))
+            self._waiting.append(_Job(SettleLeft(), Served()))
             self._work.set()
         self._to_sweep.set()  # an earlier process may have left something
         self.start_soon(self._write, self._store)
@@ -220,7 +220,7 @@ class Journal(Actor[JournalMessage]):
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
         """Hand the request to the writer, and return its reply once it is on the disk."""
-        job = _Job(message, self._worker())
+        job = _Job(message, Served() if self._ownership is None else self._ownership.served)
         self._waiting.append(job)
         self._work.set()
         try:
@@ -231,9 +231,6 @@ class Journal(Actor[JournalMessage]):
         if job.error is not None:
             raise job.error
         return cast(R, job.reply)
-
-    def _worker(self) -> str:
-        return "" if self._ownership is None else self._ownership.worker
 
     # Writing
 
@@ -272,16 +269,12 @@ class Journal(Actor[JournalMessage]):
         Raises:
             Unwritable: They are still kept.
         """
-        worker = self._worker()
-        for job in self._kept:
-            if job.worker != worker and isinstance(job.request, OWNERS):
-                job.answer(NotOwner(f"{type(job.request).__name__} was left over from an earlier worker."))
-        self._kept = jobs = [job for job in self._kept if not job.done.is_set()]
-        requests = [job.request for job in jobs]
+        jobs = self._kept
+        requests, served = [job.request for job in jobs], [job.served for job in jobs]
         for job in jobs:
             job.writing = True
         try:
-            replies = await self._offload(lambda: store.run(requests, worker))
+            replies = await self._offload(lambda: store.run(requests, served))
         except Unwritable:
             for job in jobs:
                 job.writing = False
@@ -343,7 +336,8 @@ class Journal(Actor[JournalMessage]):
         """Refuse new messages, and answer requests that only read. Return the other requests."""
         trouble, left = self._shelf.trouble, []
         for job in jobs:
-            if trouble is not None and self._shelf.refuses and isinstance(job.request, Accept):
+            refused = self._shelf.refuses and isinstance(job.request, Accept)
+            if trouble is not None and refused and not store.may_have(job.request):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:
                 left.append(job)
@@ -422,10 +416,11 @@ class Journal(Actor[JournalMessage]):
         store, self._store = self._store, None
         if store is None:
             return
-        left = [job.request for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        left = [job for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        requests, served = [job.request for job in left], [job.served for job in left]
         try:
             if left and reason != "crashed" and self._shelf.trouble != "replaced":
-                await self._offload(lambda: store.run(left))
+                await self._offload(lambda: store.run(requests, served))
         finally:
             store.close()
 

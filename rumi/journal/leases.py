@@ -9,6 +9,8 @@ import json
 from typing import Final
 
 from rumi.journal.membership import (
+    Backlog,
+    Backlogs,
     Claim,
     Claimed,
     Join,
@@ -16,6 +18,7 @@ from rumi.journal.membership import (
     Member,
     Members,
     OwnerOf,
+    Owners,
     Release,
     Renew,
     Touch,
@@ -106,8 +109,9 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
 def release(request: Release, transaction: Transaction) -> None:
     """Free partitions of this worker."""
     if request.numbers:
+        clean = ", clean = TRUE, ready_at = 0" if request.clean else ""
         transaction.db.execute(
-            "UPDATE partitions SET worker = NULL, clean = TRUE, ready_at = 0 WHERE worker = ?"
+            f"UPDATE partitions SET worker = NULL{clean} WHERE worker = ?"
             f" AND number IN ({as_values(request.numbers)})",
             (request.worker,),
         )
@@ -135,6 +139,34 @@ def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
         (now, request.number),
     ).fetchone()
     return None if row is None else _member(row, now)
+
+
+@steps.of(Owners)
+def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
+    """Return who serves each partition, of workers whose lease lasts."""
+    return dict(
+        transaction.db.execute(
+            "SELECT number, worker FROM partitions WHERE number < ?"
+            " AND worker IN (SELECT name FROM workers WHERE until > ?)",
+            (PARTITIONS, transaction.now()),
+        )
+    )
+
+
+@steps.of(Backlogs)
+def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, Backlog]:
+    """Count what waits."""
+    db, served = transaction.db, owners(Owners(), transaction)
+    found: dict[str, list[int]] = {}
+    for place, sql in enumerate(
+        (
+            "SELECT partition_of(chat), count(*) FROM messages WHERE reply IS NULL GROUP BY 1",
+            "SELECT partition_of(chat), count(*) FROM outbox WHERE delivered IS NULL GROUP BY 1",
+        )
+    ):
+        for number, count in db.execute(sql):
+            found.setdefault(served.get(number, ""), [0, 0])[place] += count
+    return {worker: Backlog(*counts) for worker, counts in found.items()}
 
 
 @steps.of(Touch)

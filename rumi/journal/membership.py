@@ -67,10 +67,14 @@ class Claim(Request[tuple[Claimed, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request[None]):
-    """Hand partitions over, of which nothing runs any more in this worker."""
+    """Hand partitions over, of which nothing runs any more in this worker.
+
+    `clean`: this worker has served them. Otherwise they stay as the earlier worker has left them.
+    """
 
     worker: str
     numbers: tuple[int, ...]
+    clean: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,28 @@ class OwnerOf(Request[Member | None]):
 
 
 @dataclass(frozen=True, slots=True)
+class Owners(Request[dict[int, str]]):
+    """Return the names of the workers by the partitions that they serve now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
+
+    queued: int = 0
+    undelivered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs(Request[dict[str, Backlog]]):
+    """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
+
+
+@dataclass(frozen=True, slots=True)
 class Touch(Request[None]):
     """Change nothing, but in a transaction."""
 
 
-LeaseMessage: TypeAlias = Join | Renew | Leave | Claim | Release | Members | OwnerOf | Touch
+LeaseMessage: TypeAlias = (
+    Join | Renew | Leave | Claim | Release | Members | OwnerOf | Owners | Backlogs | Touch
+)

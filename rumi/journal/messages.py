@@ -146,9 +146,10 @@ class Settle(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Request[None]):
-    """Note that a person has the reply."""
+    """Note that a person has the reply. `by_reader`: they say so themselves, at any worker."""
 
     delivery: int
+    by_reader: bool = False
 
 
 @dataclass(frozen=True, slots=True)

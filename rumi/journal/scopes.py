@@ -108,7 +108,8 @@ def _scope_of(request: Request[Any], transaction: Transaction) -> Scope:
     places = frozenset(partition_of(place) for place in _places_of(request, transaction) if place)
     if isinstance(request, _OF_ALL):
         places |= {SHARED}
-    return Scope(places, isinstance(request, OWNERS))
+    by_reader = isinstance(request, Delivered) and request.by_reader
+    return Scope(places, isinstance(request, OWNERS) and not by_reader)
 
 
 def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:

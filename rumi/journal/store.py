@@ -33,7 +33,7 @@ from rumi.journal.schema import STATE
 from rumi.journal.scopes import Scope, scopes_of
 from rumi.journal.transaction import steps
 from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
-from rumi.store.ownership import SHARED, Ownership, channel_of, partition_of
+from rumi.store.ownership import SHARED, Ownership, Served, channel_of, partition_of
 from rumi.store.protocol import Database, Trouble
 from rumi.store.sqlite import DatabaseFault, transaction
 from rumi.store.steps import Transaction
@@ -63,10 +63,8 @@ class NotOwner(JournalError):
 
 @dataclass(frozen=True, slots=True)
 class _Unsure:
-    """A transaction whose commit had no answer: its number, its requests, and what they would have got.
-
-    `worker` is who wrote it: the process may have another name when it finds out.
-    """
+    """A transaction whose commit had no answer: whose it was, its number, its requests, and what they would
+    have got."""
 
     worker: str
     batch: int
@@ -140,10 +138,14 @@ class Store:
         """Return True if model calls are reserved: in a file just opened, by earlier processes."""
         return self._db.execute("SELECT 1 FROM reservations LIMIT 1").fetchone() is not None
 
-    def run(self, requests: Sequence[Request[Any]], worker: str | None = None) -> list[object]:
+    def may_have(self, request: Request[Any]) -> bool:
+        """Return True if the request is in a transaction whose commit had no answer: it may be done."""
+        return self._unsure is not None and any(each is request for each in self._unsure.requests)
+
+    def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.
 
-        Requests of an owner were made as this `worker`: they are refused if the process is another by now.
+        `asked` is what this worker served when each of them was asked; now, if left out.
 
         Raises:
             Unwritable: the disk is full, say. The same requests may be tried again.
@@ -151,8 +153,8 @@ class Store:
         """
         try:
             if self._ownership is not None:
-                name = self._ownership.worker if worker is None else worker
-                return self._run_shared(requests, self._ownership, name)
+                asked = asked or [self._ownership.served] * len(requests)
+                return self._run_shared(requests, asked, self._ownership)
             with transaction(self._db):
                 replies = [steps.do(request, self._transaction) for request in requests]
                 undelivered = self._count_undelivered(self._db)
@@ -165,14 +167,16 @@ class Store:
     # Shared with other workers
 
     def _run_shared(
-        self, requests: Sequence[Request[Any]], ownership: Ownership, worker: str
+        self, requests: Sequence[Request[Any]], asked: Sequence[Served], ownership: Ownership
     ) -> list[object]:
         known = self._after_an_unsure_commit()
-        left = [request for request in requests if id(request) not in known]
+        pairs = zip(requests, asked, strict=True)
+        left = [(request, served) for request, served in pairs if id(request) not in known]
         if left:
             for attempt in range(ATTEMPTS):
                 try:
-                    known |= zip(map(id, left), self._try(left, ownership, worker), strict=True)
+                    replies = self._try(left, ownership)
+                    known |= {id(each): reply for (each, _), reply in zip(left, replies, strict=True)}
                     break
                 except self._backend.error as error:
                     if attempt + 1 == ATTEMPTS or not self._backend.passes(error):
@@ -195,8 +199,9 @@ class Store:
             return {}
         return dict(zip(map(id, unsure.requests), unsure.replies, strict=True))
 
-    def _try(self, requests: Sequence[Request[Any]], ownership: Ownership, worker: str) -> list[object]:
-        db, batch = self._db, self._batch + 1
+    def _try(self, asked: Sequence[tuple[Request[Any], Served]], ownership: Ownership) -> list[object]:
+        db, batch, now = self._db, self._batch + 1, ownership.served
+        requests = [request for request, _ in asked]
         self._touched.clear()
         replies: list[object] = []
         lost: frozenset[int] = frozenset()
@@ -205,22 +210,19 @@ class Store:
         try:
             scopes = scopes_of(requests, self._transaction)
             owners = self._lock(scopes)
-            fences = ownership.fences
-            if ownership.worker != worker:  # looked at behind the fences: another worker begins with none
-                fences = {}
-            for request, scope in zip(requests, scopes, strict=True):
-                gone = self._not_served(scope, owners, worker, fences)
-                lost |= gone & fences.keys()  # what it has handed over itself is not lost
+            for (request, served), scope in zip(asked, scopes, strict=True):
+                gone = self._not_served(scope, owners, served)
+                lost |= self._not_served(scope, owners, now) & now.fences.keys()
                 replies.append(self._refusal(request) if gone else steps.do(request, self._transaction))
             undelivered = self._count_undelivered(db)
-            self._notify_others(owners, worker)
+            self._notify_others(owners, now)
             if any(scope.numbers for scope in scopes):
-                db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, worker))
+                db.execute("UPDATE workers SET batch = ? WHERE name = ?", (batch, now.worker))
             committing = True
             db.execute("COMMIT")
         except BaseException as error:
             if committing and self._backend.trouble_of(error) == "away":  # type: ignore[arg-type]
-                self._unsure = _Unsure(worker, batch, tuple(requests), tuple(replies))
+                self._unsure = _Unsure(now.worker, batch, tuple(requests), tuple(replies))
             with suppress(Exception):
                 if db.in_transaction:
                     db.execute("ROLLBACK")
@@ -229,7 +231,7 @@ class Store:
             self._batch = batch
         self.undelivered = undelivered
         if lost:
-            ownership.lost(worker, lost)
+            ownership.lost(now.worker, lost)
         return replies
 
     def _lock(self, scopes: Sequence[Scope]) -> Mapping[int, tuple[str | None, int]]:
@@ -245,30 +247,28 @@ class Store:
 
     @staticmethod
     def _not_served(
-        scope: Scope,
-        owners: Mapping[int, tuple[str | None, int]],
-        worker: str,
-        fences: Mapping[int, int],
+        scope: Scope, owners: Mapping[int, tuple[str | None, int]], served: Served
     ) -> frozenset[int]:
-        """Return the partitions of a request of an owner that this worker does not serve with this fence."""
+        """Return the partitions of a request of an owner that are not served with the fence that it has."""
         if not scope.owned:
             return frozenset()
+        fences = served.fences
         return frozenset(
             number
             for number in scope.numbers - {SHARED}
-            if number not in fences or owners.get(number) != (worker, fences[number])
+            if number not in fences or owners.get(number) != (served.worker, fences[number])
         )
 
     @staticmethod
     def _refusal(request: Request[Any]) -> NotOwner:
         return NotOwner(f"{type(request).__name__} was refused: another worker serves this chat by now.")
 
-    def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], own: str) -> None:
+    def _notify_others(self, owners: Mapping[int, tuple[str | None, int]], now: Served) -> None:
         """Tell the workers that serve them of chats in which something is new."""
         new: dict[str, list[str]] = {}
         for chat in sorted(self._touched):
             worker, _ = owners.get(partition_of(chat), (None, 0))
-            if worker is not None and worker != own:
+            if worker is not None and worker != now.worker:
                 new.setdefault(worker, []).append(chat)
         for worker, chats in new.items():
             for start in range(0, len(chats), 50):  # a notification has room for 8,000 bytes

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 PARTITIONS: Final = 256
@@ -21,6 +22,14 @@ def partition_of(place: str) -> int:
     return hashlib.md5(place.encode("utf-8", "replace"), usedforsecurity=False).digest()[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a worker serves at one moment: the fence of each of its partitions."""
+
+    worker: str = ""
+    fences: Mapping[int, int] = field(default_factory=dict)
+
+
 class Ownership:
     """The partitions that this worker serves, with their fences. Threads may read it.
 
@@ -28,10 +37,9 @@ class Ownership:
     """
 
     def __init__(self, worker: str = "", now: Callable[[], float] = lambda: 0.0) -> None:
-        self.worker = worker
         self.valid_until = math.inf
         self._now = now
-        self._fences: Mapping[int, int] = {}
+        self._served = Served(worker)
         self._lost: Callable[[frozenset[int]], object] = lambda numbers: None
 
     def begin(self, worker: str, lost: Callable[[frozenset[int]], object]) -> None:
@@ -39,30 +47,39 @@ class Ownership:
 
         `lost` gets the partitions of which a write was refused.
         """
-        self._fences = {}
-        self.worker = worker
+        self._served = Served(worker)
         self._lost = lost
+
+    @property
+    def worker(self) -> str:
+        """Return the worker's name."""
+        return self._served.worker
+
+    @property
+    def served(self) -> Served:
+        """Return what is served now; what changes later does not change it."""
+        return self._served
 
     @property
     def fences(self) -> Mapping[int, int]:
         """Return the fence of each partition that is served."""
-        return self._fences
+        return self._served.fences
 
     def set(self, fences: Mapping[int, int]) -> None:
         """Serve these partitions and no others."""
-        self._fences = dict(fences)
+        self._served = Served(self.worker, dict(fences))
 
     def numbers(self) -> frozenset[int]:
         """Return the partitions that are served."""
-        return frozenset(self._fences)
+        return frozenset(self.fences)
 
     def serves(self, chat: str) -> bool:
         """Return True if the chat's partition is one of them, and the lease lasts."""
-        return partition_of(chat) in self._fences and self._now() < self.valid_until
+        return partition_of(chat) in self.fences and self._now() < self.valid_until
 
     def part(self) -> float:
         """Return the share of all partitions that is served; a worker without any has the smallest one."""
-        return max(1, len(self._fences)) / PARTITIONS
+        return max(1, len(self.fences)) / PARTITIONS
 
     def lost(self, worker: str, numbers: frozenset[int]) -> None:
         """Another worker serves these partitions, which `worker` served; nothing if this is a later one."""

@@ -59,7 +59,8 @@ class TaskServices:
 
     `model_for` returns a task's model, or raises a `RumiError`. `places` bounds how many run. `wake`
     hands a stored message to its chat, `ended` hears of each
-    end, `stepped` of each step.
+    end, `stepped` of each step. `serves` tells of a chat or an owner if this process works for them: another
+    worker may.
     """
 
     journal: ActorRef[JournalMessage]
@@ -76,3 +77,4 @@ class TaskServices:
     ended: Callable[[int], None]
     stepped: Callable[[int, str], None]
     people: People = field(default_factory=People)
+    serves: Callable[[str], bool] = lambda place: True

@@ -140,7 +140,8 @@ class Task(Actor[TaskMessage]):
         """Read what is stored, and go on with it, unless somebody has to wait for it."""
         self._services.publisher.hub.nothing_runs(self._key)
         loaded = await self._services.journal.ask(LoadTask(self._id))
-        if loaded is None or loaded[0].ended:
+        gone = loaded is not None and not self._services.serves(loaded[0].chat or loaded[0].owner)
+        if loaded is None or loaded[0].ended or gone:
             self._over = True
             self._services.ended(self._id)
             return

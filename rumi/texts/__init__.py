@@ -83,6 +83,7 @@ from rumi.texts.models import (
 )
 from rumi.texts.operating import (
     attached,
+    chat_moves,
     gave_up,
     holder_gone,
     log_actor,
@@ -199,7 +200,7 @@ from rumi.texts.skills import (
     skills_off,
     skills_wrong,
 )
-from rumi.texts.stopping import stop_all_refused, stopped_all
+from rumi.texts.stopping import stop_all_refused, stopped_all, stopped_everywhere
 from rumi.texts.storage import (
     cannot_start_on_full_disk,
     kept_at_telegram,
@@ -208,6 +209,7 @@ from rumi.texts.storage import (
     not_stored,
     started_on_full_disk,
     waits_for_the_disk,
+    worker_line,
 )
 from rumi.texts.tasks import (
     shortly,
@@ -302,6 +304,7 @@ __all__ = [
     "calls_not_open",
     "calls_refused",
     "cannot_start_on_full_disk",
+    "chat_moves",
     "chat_needs_yes",
     "chat_status",
     "commands",
@@ -434,6 +437,7 @@ __all__ = [
     "stop_all_refused",
     "stopped",
     "stopped_all",
+    "stopped_everywhere",
     "stranger",
     "takes_no_pictures",
     "task_begins",
@@ -469,6 +473,7 @@ __all__ = [
     "ways_on",
     "who_you_are",
     "winding_down",
+    "worker_line",
     "yes_or_no",
     "zone_is",
     "zone_unknown",

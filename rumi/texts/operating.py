@@ -31,6 +31,15 @@ def holder_gone(language: Language) -> str:
     )
 
 
+def chat_moves(language: Language) -> str:
+    """Say that another worker takes over the chat of a window."""
+    return pick(
+        language,
+        "Otro proceso se hace cargo de este chat…",
+        "Another worker takes over this chat…",
+    )
+
+
 def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
     """Say that the process ended while it was sent a message, and what to do."""
     quoted = shortened(text)

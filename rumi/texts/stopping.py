@@ -47,6 +47,11 @@ def stopped_all(
     return "\n".join([stopped, *lines, *(f"🤖 {bot_resume(language, *session)}" for session in sessions)])
 
 
+def stopped_everywhere(language: Language, here: str, others: Mapping[str, str]) -> str:
+    """Say what was stopped here and by each of the other workers."""
+    return "\n".join([here, *(f"{name}: {said}" for name, said in sorted(others.items()))])
+
+
 def _number(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 

@@ -1,6 +1,6 @@
 """What people read when the databases cannot be written, and how they make room."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rumi.texts.language import Language, pick
 
@@ -19,6 +19,12 @@ def not_stored(language: Language, trouble: str) -> str:
                 language,
                 "Otro programa tiene bloqueado state.db: no puedo tomar mensajes hasta que lo suelte.",
                 "Another program has locked state.db: no message can be taken until it lets go.",
+            )
+        case "away":
+            return pick(
+                language,
+                "La base de datos no responde: no puedo tomar mensajes hasta que vuelva.",
+                "The database does not answer: no message can be taken until it is back.",
             )
         case "replaced":
             return pick(
@@ -60,10 +66,27 @@ def waits_for_the_disk(language: Language, trouble: str) -> str:
             return pick(language, "el disco está lleno", "the disk is full")
         case "locked":
             return pick(language, "otro programa bloquea state.db", "another program has locked state.db")
+        case "away":
+            return pick(language, "la base de datos no responde", "the database does not answer")
         case "replaced":
             return pick(language, "state.db fue borrado o reemplazado", "state.db was deleted or replaced")
         case _:
             return pick(language, "el disco no deja escribir", "the disk refuses to write")
+
+
+def worker_line(language: Language, worker: Mapping[str, object]) -> str:
+    """Return one line on a worker that shares the database."""
+    count, left = worker["partitions"], worker["lease_left_s"]
+    turns = worker["turns"] or 0
+    if worker["leaving"]:
+        return pick(language, f"{worker['name']}: se va", f"{worker['name']}: leaving")
+    if not isinstance(left, int | float) or left <= 0:
+        return pick(language, f"{worker['name']}: terminó", f"{worker['name']}: ended")
+    return pick(
+        language,
+        f"{worker['name']}: {count} particiones, {turns} turnos",
+        f"{worker['name']}: {count} partitions, {turns} turns",
+    )
 
 
 def make_room(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:

@@ -10,6 +10,7 @@
                                           ←    {"done":2, "model":…}, or {"done":2, "error": …}
     {"do":"undelivered" | "recent", …}    →
     {"do":"shown" | "delivered", …}       →
+                                          ←    {"moved": true}: open once more, another worker serves it
 
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the
 way. When a program's window goes, however it does, the turn that it began is stopped; a person's goes on.
@@ -23,6 +24,7 @@ from rumi.windows.handing import FileStream
 from rumi.windows.holder import About, Windows
 from rumi.windows.lasting import LastingChat
 from rumi.windows.live import Live, of_the_tree
+from rumi.windows.reached import ReachedChat
 from rumi.windows.remote import Gone, NotThere, RemoteChat, Wish, attach, run_task
 from rumi.windows.task_stream import TaskStream
 
@@ -33,6 +35,7 @@ __all__ = [
     "LastingChat",
     "Live",
     "NotThere",
+    "ReachedChat",
     "RemoteChat",
     "TaskStream",
     "Windows",

@@ -1,6 +1,8 @@
 """The holder's side: windows of other processes on the chats of this one."""
 
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,22 +13,27 @@ import trio
 
 from actors import ActorError, ActorRef
 from rumi import texts
+from rumi.agent import TurnFinished
 from rumi.chat_ids import ChatIds
 from rumi.chats import (
     VERSION,
+    ChatEvent,
     Hub,
     HubSubscription,
     Inbox,
     Lessons,
     LocalChat,
     PendingMessages,
+    Replied,
     plain,
     to_json,
+    turn_of,
 )
 from rumi.control import Call, Stream, Wire, WireClosed
-from rumi.errors import NotTaken, RumiError, answer_of
-from rumi.journal import JournalMessage
+from rumi.errors import NotServed, NotTaken, RumiError, answer_of
+from rumi.journal import Claimed, JournalMessage, Undelivered
 from rumi.schedules import Schedules
+from rumi.store.ownership import partition_of
 from rumi.tasks import Tasks
 from rumi.texts import Language
 from rumi.windows.shape import OTHER_VERSION, files_from_json, words_from_json
@@ -54,8 +61,14 @@ MOST_DELIVERY = 1 << 63
 LOOK_S = 0.02
 """How often to check if the windows have been told everything, when the program is about to end."""
 
+AWAY_S = 0.3
+"""How often to look for replies in a chat whose worker cannot be reached."""
+
 INTERRUPT_S = 5.0
 """How long the turns that are cut off may take to end."""
+
+MOVED_S = 0.2
+"""How long it may take to tell one window that its chat has moved."""
 
 LAST_WORDS_S = 1.0
 """How long it may take to tell the windows the last replies."""
@@ -84,7 +97,9 @@ class About:
 @dataclass(eq=False, slots=True)
 class _Window:
     """One window: its chat, what it listens to, the messages that came by it and have no reply yet, and the
-    latest. `other` are the settings and keys that are others in its process.
+    latest. `other` are the settings and keys that are others in its process. Another worker has passed a
+    `passed` one here. The chat of one that is `away` belongs to a worker of that name, which is not reached:
+    the replies in `known` are told, or were there before.
     """
 
     chat: LocalChat
@@ -93,6 +108,10 @@ class _Window:
     events: HubSubscription
     single: bool = False
     other: Sequence[str] = ()
+    passed: bool = False
+    away: str = ""
+    known: set[int] = field(default_factory=set)
+    moved_on: trio.Event = field(default_factory=trio.Event)
     sent: set[int] = field(default_factory=set)
     telling: bool = False
     moved: float = field(default_factory=trio.current_time)
@@ -117,7 +136,9 @@ class Windows:
         pending: PendingMessages,
         ids: ChatIds,
         about: About,
+        gone_from: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> None:
+        """`gone_from` returns when a chat belongs to that worker no more: several may share a database."""
         self._inbox = inbox
         self._tasks = tasks
         self._schedules = schedules
@@ -127,6 +148,7 @@ class Windows:
         self._pending = pending
         self._ids = ids
         self._about = about
+        self._gone_from = gone_from
         self._open: set[_Window] = set()
         self._left: set[str] = set()
         self._calls = 0
@@ -252,7 +274,8 @@ class Windows:
         self._changed = trio.Event()
 
     def _works(self, window: _Window) -> bool:
-        window.sent &= self._pending.untold.get(window.chat.chat, set())
+        if not window.away:  # of those, `_look_for_replies` forgets what has its reply
+            window.sent &= self._pending.untold.get(window.chat.chat, set())
         if window.sent or window.events.behind or window.telling:
             window.moved = trio.current_time()
             return True
@@ -268,23 +291,82 @@ class Windows:
         try:
             window = await self._opened(request)
         except RumiError as error:
-            await wire.send({**_refused(error), "later": self._later()})
+            later = self._later() or isinstance(error, NotServed)
+            await wire.send({**_refused(error), "later": later})
             return
         try:
             about = self._about
+            notes = (*about.notes, _serves_it(window.away)) if window.away else about.notes
             opened = {"model": window.chat.model, "engine": about.engine,
-                      "service": about.service, "notes": about.notes, "other": window.other}  # fmt: skip
+                      "service": about.service, "notes": notes, "other": window.other}  # fmt: skip
             await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
+                nursery.start_soon(self._end_when_moved, window, nursery.cancel_scope)
+                if window.away:
+                    nursery.start_soon(self._look_for_replies, window)
                 with suppress(WireClosed):
                     await self._listen(window, wire)
                 nursery.cancel_scope.cancel()
         finally:
+            ended = trio.current_effective_deadline() == -math.inf  # a worker that begins again
+            if window.moved_on.is_set() or (ended and self._gone_from is not None and not self._ending):
+                await _say_moved(wire)
             window.events.close()
             self._open.discard(window)
             self._has_changed()
-        await self._gone(window)
+        if not window.moved_on.is_set():
+            await self._gone(window)
+
+    # Among other workers
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Nothing is to be done: windows of these chats are elsewhere, and come by themselves."""
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Have the windows on these chats open once more: another worker serves them.
+
+        Those of this process stay if it ends: they end with it.
+        """
+        leaving = [
+            window
+            for window in self._open
+            if partition_of(window.chat.chat) in numbers and (window.passed or not self._ending)
+        ]
+        with trio.move_on_after(LAST_WORDS_S):
+            while any(window.events.behind or window.telling for window in leaving):  # noqa: ASYNC110
+                await trio.sleep(LOOK_S)
+        for window in leaving:
+            window.moved_on.set()
+
+    async def _end_when_moved(self, window: _Window, scope: trio.CancelScope) -> None:
+        if window.away and self._gone_from is not None:
+            await self._gone_from(window.chat.chat, window.away)
+            window.moved_on.set()
+        await window.moved_on.wait()
+        scope.cancel()
+
+    async def _look_for_replies(self, window: _Window) -> None:
+        """Tell the replies to a window whose chat another worker serves, out of the database."""
+        chat = window.chat
+        while True:
+            try:
+                replies = await chat.journal.ask(Undelivered(chat.chat, tuple(sorted(window.sent))))
+            except ActorError as error:
+                logger.warning("a window on %s hears nothing: %r", chat.chat, error)
+                replies = ()
+            for stored in replies:
+                if stored.delivery in window.known:
+                    continue
+                window.known.add(stored.delivery)
+                window.sent -= set(stored.messages)
+                reply = Replied(stored.delivery, stored.messages, stored.text, stored.reason)
+                turn = turn_of(stored.messages[0]) if stored.messages and stored.reason else ""
+                if stored.reason:
+                    ended = TurnFinished(stored.reason, stored.text)
+                    window.events.put(ChatEvent(chat.chat, turn, time.time(), ended))
+                window.events.put(ChatEvent(chat.chat, turn, time.time(), reply))
+            await trio.sleep(AWAY_S)
 
     def _later(self) -> bool:
         """Return True if another process will soon do what this one does not take any more, or not yet."""
@@ -296,10 +378,15 @@ class Windows:
         if not self._taking:
             raise _Ending
         chat = self._ids.check_chosen(str(request.get("chat")))
-        model, other = self._model_for(request), self._about.other(request.get("marks"))
+        passed = request.get("passed") is True
+        # One of another worker's home has the settings of that home.
+        model, other = self._model_for(request), [] if passed else self._about.other(request.get("marks"))
         if model is not None:
             other = [key for key in other if key != "model.default"]
         language: Language = "es" if request.get("language") == "es" else "en"
+        away = str(request.get("away") or "")
+        if request.get("new") and away:
+            raise RumiError(f"The worker {away} serves this chat, and cannot be reached from here.")
         if request.get("new"):
             if self._inbox.works(chat):
                 raise RumiError(texts.busy(language))
@@ -318,7 +405,13 @@ class Windows:
             tainted=request.get("tainted") is True,
         )
         person, single = bool(request.get("person")), request.get("single") is True
-        window = _Window(local, person, language, events, single, other)
+        window = _Window(local, person, language, events, single, other, passed, away)
+        if away:
+            stored = await self._journal.ask(Undelivered(chat))
+            window.known.update(reply.delivery for reply in stored)
+        elif self._gone_from is not None and not self._pending.takes(chat):
+            events.close()
+            raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
         self._open.add(window)
         self._left.discard(chat)
         self._has_changed()
@@ -434,6 +527,7 @@ class Windows:
         except Exception as error:  # noqa: BLE001  # whatever keeps the chat from starting is the window's news
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
             return _refused(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
+        window.known.update(reply.delivery for reply in replies)
         others = {number for other in self._open if other is not window for number in other.latest}
         return {
             "replies": [
@@ -442,6 +536,19 @@ class Windows:
                 if others.isdisjoint(reply.messages) or not set(to).isdisjoint(reply.messages)
             ]
         }
+
+
+def _serves_it(worker: str) -> str:
+    return (
+        f"The worker {worker} serves this chat, and cannot be reached from here: "
+        "each reply appears when it is complete."
+    )
+
+
+async def _say_moved(wire: Wire) -> None:
+    """Say that another worker serves the chat, or this one in a moment. It may be too late for words."""
+    with trio.move_on_after(MOVED_S, shield=True), suppress(WireClosed):
+        await wire.send({"moved": True})
 
 
 class _Ending(RumiError):

@@ -105,7 +105,7 @@ class RemoteChat:
     """A chat of another process. What comes is taken at once and kept here: that process waits for nobody.
 
     `model` works on what is sent. `engine` is that of the process. `notes` are sentences for its user, and
-    `other` the settings and keys that are others there.
+    `other` the settings and keys that are others there. `moved`: another worker serves the chat.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class RemoteChat:
         self.other = tuple(map(str, opened.get("other", ())))
         self.service = bool(opened.get("service"))
         self._last = self.service
+        self.moved = False
         self._ended = False
         self._waiting: set[trio.CancelScope] = set()
         self._written = trio.Event()
@@ -190,6 +191,8 @@ class RemoteChat:
     def _take(self, message: Mapping[str, Any]) -> None:
         if "event" in message:
             self._hub.publish(from_json(message["event"]))
+        elif message.get("moved"):  # to another worker: the process stays, and takes the window once more
+            self._last, self.moved = False, True
         elif message["done"] in self._answers:
             self._answers[message["done"]].send_nowait(message)
 

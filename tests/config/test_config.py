@@ -125,6 +125,10 @@ DEFAULTS = {
     "telegram.listen": "",
     "telegram.webhook": "",
     "telegram.admins": "[]",
+    "store.url": '""',
+    "store.lease_s": "15",
+    "store.drain_s": "60",
+    "store.address": '""',
     "log.max_mb": "10",
     "log.keep": "5",
 }

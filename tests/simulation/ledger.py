@@ -70,7 +70,11 @@ def _shown(text: str, entities: Sequence[dict[str, Any]]) -> Shown:
 class Ledger:
     """Counts what may be seen besides the replies, place by place."""
 
-    def __init__(self, world: World, api: BotApi, places: Sequence[Place], book: Book) -> None:
+    def __init__(
+        self, world: World, api: BotApi, places: Sequence[Place], book: Book, noted_s: float = NOTED_S
+    ) -> None:
+        """`noted_s` is how long it may take until the journal notes what Telegram took."""
+        self._noted_s = noted_s
         self._world = world
         self._api = api
         self._places = places
@@ -109,7 +113,9 @@ class Ledger:
             parts = [message for message in new if message.text in due]
             if len(parts) > self.excused[place] + 1:  # the next one goes only when the last one is noted
                 self._world.complain(f"{place.chat}: of the parts {parts} nothing was noted")
-            late = [message for message in new if self._changed_at(message) < trio.current_time() - NOTED_S]
+            late = [
+                message for message in new if self._changed_at(message) < trio.current_time() - self._noted_s
+            ]
             if len(late) > self.excused[place] and not self._world.counts["disk"]:
                 self._world.complain(f"{place.chat}: of {late} nothing was noted")
             if len(new) > self.excused[place] + AT_ONCE:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import trio
 from telegram import Bot
 
-from actors import ChildSpec, Supervisor, TreeEvent
+from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
 from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
 from rumi.budgets import Budgets
@@ -35,12 +35,14 @@ from rumi.chats import (
     add_lessons,
 )
 from rumi.home import Home
-from rumi.journal import Incoming, Journal
+from rumi.journal import Incoming, Journal, JournalMessage, Shelf
 from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
 from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
 from rumi.stopping import Everything
+from rumi.store.backend import Backend
+from rumi.store.ownership import Ownership
 from rumi.tasks import Tasks, TaskServices
 from rumi.tasks import places as places_of
 from rumi.texts import Language
@@ -121,16 +123,56 @@ class Setting:
     begun: Counter[str] = field(default_factory=Counter)
 
 
+class Membership(Protocol):
+    """What makes a process a worker among others of one database."""
+
+    backend: Backend
+    ownership: Ownership
+
+    def now(self) -> float:
+        """Return the time by the worker's clock, in seconds since 1970."""
+        ...
+
+    def disk(self, life: Life) -> Disk:
+        """Return what does the blocking work."""
+        ...
+
+    def client(self, daemon: Daemon) -> Client:
+        """Return the connection to the worker's own sandboxes."""
+        ...
+
+    def line(self, life: Life, setting: "Setting") -> Line:
+        """Return a line to Telegram."""
+        ...
+
+    def add_lease(self, process: "Process") -> None:
+        """Add the lease, below the journal."""
+        ...
+
+    def add_partitions(self, process: "Process") -> None:
+        """Add the partitions, below all that serves chats."""
+        ...
+
+    def killed(self) -> None:
+        """Take note that the process is killed."""
+        ...
+
+
 class Process:
-    """One life of the program on a home. `calls` counts the model's calls under way, by chat."""
+    """One life of the program on a home. `calls` counts the model's calls under way, by chat.
+
+    With a `membership` it is one of several workers, and hears of messages by no poller of its own.
+    """
 
     def __init__(
         self,
         setting: "Setting",
         death: tuple[str, int] | None = None,
+        membership: Membership | None = None,
     ) -> None:
         world = setting.world
         self.world = world
+        self.membership = membership
         self.life = Life(world, death, self._end)
         self.calls: Counter[str] = Counter()
         self.shaken = False
@@ -143,11 +185,15 @@ class Process:
         self.everything: Everything
         self._task: trio.lowlevel.Task | None = None
         self._setting = setting
-        self.client = Client(setting.daemon)
+        self.client = Client(setting.daemon) if membership is None else membership.client(setting.daemon)
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._observe)
-        disk = Disk(self.life)
+        disk = Disk(self.life) if membership is None else membership.disk(self.life)
+        now = world.now if membership is None else membership.now
         self._lines = [
-            Line(self.life, setting.api, setting.latency, setting.witness.typing) for _ in range(2)
+            Line(self.life, setting.api, setting.latency, setting.witness.typing)
+            if membership is None
+            else membership.line(self.life, setting)
+            for _ in range(2)
         ]
         bot = Bot(TOKEN, request=self._lines[0], get_updates_request=self._lines[1])
         self.telegram = Telegram()
@@ -157,20 +203,27 @@ class Process:
         if world.random.random() < 0.8:
             self.telegram._memory.registered = True  # the same calls each time: some processes are enough
         home, places = setting.home, setting.places
-        journal = self.root.add(
+        place = home.state_db if membership is None else membership.backend
+        ownership = None if membership is None else membership.ownership
+        shelf = None if membership is None else Shelf()
+        journal: ActorRef[JournalMessage] = self.root.add(
             ChildSpec(
                 "journal",
-                lambda: Journal(home.state_db, disk, world.now),
+                lambda: Journal(place, disk, now, shelf, ownership=ownership),
                 capacity=1024,
                 shutdown=10.0,
             )
         )
+        self.journal = journal
+        if membership is not None and ownership is not None:
+            self.telegram._serves = ownership.serves
+            membership.add_lease(self)
         self.budgets: Budgets | None = None
         if world.budgets:
-            budgets = self.budgets = Budgets(setting.purse.watch(journal.ask), RULES, world.now)
+            budgets = self.budgets = Budgets(setting.purse.watch(journal.ask), RULES, now)
             self.root.add(ChildSpec("budgets", lambda: UsageLedger(budgets)))
         keeper = MemoryDisk(disk)
-        memory = self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, keeper, world.now)))
+        memory = self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, keeper, now)))
         self.sandboxes = add_sandboxes(
             self.root,
             self.client,
@@ -198,7 +251,7 @@ class Process:
             ),
             language="en",
             ids=BUILT_IN,
-            now=world.now,
+            now=now,
             bring=self.telegram.bring,
             tools_for=lambda view: (
                 *self.telegram.tools_for(view.chat),
@@ -210,7 +263,7 @@ class Process:
             **({"people": PEOPLE} if world.guests else {}),
         )
         audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
-        publisher = Publisher(hub, audit, self.pending, world.now, container_id)
+        publisher = Publisher(hub, audit, self.pending, now, container_id)
         workspaces = Workspaces(home.workspaces, disk)
         lessons = add_lessons(self.root, journal, context, extract)
         self.tasks: Tasks | None = None
@@ -225,10 +278,11 @@ class Process:
                 limits=LIMITS,
                 places=places_of(LIMITS.max_running, LIMITS.per_owner),
                 files=home.tasks,
-                now=world.now,
+                now=now,
                 wake=self._wake,
                 ended=lambda id: self.tasks.ended(id) if self.tasks is not None else None,
                 stepped=lambda id, step: None,
+                serves=lambda place: ownership is None or ownership.serves(place),
             )
             self.tasks = Tasks(self.root, task_services, BUILT_IN)
         rooms: dict[str, RoomCommands] = {} if self.tasks is None else {"tasks": self.tasks}
@@ -249,11 +303,19 @@ class Process:
             rooms=rooms,
             **({} if self.tasks is None else {"running_tasks": self.tasks.running}),
         )
-        self.inbox: Inbox = add_chats(self.root, self.services, whole_status=lambda: WHOLE_STATUS)
+        self.inbox: Inbox = add_chats(
+            self.root,
+            self.services,
+            whole_status=lambda: WHOLE_STATUS,
+            worker=lambda: None if ownership is None else ownership.worker,
+        )
         if self.tasks is not None:
             self.everything = Everything(self.inbox, self.tasks, BUILT_IN)
             rooms["everything"] = WatchedEverything(self.everything, self, setting.stops)
-        self.telegram.add_receiver(self.root, self.inbox, journal, hub)
+        if membership is not None:
+            membership.add_partitions(self)
+        else:
+            self.telegram.add_receiver(self.root, self.inbox, journal, hub)
 
     def _model_for(self, chat: str, language: Language, chosen: str) -> Model | TaskModel:
         setting = self._setting
@@ -296,6 +358,8 @@ class Process:
     def _end(self) -> None:
         """Nothing gets out any more, from this step on, and nobody cleans up."""
         self.client.dead = True
+        if self.membership is not None:
+            self.membership.killed()
         self.scope.cancel()
         trio.lowlevel.spawn_system_task(self._fall)
 
@@ -322,7 +386,8 @@ class Process:
             self.world.counts["restart limits"] += 1
         if event.kind == "crashed" and event.path == "rumi/journal":
             self._setting.witness.lose_sight()
-            if not self.world.counts["disk"] and not self.life.dead:
+            begun = self.started or self.membership is None  # a worker may find no database
+            if not self.world.counts["disk"] and not self.life.dead and begun:
                 self.world.complain(f"the journal crashed: {event.error!r}")
         if event.path == "rumi/sender" and event.kind == "restarted":
             self._setting.ledger.sender_lost()

@@ -179,12 +179,12 @@ def sends_to_another_chat(patch: pytest.MonkeyPatch) -> None:
     destination = Sender._destination
     calls, chats = count(1), dict.fromkeys(("tg1001",))
 
-    def mixed_up(self: Sender, chat: str) -> Destination | None:
+    def mixed_up(self: Sender, chat: str, **how: Any) -> Destination | None:
         assert address_of(chat) is not None
         chats[chat] = None
         if next(calls) % 50 == 0:
             chat = next(other for other in chats if other != chat)
-        return destination(self, chat)
+        return destination(self, chat, **how)
 
     patch.setattr(Sender, "_destination", mixed_up)
 

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels import Channel, Process
+from rumi.channels.channel import Reached
 from rumi.channels.handed import Handed
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
@@ -91,6 +92,7 @@ class Page(Channel):
         self.follow: Callable[[Talk], None] = lambda talk: None
         """Makes the present server follow a talk."""
         self._hub: Hub
+        self._reached: Callable[[str], Reached] | None = None
         self.offload = Threads()
 
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
@@ -99,6 +101,10 @@ class Page(Channel):
         session = process.loaded.settings.session
         self.handed = Handed(process.home, process.user, process.limits, session.file_mb)
         return super().open(process)
+
+    def among_workers(self, reached: Callable[[str], Reached]) -> None:
+        """Follow each chat at the worker that serves it."""
+        self._reached = reached
 
     def add_view(
         self,
@@ -131,7 +137,8 @@ class Page(Channel):
         self.inbox.ids.check_chosen(chat)  # which leaves the chats of `LOCAL`
         talk = self.talks.pop(chat, None)
         if talk is None:
-            talk = Talk(LocalChat(chat, self.inbox, self._hub, self.journal, channel=self.name))
+            local = LocalChat(chat, self.inbox, self._hub, self.journal, channel=self.name)
+            talk = Talk(local, None if self._reached is None else self._reached(chat))
             self.follow(talk)
         self.talks[chat] = talk
         for other in list(self.talks.values())[:-MOST_TALKS]:

@@ -199,10 +199,13 @@ class Handlers:
         """Answer the turn's question with yes or no, and say if that counts."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
-        chat = self._talk(request, fields.get("chat")).chat
+        talk = self._talk(request, fields.get("chat"))
         if not isinstance(id, str) or not isinstance(yes, bool):
             raise HTTPException(400, "no answer")
-        return JSONResponse({"counts": await chat.inbox.answer(chat.chat, id, yes)})
+        try:
+            return JSONResponse({"counts": await talk.answer(id, yes)})
+        except RumiError as error:
+            raise HTTPException(503, self._why(request, error)) from None
 
     async def seen(self, request: Request) -> Response:
         """Note that a person sees a reply, or can read a question."""
@@ -210,7 +213,7 @@ class Handlers:
         question, delivery = fields.get("question"), fields.get("delivery")
         talk = self._talk(request, fields.get("chat"))
         if isinstance(question, str):
-            talk.chat.shown(question)
+            talk.shown(question)
         if isinstance(delivery, int) and not isinstance(delivery, bool):
             entries = talk.transcript.entries.values()
             if any(entry.delivery == delivery for entry in entries):  # no other chat's

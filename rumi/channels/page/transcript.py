@@ -159,6 +159,12 @@ class Transcript:
         else:
             self._reply(reply, 0.0)
 
+    def interrupted(self) -> None:
+        """Note that what ran has ended, with the worker that told it."""
+        for entry in list(self.entries.values()):
+            if entry.state == "running":
+                self._finish(entry, "interrupted", entry.growing)
+
     # What happens
 
     def happened(self, event: ChatEvent) -> None:

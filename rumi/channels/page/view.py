@@ -36,6 +36,8 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         "model": dump.get("model", ""),
         "engine": sandbox.get("engine", ""),
         "degraded": list(sandbox.get("degraded", ())),
+        "trouble": (dump.get("storage") or {}).get("trouble") or "",
+        "workers": [_worker(each) for each in dump.get("workers") or ()],
         "started": round(dump.get("time", 0.0) - dump.get("uptime_s", 0.0)),
         "actors": list(_rows(tree, 0)),
         "chats": rows,
@@ -47,6 +49,17 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         "schedules": figures.get("schedules", []),
         "schedules_active": figures.get("active", 0),
         "schedules_paused": figures.get("paused", 0),
+    }
+
+
+def _worker(each: Mapping[str, Any]) -> dict[str, object]:
+    """Return a worker without what changes by itself."""
+    state = "ended" if each["lease_left_s"] <= 0 else "leaving" if each["leaving"] else "running"
+    return {
+        "name": each["name"],
+        "state": state,
+        "partitions": each["partitions"],
+        "turns": each["turns"] or 0,
     }
 
 

@@ -11,7 +11,11 @@ let late = null;
 export function board(shown) {
   now = shown;
   about();
-  document.getElementById("degraded").textContent = now.degraded.join(" · ");
+  const trouble = now.trouble ? [say(`storage_${now.trouble}`)] : [];
+  document.getElementById("degraded").textContent = [...trouble, ...now.degraded].join(" · ");
+  document.getElementById("workers").textContent = now.workers
+    .map((each) => say(`worker_${each.state}`, each))
+    .join(" · ");
   document.getElementById("chats-line").textContent = say("chats_line", {
     work: now.chats_at_work,
     memory: now.chats_in_memory,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import trio
 from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParameters
 from telegram.constants import ChatAction
-from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError, TimedOut
+from telegram.error import BadRequest, ChatMigrated, NetworkError, RetryAfter, TelegramError, TimedOut
 
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import wait_of
@@ -86,15 +86,22 @@ class Sent:
     id: int
 
 
+class Unserved(NetworkError):
+    """Another worker sends to this chat by now. The error is one after which a sender tries again later."""
+
+
 class Destination:
     """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate.
 
     When a group gets another number, earlier messages stay in the old group: a call on one raises
     `ChatMigrated`, as Telegram does, and no message is sent as an answer to one.
+
+    An `owned` one sends only while this process serves the chat: its messages come once from one worker.
     """
 
-    def __init__(self, wire: Wire, address: Address) -> None:
+    def __init__(self, wire: Wire, address: Address, *, owned: bool = False) -> None:
         self.wire = wire
+        self._chat = address.chat if owned else None
         self.group = address.group
         self._number = address.number
         self._topic = address.topic
@@ -129,6 +136,16 @@ class Destination:
             if (waited_s := trio.current_time() - began) > MOMENT_S:
                 self.wire.statistics.waits += 1
                 self.wire.statistics.waited_s = round(self.wire.statistics.waited_s + waited_s, 3)
+        if not self._served:
+            await trio.sleep_forever()  # the end of the lease, or of the hand-over, cancels it
+
+    @property
+    def _served(self) -> bool:
+        return self._chat is None or self.wire.serves(self._chat)
+
+    def _check_served(self) -> None:
+        if not self._served:
+            raise Unserved("another worker serves this chat")
 
     def take(self, share: float = NOW_SHARE) -> bool:
         """Return True if something less important may be sent now, and count it."""
@@ -161,6 +178,7 @@ class Destination:
         keyboard: InlineKeyboardMarkup | None = None,
     ) -> Sent:
         """Send a message."""
+        self._check_served()
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if self.number != self._first:
             reply_to = None  # in the new group that number is another message
@@ -193,6 +211,7 @@ class Destination:
         keyboard: InlineKeyboardMarkup | None = None,
     ) -> None:
         """Change a message's text and its buttons. An unchanged text is not an error."""
+        self._check_served()
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if not self.has(message):
             raise ChatMigrated(self.number)
@@ -232,6 +251,7 @@ class Destination:
 
     async def draft(self, draft: int, part: Part) -> None:
         """Show a text that the next message replaces, or that disappears after half a minute."""
+        self._check_served()
         seconds = self.wire.bounds.preview_s
 
         async def send(topic: int | None) -> None:
@@ -249,6 +269,7 @@ class Destination:
 
     async def typing(self) -> None:
         """Show "typing" for about five seconds."""
+        self._check_served()
         seconds = self.wire.bounds.typing_s
         await bounded(
             seconds,
@@ -259,6 +280,7 @@ class Destination:
 
     async def upload(self, name: str, content: bytes) -> None:
         """Send a file: a picture as such, unless Telegram does not take it, everything else as a document."""
+        self._check_served()
         seconds = self.wire.bounds.upload_s
         if is_photo(content):
             try:

@@ -197,7 +197,7 @@ class Sender(Actor[SenderMessage]):
         outbox = self._outboxes.get(chat)
         if not self._wire.serves(chat):
             return None
-        if outbox is None and (to := self._destination(chat)) is not None:
+        if outbox is None and (to := self._destination(chat, owned=True)) is not None:
             outbox = self._outboxes[chat] = ChatOutbox(
                 chat,
                 to,
@@ -242,9 +242,9 @@ class Sender(Actor[SenderMessage]):
         while theirs():
             await self._change.wait()
 
-    def _destination(self, chat: str) -> Destination | None:
+    def _destination(self, chat: str, *, owned: bool = False) -> Destination | None:
         address = address_of(chat)
-        return None if address is None else Destination(self._wire, address)
+        return None if address is None else Destination(self._wire, address, owned=owned)
 
     def _changed(self) -> None:
         self._change.set()

@@ -1,0 +1,532 @@
+"""One history of several workers on one database: people all the while, faults, and a calm ending."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from itertools import count
+from typing import Any, cast
+
+import trio
+from rumi.channels.telegram.polling.reading import Stranger, read_batch
+from rumi.channels.telegram.polling.updates import number_of, update_of
+
+from actors import ActorError
+from rumi.agent import TurnFinished
+from rumi.channels.serving import wind_down
+from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.api.bot import Me
+from rumi.channels.telegram.moves import Moves
+from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.errors import RumiError
+from rumi.home import Home
+from rumi.journal import Incoming
+from rumi.store.ownership import PARTITIONS, partition_of
+from tests.fakes.bot_api import Answer, Delayed
+from tests.fakes.bot_api_rates import UNLIMITED
+from tests.fakes.bot_api_updates import Poll
+from tests.simulation import weather
+from tests.simulation.asking import Asking
+from tests.simulation.book import Book
+from tests.simulation.checks import Checks
+from tests.simulation.cluster.database import Server
+from tests.simulation.cluster.pausing import GATE
+from tests.simulation.cluster.worker import LEASE_S, OUTSIDE, OwnClient, Worker
+from tests.simulation.containers import Daemon
+from tests.simulation.history import Telegram
+from tests.simulation.ledger import Ledger
+from tests.simulation.money import Purse
+from tests.simulation.people import People
+from tests.simulation.places import WHO, Place, by_chat, settle_places
+from tests.simulation.process import Process, Setting
+from tests.simulation.stopping import Stops
+from tests.simulation.tasks import Doings
+from tests.simulation.world import World
+
+WISHES = (
+    *("echo", "echo", "echo", "slow", "slow", "stream", "tools", "tools", "tools", "sleeper", "essay"),
+    *("forker", "hang", "error", "file"),
+)
+COMMANDS = ("/stop", "/stop", "/stop", "/reset", "/retry", "/status", "/help")
+PAUSES_S = (0, 0.01, 0.3, 1, 2, 5, 12)
+
+MOMENTS = (
+    *("write", "written", "written", "asks sendMessage", "did sendMessage", "did sendMessage", "renews"),
+    *("asks editMessageText", "did editMessageText", "did a long one"),
+)
+
+SETTLED_WITHIN_S = 400.0
+"""After the last fault everything is answered and delivered in this time: turns that hang are part of it."""
+
+BALANCED_WITHIN_S = 60.0
+IDLE_S = 90.0
+"""After this time nothing is kept of a chat, with the short times that these histories have."""
+
+IDLES = 4
+"""In one history of so many it is waited until nothing is kept any more."""
+
+BEAT_S = 0.5
+"""So long after the end of a lease the boxes of its worker are gone."""
+
+REDELIVER_S = 8.0
+"""How long Telegram waits for an answer to an update before it delivers it again, to another worker."""
+
+
+class ClusterTelegram(Telegram):
+    """What it does late it does outside of all workers."""
+
+    def delay(self, seconds: float, run: Callable[[], Answer | Poll]) -> Delayed:
+        return OUTSIDE.run(super().delay, seconds, run)
+
+
+class ClusterPeople(People):
+    """People who only talk."""
+
+    async def _live_in(self, place: Place, deeds: int) -> None:
+        for _ in range(deeds):
+            await trio.sleep(self._random.choice(PAUSES_S))
+            await self._do(place, "")
+
+    async def _do(self, place: Place, deed: str) -> None:
+        match self._random.choice(("say", "say", "say", "say", "burst", "command", "polite")):
+            case "say":
+                self.say(place, self.words(place))
+            case "burst":
+                for _ in range(self._random.choice((2, 3))):
+                    self.say(place, self._random.choice((self.words(place), *COMMANDS)))
+            case "command":
+                self.say(place, self._random.choice(COMMANDS))
+            case deed:
+                await super()._do(place, deed)
+
+    def words(self, place: Place, wish: str = "") -> str:
+        return super().words(place, wish or self._random.choice(WISHES))
+
+
+class Eyes:
+    """A witness at the hub of one worker."""
+
+    def __init__(self, history: "ClusterHistory", worker: Worker) -> None:
+        self._history = history
+        self._worker = worker
+
+    def begin(self, process: Process) -> None:
+        pass
+
+    def lose_sight(self) -> None:
+        pass
+
+    def begins_afresh(self, chat: str) -> None:
+        pass
+
+    def typing(self, number: int, topic: int | None) -> None:
+        pass
+
+    def see(self, event: ChatEvent) -> None:
+        if not self._worker.process.life.dead:
+            self._history.see(self._worker, event)
+
+
+class ClusterHistory:
+    """What happens in one world."""
+
+    def __init__(self, world: World, home: Home) -> None:
+        random = world.random
+        self.world = world
+        self.home = home
+        self.latency = random.choice(((0.0, 0.0), (0.02, 0.2), (0.02, 0.2)))
+        self.api = ClusterTelegram(
+            trio.current_time,
+            seed=random.getrandbits(32),
+            limits=UNLIMITED,
+            drafts=random.random() < 0.5,
+        )
+        self.all_places = settle_places(self.api, basic=False)
+        talks = [place for place in self.all_places if place.people]
+        self.places = random.sample(talks, random.choice((1, 2, 3, 3)))
+        self.server = Server(world, home.state_db)
+        self.daemon = Daemon(world)
+        self.book = Book(home.state_db)
+        self.ledger = Ledger(world, self.api, self.all_places, self.book, noted_s=math.inf)
+        places = by_chat(self.all_places)
+        self.asking = Asking(world, places)
+        self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
+        self.stops = Stops(world, self.book, self.daemon, self.doings, dict)
+        self.purse = Purse(world)
+        self.setting = Setting(
+            world,
+            home,
+            self.api,
+            self.daemon,
+            places,
+            cast(Any, None),
+            self.ledger,
+            self.latency,
+            self.asking,
+            self.doings,
+            self.stops,
+            self.purse,
+        )
+        self.starts: list[float] = []
+        self.workers: list[Worker] = []
+        """Those whose process runs, paused ones too."""
+        self.people: ClusterPeople
+        self._lives = count(1)
+        self._nursery: trio.Nursery
+        self._ended = False
+        self._told: dict[int, str] = {}
+        self._started: dict[str, str] = {}
+        self._moves = Moves()
+        self._me = Me(self.api.bot.id, self.api.bot.username or "")
+
+    # The course of it
+
+    async def run(self) -> None:
+        """The whole course of it."""
+        world, random = self.world, self.world.random
+        weather.brew(world, self.api, self.places[0].room)
+        async with trio.open_nursery() as nursery:
+            self.api.nursery = self._nursery = nursery
+            self.people = ClusterPeople(world, self.api, self.daemon, nursery, self._quiet, self.ledger)
+            self.people.curious = 0.0
+            nursery.start_soon(self._deliver)
+            nursery.start_soon(self._beat)
+            stops = [trio.Event() for _ in range(random.choice((2, 2, 2, 3, 3, 4)))]
+            for number, stop in enumerate(stops):
+                nursery.start_soon(self._machine, number, stop, random.choice((0, 0, 0.5, 3)))
+            await trio.sleep(random.choice((0, 5, 20)))
+            async with trio.open_nursery() as busy:
+                busy.start_soon(self.people.live, self.places, random.randint(4, 9))
+                busy.start_soon(self._mischief)
+            self._calm()
+            if await self._settle():
+                await self._balanced()
+                if world.seed % IDLES == 0:
+                    await trio.sleep(IDLE_S)
+                    self._when_idle()
+            self._ended = True
+            for stop in stops:
+                stop.set()
+            with trio.move_on_after(200):
+                while self.workers:
+                    await trio.sleep(1)
+            if self.workers:
+                world.complain(f"workers do not end: {[each.name for each in self.workers]}")
+            if self.daemon.live:
+                world.complain(f"boxes are left: {sorted(self.daemon.live)}")
+            nursery.cancel_scope.cancel()
+        self._after_all()
+        self.book.close()
+
+    async def _machine(self, number: int, stop: trio.Event, after_s: float) -> None:
+        """One machine: its worker begins again whenever it has ended."""
+        await trio.sleep(after_s)
+        while not stop.is_set():
+            worker = Worker(self.world, self.server, f"w{number}-{next(self._lives)}", self._sent)
+            async with trio.open_nursery() as nursery:
+                context = copy_context()
+                context.run(GATE.set, worker.gate)
+                context.run(nursery.start_soon, self._live, worker, stop)
+            if not stop.is_set():
+                await trio.sleep(self.world.random.choice((0.5, 3, 3, LEASE_S + 5)))
+
+    async def _live(self, worker: Worker, stop: trio.Event) -> None:
+        """One life of a worker."""
+        world, random = self.world, self.world.random
+        worker.context = copy_context()
+        eyes = cast(Any, Eyes(self, worker))
+        setting = Setting(**{**vars(self.setting), "witness": eyes})
+        death = None
+        if not world.calm and world.dice("kill", 0.15):
+            death = random.choice(MOMENTS), random.choice((2, 5, 8, 13, 25))
+        process = Process(setting, death, worker)
+        worker.process = process
+        worker.stop = trio.Event()
+        self.starts.append(trio.current_time())
+        world.note(worker.name, f"begins, its clock is wrong by {worker.skew_s:.0f} s", lambda: death)
+        self.workers.append(worker)
+        failed = True
+        try:
+            async with process.running():
+                await self._until_told(worker, stop)
+            failed = False
+        except Exception as error:  # noqa: BLE001  # judged below
+            if not process.life.dead and not self._excusable(error):
+                world.complain(f"{worker.name} ended with {error!r}")
+        finally:
+            self.workers.remove(worker)
+        worker.backend.dead = True
+        if process.life.dead or failed or process.shaken:
+            self.ledger.sender_lost()
+        world.note(worker.name, "has ended")
+
+    async def _until_told(self, worker: Worker, stop: trio.Event) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def wait(event: trio.Event) -> None:
+                await event.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(wait, stop)
+            nursery.start_soon(wait, worker.stop)
+        self.world.note(worker.name, "is told to end")
+        process = worker.process
+        with trio.move_on_after(self.world.random.choice((math.inf, math.inf, 3))):
+            await wind_down(
+                (), process.inbox, process.services.lessons, worker.drain, worker.settings.drain_s
+            )
+            with trio.move_on_after(20):
+                await process.telegram.flush()
+
+    def _excusable(self, error: BaseException) -> bool:
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        return isinstance(error, RumiError | ActorError) and not self.world.calm
+
+    # Faults
+
+    async def _mischief(self) -> None:
+        world, random = self.world, self.world.random
+        for _ in range(random.choice((0, 1, 2, 3, 4))):
+            await trio.sleep(random.choice((0.5, 3, 8, 15)) * random.uniform(0.5, 1.5))
+            if not self.workers:
+                continue
+            worker = random.choice(self.workers)
+            match random.choice(("kill", "pause", "pause", "cut", "cut", "down", "roll", "unsure", "crash")):
+                case "kill":
+                    worker.process.life.die("after a while")
+                case "pause":
+                    self._nursery.start_soon(self._pause, worker, random.choice((2, 6, 14, 14, 30)))
+                case "cut":
+                    seconds = random.choice((1, 5, 9, 9, 20))
+                    world.note(worker.name, f"is cut off for {seconds} s")
+                    world.counts["cuts"] += 1
+                    worker.backend.cut_until = trio.current_time() + seconds
+                case "down":
+                    seconds = random.choice((0.5, 3, 6, 10, 30))
+                    world.note("database", f"is down for {seconds} s")
+                    world.counts["failovers"] += 1
+                    self.server.down_until = trio.current_time() + seconds
+                case "unsure":
+                    world.note(worker.name, "loses answers to commits")
+                    worker.backend.unsure = random.choice((0.05, 0.3))
+                case "crash":
+                    self._crash(worker)
+                case _:
+                    world.counts["drains"] += 1
+                    worker.stop.set()
+
+    def _crash(self, worker: Worker) -> None:
+        """A part of the tree fails, and what stands below it begins again."""
+        from actors.testing import crash
+
+        name = self.world.random.choice(("sender", "extractor", "partitions", "recovery"))
+        self.world.note(worker.name, f"its {name} crashes")
+        self.world.counts["crashes of parts"] += 1
+        process = worker.process
+        ref = {
+            "sender": process.telegram._sender,
+            "extractor": process.services.lessons.extractor,
+            "partitions": worker._partitions,
+            "recovery": process.inbox._dispatcher._recovery,
+        }[name]
+        if process.started and ref is not None:
+            with suppress(Exception):
+                worker.run(crash, ref, RuntimeError("it broke"))
+
+    async def _pause(self, worker: Worker, seconds: float) -> None:
+        if worker.gate.closed:
+            return
+        self.world.note(worker.name, f"is paused for {seconds} s")
+        self.world.counts["pauses"] += 1
+        worker.gate.close()
+        with trio.move_on_after(seconds):
+            while not worker.process.life.dead and not self.world.calm:
+                await trio.sleep(0.5)
+        self.world.note(worker.name, "goes on")
+        worker.gate.open()
+
+    def _calm(self) -> None:
+        self.world.note("weather", "is calm from now on")
+        self.world.calm = True
+        self.server.down_until = 0.0
+        for worker in self.workers:
+            worker.backend.cut_until = worker.backend.unsure = 0.0
+        weather.clear(self.api)
+        self.ledger.look_at_faults()
+
+    # Around the workers
+
+    async def _deliver(self) -> None:
+        """Telegram delivers updates, in order, to some worker; to another one where it gets no answer."""
+        random = self.world.random
+        while True:
+            answer = self.api.handle("getUpdates", {"timeout": 0})
+            assert isinstance(answer, Answer)
+            updates = (answer.body or {})["result"]
+            for update in updates:
+                while not await self._hand(update):
+                    await trio.sleep(0.5)
+                self.api.handle("getUpdates", {"timeout": 0, "offset": number_of(update) + 1, "limit": 1})
+            await trio.sleep(random.choice((0.05, 0.3)) if not updates else 0)
+
+    async def _hand(self, update: Any) -> bool:
+        """Deliver an update; return True if a worker has stored it."""
+        random = self.world.random
+        if not self.workers:
+            return False
+        both = [random.choice(self.workers) for _ in range(2 if random.random() < 0.15 else 1)]
+        taken: list[bool] = []
+        some = trio.Event()
+        left = len(both)
+
+        async def give(worker: Worker) -> None:
+            nonlocal left
+            try:
+                await worker.process.inbox.accept_all(self._read(update))
+                taken.append(True)
+            except (RumiError, ActorError) as error:
+                self.world.note(worker.name, f"takes no update: {error}")
+            left -= 1
+            if taken or not left:
+                some.set()
+
+        for worker in both:
+            try:
+                worker.run(worker.process.callers.start_soon, give, worker)
+            except (AttributeError, RuntimeError):  # it is about to begin, or to end
+                left -= 1
+        if not left:
+            return bool(taken)
+        with trio.move_on_after(REDELIVER_S):
+            await some.wait()
+        return bool(taken)
+
+    def _read(self, update: Any) -> list[Incoming]:
+        (one,) = read_batch([update], self._me, WHO, self._moves, hears=False)
+        return [Incoming(update_of(number_of(update))) if isinstance(one, Stranger) else one]
+
+    async def _beat(self) -> None:
+        """Boxes go when they hear nothing from their worker any more."""
+        while True:
+            await trio.sleep(BEAT_S)
+            for chat, box in list(self.daemon.live.items()):
+                client = box.client
+                if isinstance(client, OwnClient):
+                    lease = client.lease_of.get(box.id, "")
+                    if self.server.leases.get(lease, 0.0) <= trio.current_time():
+                        self.daemon.lose(chat)
+
+    # What is watched
+
+    def see(self, worker: Worker, event: ChatEvent) -> None:
+        """Something is told at the hub of a worker."""
+        chat, turn, complain = event.chat, event.turn, self.world.complain
+        match event.what:
+            case TurnStarted(text, message):
+                self.world.note(worker.name, f"{chat}: {turn} begins", lambda: repr(text))
+                if turn in self._started:
+                    complain(f"{chat} {turn}: started twice, by {self._started[turn]} and {worker.name}")
+                self._started[turn] = worker.name
+                for other in self.workers:
+                    if other is not worker and not other.gate.closed and other.process.calls[chat]:
+                        complain(f"{chat} {turn}: started while {other.name} works there")
+                if not worker.ownership.serves(chat):
+                    complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
+            case TurnFinished(reason, answer):
+                self.world.counts[f"turns {reason}"] += 1
+                self.world.note(worker.name, f"{chat}: {turn} ends", lambda: f"{reason}: {answer[:50]!r}")
+            case Replied(delivery, messages, text):
+                self.world.note(
+                    worker.name, f"{chat}: reply {delivery} to {messages}", lambda: repr(text[:50])
+                )
+                for number in messages:
+                    if number in self._told:
+                        complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {text!r}")
+                    self._told[number] = text
+
+    def _sent(self, worker: Worker, method: str, parameters: Any) -> None:
+        if worker.process.life.dead:
+            return
+        room, topic = self.api.chats[parameters["chat_id"]], parameters.get("message_thread_id")
+        if room.forum and (message := room.by_id.get(parameters.get("message_id"))) is not None:
+            topic = message.topic
+        chat = Address(room.id, topic).chat
+        number = partition_of(chat)
+        ((owner,),) = self.book.ask("SELECT worker FROM partitions WHERE number = ?", number)
+        name = worker.ownership.worker
+        if owner != name or not worker.serves_now:
+            self.world.complain(f"{chat}: {name} calls {method}, and {owner} serves it")
+        elif not worker.ownership.serves(chat):
+            self.world.complain(f"{chat}: {name} calls {method}, and its lease is over")
+
+    def _quiet(self, place: Place) -> bool:
+        return not self.api.pending and self.book.answered(place.chat)
+
+    # The end
+
+    def _unfinished(self) -> list[str]:
+        pending = self.api.pending
+        return self.book.unfinished() + ([f"the updates {pending} wait"] if pending else [])
+
+    async def _settle(self) -> bool:
+        """Wait until all is answered and delivered; False where that does not come."""
+        with trio.move_on_after(SETTLED_WITHIN_S):
+            while self._unfinished():
+                await trio.sleep(1)
+            return True
+        self.world.complain(f"never settled: {'; '.join(self._unfinished())}")
+        return False
+
+    async def _balanced(self) -> None:
+        """Each worker has its share, as the database has it and as the worker has it."""
+        found: dict[str, int] = {}
+        shares: list[int] = []
+        with trio.move_on_after(BALANCED_WITHIN_S):
+            while True:
+                found = dict(
+                    self.book.ask(
+                        "SELECT coalesce(worker, ''), count(*) FROM partitions WHERE number < 256 GROUP BY 1"
+                    )
+                )
+                names = [worker.ownership.worker for worker in self.workers]
+                own = {worker.ownership.worker: len(worker.ownership.numbers()) for worker in self.workers}
+                shares = [found.get(name, 0) for name in names]
+                if names and sum(shares) == PARTITIONS and max(shares) - min(shares) <= 1 and found == own:
+                    return
+                await trio.sleep(1)
+        self.world.complain(f"the partitions are not balanced: {found}, the workers have {own}")
+
+    def _when_idle(self) -> None:
+        """Nothing is kept, and nothing runs."""
+        if self.daemon.live:
+            self.world.complain(f"kept for ever: boxes {sorted(self.daemon.live)}")
+        for worker in self.workers:
+            process = worker.process
+            pending = process.pending
+            kept = {
+                "messages without a reply": pending.untold,
+                "cursors": pending.cursors,
+                "closing": pending.closing,
+                "chats": list(process.inbox._chats.keys()),
+                "lanes": process.sender._outboxes,
+                "turns": process.services.hub.turns,
+                "model calls": +process.calls,
+            }
+            for what, left in kept.items():
+                if left:
+                    self.world.complain(f"{worker.name}: kept for ever: {what} {left}")
+            if set(pending.boots) != worker.ownership.numbers():
+                self.world.complain(f"{worker.name}: begins nothing in partitions that it serves")
+
+    def _after_all(self) -> None:
+        """The journal, the chats, the boxes."""
+        checks = Checks(cast(Any, self))
+        checks._check_messages()
+        checks._check_turns()
+        checks._check_strangers()
+        self.ledger.check()
+        checks._check_boxes()
+        checks._check_facts()
+        if self.world.budgets:
+            self.purse.check(self.book)
