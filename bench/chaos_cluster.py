@@ -41,6 +41,7 @@ from bench.rounds import percentile, row, spread
 from bench.telegram_house import until
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.store.ownership import partition_of
+from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message
 from tests.postgres import Server, server
 
@@ -111,7 +112,7 @@ class ClusterLedger(Ledger):
             if any(sentence.startswith(f"{chat} saw {text[:60]!r}") for sentence in self.wrong[wrong:]):
                 marked = marks.get((chat, text))
                 words = ", ".join(f"{each:.2f}" for each in sorted(times))
-                at = f"marked at {marked - house.EPOCH:.2f}" if marked else "no reply"
+                at = f"marked at {marked - EPOCH:.2f}" if marked else "no reply"
                 self.wrong.append(f"  {chat} {text[:30]!r}: taken at {words}, {at}")
         self._check_order(books, due)
         return closing
@@ -388,13 +389,139 @@ class Eyes:
         self._popen.terminate()
         said, _ = self._popen.communicate(timeout=20)
         lines = [json.loads(line) for line in said.splitlines()] or [{}]
-        return [f"{each['at'] - house.EPOCH:.2f} {each['doubled']}" for each in lines[:-1]], lines[-1]
+        return [f"{each['at'] - EPOCH:.2f} {each['doubled']}" for each in lines[:-1]], lines[-1]
 
 
-def report(
-    chaos: Chaos, closing: Closing, left: list[str], looks: Mapping[str, float], seconds: float
-) -> None:
-    done, wrong = chaos.done, chaos.ledger.wrong
+def setting(name: str, default: float) -> float:
+    return float(os.environ.get(f"CHAOS_{name}", default))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is tried: so many faults, drawn by their weights, within a time, while so many chats write.
+
+    `pause_s` is the time between one's messages; `reminders`: some ask for reminders and schedules, too.
+    """
+
+    seed: int
+    faults: int
+    limit_s: float
+    chats: int
+    weights: Mapping[str, int]
+    groups: int = 10
+    pause_s: float = PAUSE_S
+    between_s: float = 1.5
+    reminders: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of it; `wrong` is what must not be, in words."""
+
+    chaos: Chaos
+    closing: Closing
+    left: list[str]
+    looks: Mapping[str, float]
+    seconds: float
+
+    @property
+    def wrong(self) -> list[str]:
+        return self.chaos.ledger.wrong
+
+
+SECTIONS: Final[Mapping[str, Mapping[str, object]]] = {
+    "log": {"max_mb": 100},
+    "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
+}
+
+
+async def main() -> int:
+    wanted, chats = int(setting("FAULTS", FAULTS)), int(setting("CHATS", CHATS))
+    limit_s, seed = setting("LIMIT_S", LIMIT_S), int(setting("SEED", random.randrange(1_000_000)))
+    weights = dict(WEIGHTS)
+    if only := os.environ.get("CHAOS_ONLY"):
+        weights = {name: WEIGHTS[name] for name in only.split(",")}
+    print(f"CHAOS_SEED={seed}: {wanted} faults within {limit_s:.0f} s, {chats} chats", flush=True)
+    model, machine = Model(), house.Machine()
+    with database() as (running, disk):
+        if disk is None:
+            print("The database's disk cannot be filled: this machine does not let folders be mounted.")
+            weights.pop("full", None)
+        plan = Plan(seed, wanted, limit_s, chats, weights, pause_s=PAUSE_S * chats / CHATS)
+        async with (
+            house.outside(model) as out,
+            cluster(running, out, WORKERS, range(1, chats + 1), sections=SECTIONS) as workers,
+        ):
+            outcome = await torment(workers, model, plan, disk, print)
+    report(outcome)
+    row("of this machine, other programs had", f"{machine.others():.0%}")
+    return 1 if outcome.wrong else 0
+
+
+async def torment(
+    workers: Cluster,
+    model: Model,
+    plan: Plan,
+    disk: Path | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> Outcome:
+    """Make the faults while people write, have everything worked off, end the workers, and look at it all."""
+    began = time.monotonic()
+
+    def read() -> Books:
+        try:
+            return books_of(workers.query)
+        except ValueError:  # the database is away
+            return Books()
+
+    out = workers.out
+    ledger = ClusterLedger(out.api, [each.root for each in workers.workers], model.confirmed, read)
+    crowd = Crowd(out, plan.seed, plan.chats - plan.groups, plan.groups, plan.pause_s)
+    chaos = Chaos(workers, ledger, Random(plan.seed), disk)
+    ledger.spans = chaos.spans
+    eyes = Eyes(workers.workers)
+    try:
+        async with trio.open_nursery() as nursery:
+            for worker in workers.workers:
+                nursery.start_soon(chaos.look_after, worker)
+            await workers.ready(len(workers.workers), 90)
+            nursery.start_soon(crowd.write)
+            if plan.reminders:
+                crowd.ask_for_schedules(EACH_MINUTE)
+            shown, reminded = 0, 0.0
+            while chaos.done.total() < plan.faults and time.monotonic() - began < plan.limit_s:
+                if plan.reminders and time.monotonic() > reminded + 1:
+                    reminded = time.monotonic()
+                    crowd.ask_for_reminders(sum(each.waits for each in read().schedules.values()))
+                await trio.sleep(chaos.dice.expovariate(1 / plan.between_s))
+                if (drawn := chaos.draw(plan.weights)) is not None:
+                    nursery.start_soon(chaos.run, *drawn)
+                if chaos.done.total() >= shown + 20:
+                    shown = chaos.done.total()
+                    say(f"{shown} faults, {time.monotonic() - began:.0f} s")
+            await until(lambda: not chaos.doing, "the last faults are over", 90)
+            crowd.hush()
+            await chaos.settle()
+            nursery.cancel_scope.cancel()
+        await trio.sleep(0.5)
+        left = leftovers(workers.workers)
+        for worker in workers.workers:
+            left += [f"control group {left}" for left in Cgroups(worker.installation).leftovers()]
+        ledger.wrong += left
+        closing = ledger.close()
+    finally:
+        doubled, looks = eyes.close()
+        keep(workers, chaos)
+    ledger.wrong += doubled
+    for worker in workers.workers:
+        if "Traceback" in (said := worker.said.read_text()):
+            ledger.wrong.append(f"{worker.name}, a traceback: {said[said.index('Traceback') :][:2000]}")
+    return Outcome(chaos, closing, left, looks, time.monotonic() - began)
+
+
+def report(outcome: Outcome) -> None:
+    chaos, closing, looks = outcome.chaos, outcome.closing, outcome.looks
+    done, wrong = chaos.done, outcome.wrong
     row("faults", f"{done.total()}: {', '.join(f'{name} {done[name]}' for name in sorted(done))}")
     row("messages, all confirmed ones stored", str(closing.messages))
     row("final replies", str(closing.replies), "one for each message; a stop shares its turn's")
@@ -416,107 +543,11 @@ def report(
     row("starts of workers", spread([float(each.starts) for each in chaos.cluster.workers]))
     for words, times in chaos.by_itself.most_common(6):
         row("a worker ended by itself", f"{times} times with {words}")
-    row("processes and sandboxes left at the end", str(len(left)), "0")
+    row("processes and sandboxes left at the end", str(len(outcome.left)), "0")
     row("what must not be", str(len(wrong)), "0")
     for sentence in wrong[:60]:
         print(f"  {sentence}")
-    print(f"It took {seconds:.0f} s.")
-
-
-def setting(name: str, default: float) -> float:
-    return float(os.environ.get(f"CHAOS_{name}", default))
-
-
-async def main() -> int:
-    wanted, limit_s, chats = (
-        int(setting("FAULTS", FAULTS)),
-        setting("LIMIT_S", LIMIT_S),
-        int(setting("CHATS", CHATS)),
-    )
-    seed = int(setting("SEED", random.randrange(1_000_000)))
-    print(f"CHAOS_SEED={seed}: {wanted} faults within {limit_s:.0f} s, {chats} chats", flush=True)
-    model, machine = Model(), house.Machine()
-    sections: Mapping[str, Mapping[str, object]] = {
-        "log": {"max_mb": 100},
-        "budget": {"total_tokens_per_day": 1_000_000_000},  # so that each model call is reserved
-    }
-    with database() as (running, disk):
-        async with (
-            house.outside(model) as out,
-            cluster(
-                running,
-                out,
-                WORKERS,
-                range(1, chats + 1),
-                sections=sections,
-            ) as workers,
-        ):
-            code = await torment(workers, model, seed, wanted, limit_s, chats, disk)
-    row("of this machine, other programs had", f"{machine.others():.0%}")
-    return code
-
-
-async def torment(
-    workers: Cluster, model: Model, seed: int, wanted: int, limit_s: float, chats: int, disk: Path | None
-) -> int:
-    """Make the faults while people write; return the exit code."""
-    began = time.monotonic()
-
-    def read() -> Books:
-        try:
-            return books_of(workers.query)
-        except ValueError:  # the database is away
-            return Books()
-
-    out = workers.out
-    ledger = ClusterLedger(out.api, [each.root for each in workers.workers], model.confirmed, read)
-    crowd = Crowd(out, seed, chats - 10, 10, PAUSE_S * chats / CHATS)
-    chaos = Chaos(workers, ledger, Random(seed), disk)
-    ledger.spans = chaos.spans
-    names = dict(WEIGHTS)
-    if only := os.environ.get("CHAOS_ONLY"):
-        names = {name: WEIGHTS[name] for name in only.split(",")}
-    if disk is None:
-        print("The disk of the database cannot be filled: this machine does not let folders be mounted.")
-        names.pop("full", None)
-    eyes = Eyes(workers.workers)
-    try:
-        async with trio.open_nursery() as nursery:
-            for worker in workers.workers:
-                nursery.start_soon(chaos.look_after, worker)
-            await workers.ready(WORKERS, 90)
-            nursery.start_soon(crowd.write)
-            crowd.ask_for_schedules(EACH_MINUTE)
-            shown, reminded = 0, 0.0
-            while chaos.done.total() < wanted and time.monotonic() - began < limit_s:
-                if time.monotonic() > reminded + 1:
-                    reminded = time.monotonic()
-                    crowd.ask_for_reminders(sum(each.waits for each in read().schedules.values()))
-                if (drawn := chaos.draw(names)) is not None:
-                    nursery.start_soon(chaos.run, *drawn)
-                if chaos.done.total() >= shown + 20:
-                    shown = chaos.done.total()
-                    print(f"{shown} faults, {time.monotonic() - began:.0f} s", flush=True)
-                await trio.sleep(chaos.dice.expovariate(1 / 1.5))
-            crowd.hush()
-            await until(lambda: not chaos.doing, "the last faults are over", 90)
-            await chaos.settle()
-            nursery.cancel_scope.cancel()
-        await trio.sleep(0.5)
-        left = leftovers(workers.workers)
-        for worker in workers.workers:
-            left += [f"control group {left}" for left in Cgroups(worker.installation).leftovers()]
-        ledger.wrong += left
-        closing = ledger.close()
-    finally:
-        doubled, looks = eyes.close()
-        keep(workers, chaos)
-    ledger.wrong += doubled
-    for worker in workers.workers:
-        if "Traceback" in (said := worker.said.read_text()):
-            ledger.wrong.append(f"{worker.name}, a traceback: {said[said.index('Traceback') :][:2000]}")
-    report(chaos, closing, left, looks, time.monotonic() - began)
-    return 1 if ledger.wrong else 0
+    print(f"It took {outcome.seconds:.0f} s.")
 
 
 def keep(workers: Cluster, chaos: Chaos) -> None:
@@ -527,7 +558,7 @@ def keep(workers: Cluster, chaos: Chaos) -> None:
 
     folder = Path(place)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "faults").write_text("\n".join([f"0 = {house.EPOCH}", *chaos.log]) + "\n")
+    (folder / "faults").write_text("\n".join([f"0 = {EPOCH}", *chaos.log]) + "\n")
     for worker in workers.workers:
         shutil.copytree(worker.root / "logs", folder / worker.name, dirs_exist_ok=True)
         shutil.copy(worker.said, folder / f"{worker.name}.err")

@@ -144,7 +144,7 @@ async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres
     store.run([HELLO])
     asked = ownership.served
     lost = joined(backend, ownership, "w2")  # it serves nothing: w1's lease lasts
-    (refused,) = store.run([Begin("a", 1, 1, "t1", ())], [asked])
+    (refused,) = store.run([Begin("a", 1, "t1", 1)], [asked])
     assert isinstance(refused, NotOwner)
     assert lost == []
     store.close()

@@ -546,7 +546,9 @@ class ClusterHistory:
         for number, chat, text in self.book.ask(
             "SELECT id, chat, text FROM messages WHERE reason = 'interrupted' AND turn IS NULL"
         ):
-            self.world.complain(f"{chat}: {number} {text!r} had not begun, and was told that it was interrupted")
+            self.world.complain(
+                f"{chat}: {number} {text!r} had not begun, and was told that it was interrupted"
+            )
 
     def _after_all(self) -> None:
         """The journal, the chats, the boxes."""
