@@ -87,7 +87,8 @@ async def test_a_chat_of_a_worker_that_is_not_reached_is_answered_once(tmp_path:
             replies = []
             with trio.move_on_after(2):
                 while True:
-                    what = from_json((await wire.receive())["event"]).what
+                    message: Any = await wire.receive()
+                    what = from_json(message["event"]).what
                     if isinstance(what, Replied):
                         replies.append((what.messages, what.text))
             assert replies == [((message.id,), "you said hi")]
