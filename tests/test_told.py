@@ -200,8 +200,7 @@ def english_lines(spanish: str, english: str) -> list[str]:
 COMMANDS = [
     ("people",), ("people", "list"), ("people", "add"), ("people", "remove"),
     (), ("chat",), ("telegram",), ("web",), ("serve",), ("status",), ("logs",), ("stop",), ("reset",),
-    ("undo",), ("store",), ("store", "show"), ("store", "copy"),
-    ("replay",), ("report",), ("fetch",), ("recall",), ("memory",), ("memory", "history"),
+    ("undo",), ("replay",), ("report",), ("fetch",), ("recall",), ("memory",), ("memory", "history"),
     ("memory", "forget-everything"),
     ("memory", "list"), ("memory", "set"), ("memory", "forget"), ("memory", "extract"), ("skills",),
     ("skills", "list"), ("skills", "info"), ("skills", "enable"), ("skills", "disable"), ("skills", "create"),
@@ -210,7 +209,7 @@ COMMANDS = [
     ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
     ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
     ("chats", "export"), ("chats", "delete"), ("research",), ("research", "web"), ("research", "repo"),
-    ("mcp",), ("mcp", "serve"),
+    ("mcp",), ("mcp", "serve"), ("store",), ("store", "show"), ("store", "copy"),
     ("schedule",), ("schedule", "add"), ("schedule", "list"), ("schedule", "show"), ("schedule", "pause"),
     ("schedule", "resume"), ("schedule", "run"), ("schedule", "delete"),
     ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"), ("usage",),

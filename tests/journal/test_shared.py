@@ -1,6 +1,7 @@
 """Several workers on one PostgreSQL database: fences, locks, leases, and servers that fail."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -312,6 +315,34 @@ def test_a_server_that_is_not_there_or_only_reads_is_away(url: str) -> None:
     store.run([request])
     assert texts(store, "cli") == ["kept"]
     store.close()
+
+
+def test_a_full_disk_of_the_server_is_told_and_nothing_is_lost(
+    postgres: Server, empty_database: str, small_disk: Path
+) -> None:
+    folder = small_disk / "space"
+    folder.mkdir()
+    postgres.give(folder)
+    postgres.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+    url = postgres.copy_of(empty_database)
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("ALTER TABLE history SET TABLESPACE small")
+    store = shared_store(url)
+    filler = small_disk / "filler"
+    with suppress(OSError):
+        filler.write_bytes(bytes(9_000_000))
+    incompressible = random.Random(1).randbytes(1_000_000).hex()
+    request = Append("cli", 1, (said(incompressible),))
+    with pytest.raises(Unwritable) as error:
+        store.run([request, Append("cli", 1, (said("small"),))])
+    assert error.value.trouble == "full"
+    assert texts(store, "cli") == [], "a batch is stored as a whole or not at all"
+    filler.unlink()
+    store.run([request])
+    assert [len(each) for each in texts(store, "cli")] == [2_000_000]
+    store.close()
+    postgres.drop(url)
+    postgres.execute("DROP TABLESPACE small")
 
 
 HOLD = """
