@@ -609,6 +609,7 @@ class Tree:
             for channel in channels if chats else ():
                 channel.look(tuple(chats or ()))
             await self.inbox.look(chats)
+            await self.tasks.look()
 
         def slow_down() -> None:
             for channel in channels:
