@@ -40,7 +40,7 @@ def join(request: Join, transaction: Transaction) -> None:
     db.execute("DELETE FROM workers WHERE until < ?", (now - KEPT_S,))
     db.execute(
         "INSERT INTO workers (name, version, address, started, until) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET until = excluded.until",  # the answer to the first attempt was lost
+        " ON CONFLICT (name) DO UPDATE SET until = excluded.until",  # an earlier attempt had no answer
         (request.worker, request.version, request.address, now, now + request.lease_s),
     )
 

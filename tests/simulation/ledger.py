@@ -113,7 +113,9 @@ class Ledger:
             parts = [message for message in new if message.text in due]
             if len(parts) > self.excused[place] + 1:  # the next one goes only when the last one is noted
                 self._world.complain(f"{place.chat}: of the parts {parts} nothing was noted")
-            late = [message for message in new if self._changed_at(message) < trio.current_time() - self._noted_s]
+            late = [
+                message for message in new if self._changed_at(message) < trio.current_time() - self._noted_s
+            ]
             if len(late) > self.excused[place] and not self._world.counts["disk"]:
                 self._world.complain(f"{place.chat}: of {late} nothing was noted")
             if len(new) > self.excused[place] + AT_ONCE:

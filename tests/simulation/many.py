@@ -48,7 +48,8 @@ class Found:
     def report(self) -> str:
         """What was wrong, and how to see it again."""
         said = [
-            f"seed {seed}: {'; '.join(wrong[:5])}\n  {replay(seed, self.kind)}" for seed, wrong in self.wrong.items()
+            f"seed {seed}: {'; '.join(wrong[:5])}\n  {replay(seed, self.kind)}"
+            for seed, wrong in self.wrong.items()
         ]
         return "\n".join([*said, *self.broken])
 

@@ -18,7 +18,14 @@ WITHIN_S = 300.0 + 3 * SIMULATIONS
 
 WHATEVER_HAPPENS = (
     *("pauses", "cuts", "failovers", "drains", "kills", "crashes of parts", "commits without an answer"),
-    *("notifications lost", "turns complete", "turns interrupted", "turns stopped", "queued words", "repeated"),
+    *(
+        "notifications lost",
+        "turns complete",
+        "turns interrupted",
+        "turns stopped",
+        "queued words",
+        "repeated",
+    ),
 )
 
 
