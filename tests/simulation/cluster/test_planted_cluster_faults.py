@@ -134,6 +134,7 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 RARE: Mapping[Plant, int] = {
     claims_without_a_new_fence: 120,
+    does_a_commit_without_an_answer_again: 60,
     hands_over_before_the_sandbox_is_gone: 36,
 }
 """Faults that no history before this seed shows: the search begins there."""
@@ -143,7 +144,7 @@ RARE: Mapping[Plant, int] = {
     ("plant", "complaint"),
     [
         (checks_no_fence_of_what_a_turn_appends, "behind its end"),
-        (renews_a_lease_that_has_ended, "works there"),
+        (renews_a_lease_that_has_ended, "not balanced"),
         (sends_what_others_serve, "serves it"),
         (hands_over_before_the_sandbox_is_gone, "another worker"),
         (claims_without_a_new_fence, "entries twice"),
