@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rumi.home import Home
-    from rumi.store.backend import Backend
+    from rumi.store.backend import PostgresServer
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The databases of a home: its files, or the one that it shares with other workers."""
 
-    state: "Path | Backend"
-    memory: "Path | Backend"
+    state: "Path | PostgresServer"
+    memory: "Path | PostgresServer"
 
 
 def stored_of(home: "Home") -> Stored:
