@@ -23,7 +23,7 @@ WHATEVER_HAPPENS = (
         "turns complete",
         "turns interrupted",
         "turns stopped",
-        "queued words",
+        "unsure",
         "repeated",
     ),
 )
