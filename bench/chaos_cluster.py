@@ -334,6 +334,8 @@ class Chaos:
             await until(self.settled, "everything is replied to and sent", SETTLE_S, 0.5)
         except TimeoutError as error:
             self.ledger.wrong.append(str(error))
+            for worker in self.cluster.workers:
+                self.note(await worker.status())
         self.over = True
         for worker in self.cluster.workers:
             code = await worker.end()

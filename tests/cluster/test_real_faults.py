@@ -67,7 +67,7 @@ async def test_a_killed_workers_chat_is_told_by_another(on_disk: tuple[Server, P
 
 def sleeps(pid: int) -> bool:
     words = (Path(f"/proc/{each}/cmdline") for each in descendants(pid))
-    return any(b"sleep\0600" in each.read_bytes() for each in words if each.exists())
+    return any(b"sleep\x00600" in each.read_bytes() for each in words if each.exists())
 
 
 def told(workers: Cluster, words: str) -> bool:
