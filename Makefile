@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-stop-research bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall chaos soak lock clean simulate
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall chaos soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -66,7 +66,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -86,6 +86,10 @@ bench-stop-telegram: $(READY)
 # /stop of a turn that waits for researchers, with pages and clones under way.
 bench-stop-research: $(READY)
 	$(BIN)/python -m bench.stop_research
+
+# PostgreSQL's server must be installed.
+bench-stop-cluster: $(READY)
+	$(BIN)/python -m bench.stop_cluster 200
 
 # 50 tasks at once beside 50 chats: memory of a task, delay of the event loop.
 bench-tasks: $(READY)

@@ -6,9 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 
 from rumi import texts
-from rumi.building import close_engine, sandbox_limits
+from rumi.building import close_engine, require_files, sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
 from rumi.chats import ChatServices, Inbox, LocalChat
+from rumi.cluster import Cluster
 from rumi.config import Loaded
 from rumi.config.commands import read_keys
 from rumi.home import Home
@@ -19,7 +20,6 @@ from rumi.reserve import Reserve, largest
 from rumi.room import how_to_make_room
 from rumi.sandbox import Engine
 from rumi.schedules import Schedules
-from rumi.settings import cluster_of as cluster_of_settings
 from rumi.settings import model_settings_of
 from rumi.status import StatusSource
 from rumi.tasks import Tasks
@@ -57,20 +57,24 @@ async def open_app(
     channels: Sequence[Channel] = (),
     full: bool = False,
     service: bool = False,
+    cluster: Cluster | None = None,
 ) -> AsyncIterator[App]:
     """Start everything; end everything, including the engine, when the block ends.
 
     The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
     place in the tree; the caller introduces it and ends it (`rumi.channels.serving`). `full`:
     the disk is full and the reserve was deleted. `service`: the process lasts until a signal ends it,
-    whatever its windows do.
+    whatever its windows do. `cluster`: several processes share a database, and the engine was made with its
+    leases.
 
     Raises:
         RumiError: Something cannot be started. The error says what to do.
     """
     language = texts.detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)
+    home = home.with_files(loaded.settings.store.workspaces)
     try:
+        await require_files(home, loaded, engine.user)
         loaded = await read_keys(loaded)
         redactor = Redactor(loaded.secrets.values())
         log = program_log(
@@ -89,7 +93,6 @@ async def open_app(
             notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
-                cluster = cluster_of_settings(loaded)
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
                 part = (lambda: 1.0) if cluster is None else cluster.ownership.part
                 process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves, part)

@@ -1,14 +1,26 @@
 """Prepares the engine that runs commands: its image or root file system, and facts about them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from rumi.config import Loaded
-from rumi.errors import ConfigError
+from rumi.errors import ConfigError, UsageError
 from rumi.home import Home
-from rumi.sandbox import Backend, Engine, SandboxError, SandboxLimits, choose_engine, free_on
+from rumi.sandbox import (
+    Backend,
+    Engine,
+    Fault,
+    Leases,
+    SandboxError,
+    SandboxLimits,
+    choose_engine,
+    faults,
+    free_on,
+    no_leases,
+)
 from runner.programs import Selection
 
 if TYPE_CHECKING:
@@ -35,8 +47,30 @@ def sandbox_limits(loaded: Loaded) -> SandboxLimits:
     )
 
 
-async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None) -> Engine:
+def faults_of_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> list[Fault]:
+    """Return what is wrong with the folder of the chats' files, if the configuration names one. Blocking."""
+    folder = home.with_files(loaded.settings.store.workspaces).files
+    return [] if folder is None else faults(folder, user, sandbox_limits(loaded).reserve_bytes)
+
+
+async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> None:
+    """Test the folder of the chats' files, if the configuration names one.
+
+    Raises:
+        UsageError: It cannot be used. The error says what to do.
+    """
+    test = partial(faults_of_files, home, loaded, user)
+    found = await trio.to_thread.run_sync(test, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+    if found:
+        raise UsageError(found[0].found, found[0].fix)
+
+
+async def find_engine(
+    home: Home, loaded: Loaded, backend: Backend | None = None, leases: Leases = no_leases
+) -> Engine:
     """Return the engine that the configuration or `backend` names, unprepared. The caller closes it.
+
+    Its sandboxes end with their `leases`.
 
     Raises:
         SandboxError: No engine works here. The error says what to do.
@@ -49,6 +83,7 @@ async def find_engine(home: Home, loaded: Loaded, backend: Backend | None = None
         limits=sandbox_limits(loaded),
         image=settings.image,
         selection=selection_of(loaded),
+        leases=leases,
     )
 
 
@@ -64,7 +99,14 @@ async def close_engine(engine: Engine) -> None:
         await engine.aclose()
 
 
-async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_many: bool = False) -> Engine:
+async def ready_engine(
+    home: Home,
+    loaded: Loaded,
+    progress: Progress,
+    *,
+    for_many: bool = False,
+    leases: Leases = no_leases,
+) -> Engine:
     """Return the engine with everything that it needs built. `progress` gets a line for each long step.
 
     `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
@@ -75,7 +117,7 @@ async def ready_engine(home: Home, loaded: Loaded, progress: Progress, *, for_ma
         ConfigError: Only bubblewrap works here, and the configuration does not name it.
     """
     progress("looking for a sandbox")
-    engine = await find_engine(home, loaded)
+    engine = await find_engine(home, loaded, leases=leases)
     try:
         if for_many and engine.kind == "bubblewrap" and loaded.settings.sandbox.backend != "bubblewrap":
             raise ConfigError(
@@ -231,7 +273,8 @@ def files_bound(loaded: Loaded) -> str:
 
 def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
     """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
-    free = free_on(home.workspaces, sandbox_limits(loaded).reserve_bytes)
+    folder = home.with_files(loaded.settings.store.workspaces).workspaces
+    free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
     said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
     return said, free.low
 

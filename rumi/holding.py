@@ -202,15 +202,18 @@ async def _serve(home: Home, loaded: Loaded, language: Language, reports: socket
     from rumi.app import open_app
     from rumi.building import ready_engine
     from rumi.channels.serving import listening_to_signals
+    from rumi.cluster import leases_of
     from rumi.room import require_room
-    from rumi.settings import require_chosen_model
+    from rumi.settings import cluster_of, require_chosen_model
 
     require_chosen_model(loaded)
     full = require_room(home, language)
-    engine = await ready_engine(home, loaded, lambda step: _report(reports, {"step": step}))
+    cluster = cluster_of(loaded)
+    report = lambda step: _report(reports, {"step": step})  # noqa: E731
+    engine = await ready_engine(home, loaded, report, leases=leases_of(cluster))
     async with (
         listening_to_signals() as told,
-        open_app(home, loaded, engine, full=full) as app,
+        open_app(home, loaded, engine, full=full, cluster=cluster) as app,
     ):
         app.windows.open()
         _report(reports, {"ready": True})

@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rumi import unsafe
@@ -66,14 +66,23 @@ class Danger:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths below a home. The folder has mode 0700, so only its owner can use it."""
+    """The paths below a home. The folder has mode 0700, so only its owner can use it.
+
+    `files` is the folder of the chats' files where that is not the home's own (`[store] workspaces`).
+    """
 
     root: Path
+    files: Path | None = None
 
     @property
     def workspaces(self) -> Path:
         """One folder for each chat, mounted at /workspace."""
-        return self.root / "workspace"
+        return self.files or workspaces_in(self.root)
+
+    @property
+    def snapshots(self) -> Path:
+        """The files before the chats' last turns, on the same file system as the files."""
+        return self.files / ".undo" if self.files is not None else self.root / "undo"
 
     @property
     def state_db(self) -> Path:
@@ -125,6 +134,10 @@ class Home:
         """The lines typed at the terminal."""
         return self.root / "terminal_history"
 
+    def with_files(self, folder: str | None) -> "Home":
+        """Return the home whose chats' files are in that folder; None: in the home."""
+        return replace(self, files=None if folder is None else Path(folder))
+
     def make(self) -> "Home":
         """Make the missing folders.
 
@@ -132,7 +145,7 @@ class Home:
             UsageError: The home belongs to another user, or cannot be written.
         """
         try:
-            for folder in (self.root, self.workspaces, self.logs, self.run):
+            for folder in (self.root, workspaces_in(self.root), self.logs, self.run):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise self.unusable(error) from error
@@ -278,6 +291,11 @@ class Home:
                 "Its disk is mounted read-only: mount it for writing, or set RUMI_HOME to another folder."
             )
         return UsageError(f"The home {self.root} cannot be used: {error}.", advice)
+
+
+def workspaces_in(root: Path) -> Path:
+    """Return the home's own folder for the chats' files, with one folder for each chat."""
+    return root / "workspace"
 
 
 def _signature(lock: int) -> str:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import trio
 
+from actors import ActorError
 from rumi.cluster import Directory
 from rumi.control import Call, NotRunning, Peer, Stream, Wire, WireClosed, connect, peer_of
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
@@ -24,6 +25,9 @@ OWNER_S: Final = 5.0
 """How long it is waited for a worker that serves a chat: partitions change hands in less."""
 
 LOOK_S: Final = 0.1
+
+MEMBERS_S: Final = 1.0
+"""How long the database may take to name the workers."""
 
 OPEN_S: Final = 20.0
 """How long the other worker may take to open a window."""
@@ -54,14 +58,17 @@ class Passing:
         self._takes = takes
         self._place_of = place_of
 
-    async def owner_of(self, place: str) -> Member | None:
-        """Return the worker that serves a chat, None if it is this one.
+    async def owner_of(self, place: str, *, fresh: bool = True) -> Member | None:
+        """Return the worker that serves a chat, None if it is this one; not `fresh`, as it was last read.
 
         Raises:
             NotServed: None does, and none begins to within `OWNER_S`.
         """
         with trio.move_on_after(OWNER_S):
             while not self._takes(place):
+                known = None if fresh else self._directory.owner_of(place)
+                if known is not None and known.name != self._ownership.worker:
+                    return known
                 owner = await self._ask(OwnerOf(partition_of(place)))
                 if owner is not None and owner.name != self._ownership.worker:
                     return owner
@@ -91,16 +98,20 @@ class Passing:
             if request.get("passed"):
                 self._refuse_unless_here(place)
                 return await call(request)
-            with trio.move_on_after(OWNER_S):
-                while (owner := await self.owner_of(place)) is not None:
-                    try:
-                        return await self.ask(owner, name, request)
-                    except NotServed:  # it has just handed it over
-                        await trio.sleep(LOOK_S)
-                    except NotRunning:
-                        if name not in BY_DATABASE:
-                            raise RumiError(*unreachable(owner.name)) from None
+            fresh, deadline = False, trio.current_time() + OWNER_S
+            while (owner := await self.owner_of(place, fresh=fresh)) is not None:
+                try:
+                    return await self.ask(owner, name, request)
+                except NotServed:  # it has just handed it over
+                    if trio.current_time() > deadline:
+                        raise
+                    await trio.sleep(LOOK_S)
+                except NotRunning:
+                    if fresh and name not in BY_DATABASE:
+                        raise RumiError(*unreachable(owner.name)) from None
+                    if fresh:
                         break
+                fresh = True
             return await call(request)
 
         return passing
@@ -146,8 +157,8 @@ class Passing:
     async def _pass_on(
         self, name: str, stream: Stream, place: str, request: Mapping[str, object], wire: Wire
     ) -> None:
-        deadline = trio.current_time() + OWNER_S
-        while (owner := await self.owner_of(place)) is not None:
+        fresh, deadline = False, trio.current_time() + OWNER_S
+        while (owner := await self.owner_of(place, fresh=fresh)) is not None:
             peer = self.peer(owner)
             try:
                 if peer is None:
@@ -155,9 +166,13 @@ class Passing:
                 if await self._passed_on(name, place, owner.name, peer, request, wire):
                     return None
             except NotRunning:
-                if name != "window":
+                if fresh and name != "window":
                     raise RumiError(*unreachable(owner.name)) from None
-                return await stream({**request, "away": owner.name}, wire)
+                if fresh:
+                    return await stream({**request, "away": owner.name}, wire)
+                fresh = True
+                continue
+            fresh = True
             if trio.current_time() > deadline:
                 raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
             await trio.sleep(LOOK_S)
@@ -244,9 +259,15 @@ class Passing:
                 found.append((member.name, error))
 
         async with trio.open_nursery() as nursery:
-            for member in self._others(await self._ask(Members())):
+            for member in self._others(await self._members()):
                 nursery.start_soon(one, member)
         return sorted(found, key=lambda each: each[0])
+
+    async def _members(self) -> Sequence[Member]:
+        """Return the workers, as they were last read if the database does not answer soon."""
+        with trio.move_on_after(MEMBERS_S), suppress(ActorError):
+            return await self._ask(Members())
+        return self._directory.members
 
 
 def unreachable(worker: str) -> tuple[str, str]:

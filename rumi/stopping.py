@@ -66,7 +66,8 @@ class Everything:
         said: dict[str, str | RumiError] = {}
 
         async def stop_others(others: Others) -> None:
-            said.update(await others(language))
+            with trio.move_on_after(STOP_ALL_S):
+                said.update(await others(language))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stop_others, self.others)

@@ -58,14 +58,14 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
-from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
+from rumi.cluster import CarriedFiles, Cluster, Drain, Lease, Part, Partitions
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, peer_of, socket_path
 from rumi.counts import Counts
 from rumi.errors import RumiError
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
-from rumi.journal import Ask, Incoming, Journal, JournalMessage, Shelf, TaskRecord
+from rumi.journal import Ask, Incoming, Journal, JournalMessage, JournalPieces, Shelf, TaskRecord
 from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
 from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
@@ -79,7 +79,14 @@ from rumi.redact import Redactor
 from rumi.research import RepositoryCache, RepositoryKind, WebKind
 from rumi.reserve import Reserve
 from rumi.room import how_to_make_room
-from rumi.sandbox import CommandPolicy, Engine, add_sandboxes, skills_folder
+from rumi.sandbox import (
+    CommandPolicy,
+    Engine,
+    PackLimits,
+    WorkspaceCarrier,
+    add_sandboxes,
+    skills_folder,
+)
 from rumi.schedules import ScheduleClock, Schedules, ScheduleServices, schedules_calls
 from rumi.settings import (
     DAY_S,
@@ -122,6 +129,9 @@ from rumi.windows import About, FileStream, Live, ReachedChat, TaskStream, Windo
 logger = logging.getLogger(__name__)
 
 JOURNAL_SHUTDOWN_S = 10.0
+
+CARRIED_AT_ONCE = 4
+"""Chats whose files are packed or made at the same time."""
 
 
 class Tree:
@@ -168,7 +178,9 @@ class Tree:
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
         permits = self.root.add(models.spec((lambda: 1.0) if cluster is None else cluster.ownership.part))
-        sandboxes = add_sandboxes(self.root, engine, sandbox_limits(loaded), home.root)
+        sandboxes = add_sandboxes(
+            self.root, engine, sandbox_limits(loaded), home.root, folder=home.workspaces
+        )
         hub = Hub()
         people = people_of(loaded, ids)
         for channel in channels:
@@ -281,9 +293,9 @@ class Tree:
         publisher = Publisher(
             hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
         )
-        workspaces = Workspaces(home.workspaces, Threads())
+        workspaces = self._workspaces(home, loaded, engine, journal.ask)
         task_limits = task_limits_of(loaded, models.context_tokens)
-        bot_files, threads = BotFiles(home.root), Threads()
+        bot_files, threads = BotFiles(home.root, home.files), Threads()
         network = partial(guarded_streams, web_settings_of(loaded))
         cache = RepositoryCache(home.root / "cache" / "repositories")
         fetched = FetchedSkills(sandboxes, workspaces, network, cache, sandbox_limits(loaded))
@@ -358,9 +370,7 @@ class Tree:
             "recall": RecallCommands(recall, ids, time.time),
             "people": PeopleCommands(people, self.budgets, money.written, asking(memory)),
         }
-        undo = Undo(
-            Snapshots(home.root, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids)
-        )
+        undo = Undo(Snapshots(home, undo_limits_of(loaded)), Threads(2), lambda ids: self.tasks.stop_all(ids))
         recorder = Recorder(
             home.root,
             redactor,
@@ -543,6 +553,15 @@ class Tree:
             )
         )
 
+    def _workspaces(self, home: Home, loaded: Loaded, engine: Engine, ask: Ask) -> Workspaces:
+        """Return the chats' files. Workers carry them through the database, unless they share a folder."""
+        if self._cluster is None or loaded.settings.store.workspaces is not None:
+            return Workspaces(home.workspaces, Threads())
+        room, threads = sandbox_limits(loaded), Threads(CARRIED_AT_ONCE)
+        limits = PackLimits(room.workspace_bytes, room.workspace_files)
+        carrier = WorkspaceCarrier(home.workspaces, engine.user, JournalPieces(ask), threads, limits)
+        return Workspaces(home.workspaces, Threads(), CarriedFiles(carrier, self._cluster.ownership))
+
     def _worker(self) -> str | None:
         return None if self._cluster is None else self._cluster.ownership.worker
 
@@ -590,6 +609,7 @@ class Tree:
             for channel in channels if chats else ():
                 channel.look(tuple(chats or ()))
             await self.inbox.look(chats)
+            await self.tasks.look()
 
         def slow_down() -> None:
             for channel in channels:
@@ -623,13 +643,15 @@ class Tree:
             await self._partitions.ask(Drain())
 
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
-        offload = Threads()
-        return self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, offload, time.time)))
+        offload, cluster = Threads(), self._cluster
+        place = home.memory_db if cluster is None else cluster.backend
+        return self.root.add(ChildSpec("memory", lambda: Memory(place, offload, time.time)))
 
     def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
-        offload = Threads()
+        offload, cluster = Threads(), self._cluster
+        place = home.state_db if cluster is None else cluster.backend
         return self.root.add(
-            ChildSpec("recall", lambda: Recall(home.recall_db, home.state_db, ids, offload, time.time))
+            ChildSpec("recall", lambda: Recall(home.recall_db, place, ids, offload, time.time))
         )
 
     def _add_skills(self, home: Home, loaded: Loaded, trusted: TrustedSkills) -> ActorRef[SkillsMessage]:

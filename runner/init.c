@@ -1,6 +1,6 @@
 /* The first process of a chat's container. It starts commands for Rumi and ends them; no command can reach it.
 
-   Usage: init SOCKET. It connects to a SOCK_SEQPACKET socket of the host, once, before any command runs. The
+   Usage: init SOCKET [LEASE]. It connects to a SOCK_SEQPACKET socket of the host, once, before any command runs. The
    host checks that the peer is this process and removes the socket. Requests come over that connection, with
    descriptors beside them; each is answered by lines on the pipe that comes last:
 
@@ -9,6 +9,13 @@
          ends what it left behind; "clean 1" when no other process is left
    kill  reply
          "clean 1" when no other process is left
+   beat TIME
+         a heartbeat of the lease: everything ends at that time, in nanoseconds of CLOCK_BOOTTIME
+
+   With a LEASE (its length in nanoseconds) a command runs only after a heartbeat, and at the time that the
+   last one has named, at most a LEASE after it came, this process kills all others and ends, by a timer of
+   the kernel. A heartbeat that was sent late names a time that is over. A command that was running gets
+   "lease 1".
 
    The proof is the kernel's: kill(-1) fails with ESRCH if the process namespace has no other process, zombies
    included. When the connection ends, this process ends, and with it the kernel ends all others.
@@ -33,18 +40,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define VERSION "rumi-init 1"
+#define VERSION "rumi-init 2"
 #define DESCRIPTORS 5
 #define LIMITS 16     /* RLIM_NLIMITS, which not every libc names */
+#define SECOND 1000000000LL
 #define PAUSE_MS 1    /* between two attempts to kill what is still being created */
 
 static int host;                           /* the connection */
 static int command_reply = -1, kill_reply = -1;
 static pid_t command;                      /* 0 if none runs */
+static long long lease;                    /* its length in nanoseconds, 0 without one */
+static int term, beaten;                   /* the timer of its end; a heartbeat has come */
 
 /* What a command of the same user can change in this process from outside. */
 struct condition {
@@ -154,9 +166,28 @@ static void reap(void) {
         }
 }
 
+/* Let everything end at that time, in nanoseconds of CLOCK_BOOTTIME; at most a lease from now. */
+static void set_term(long long until) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    long long latest = now.tv_sec * SECOND + now.tv_nsec + lease;
+    until = until > latest ? latest : until < 1 ? 1 : until;
+    struct itimerspec at = {{0, 0}, {until / SECOND, until % SECOND}};
+    if (timerfd_settime(term, TFD_TIMER_ABSTIME, &at, NULL))
+        _exit(1);
+}
+
+/* The lease is over: end every other process at once, and then this one, with which the kernel ends the rest. */
+static void end_with_lease(void) {
+    kill(-1, SIGKILL);
+    if (command_reply >= 0)
+        say(command_reply, "lease", 1);
+    _exit(0);
+}
+
 /* Read one request. A damaged one, or the end of the connection, ends everything. */
 static void serve(const struct condition *usual) {
-    char request[8] = "", control[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
+    char request[32] = "", control[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
     struct iovec where = {request, sizeof request - 1};
     struct msghdr message = {
         .msg_iov = &where, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
@@ -174,9 +205,12 @@ static void serve(const struct condition *usual) {
     look(&now);
     if (length <= 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || memcmp(&now, usual, sizeof now))
         _exit(1);
-    if (!strcmp(request, "kill") && count == 1) {
+    if (lease && !strncmp(request, "beat ", 5) && count == 0) {
+        beaten = 1;
+        set_term(atoll(request + 5));
+    } else if (!strcmp(request, "kill") && count == 1) {
         kill_reply = fds[0];
-    } else if (!strcmp(request, "run") && count == DESCRIPTORS && command_reply < 0) {
+    } else if (!strcmp(request, "run") && count == DESCRIPTORS && command_reply < 0 && (beaten || !lease)) {
         start(fds);
         for (size_t index = 0; index < 4; index++)
             close(fds[index]);
@@ -200,6 +234,12 @@ int main(int argc, char **argv) {
     sigaddset(&ended, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ended, NULL);
     int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    term = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    lease = argc > 2 ? atoll(argv[2]) : 0;
+    if (term < 0 || lease < 0)
+        return 1;
+    if (lease)
+        set_term(SECOND * 1000000000); /* that is, a lease from now */
     struct condition usual;
     look(&usual);
     for (;;) {
@@ -210,9 +250,11 @@ int main(int argc, char **argv) {
             ending = 0;
         }
         /* While processes are being ended, no request is read; the end of the connection is still seen. */
-        struct pollfd polled[2] = {{host, ending ? 0 : POLLIN, 0}, {signals, POLLIN, 0}};
-        if (poll(polled, 2, ending ? PAUSE_MS : -1) < 0)
+        struct pollfd polled[3] = {{host, ending ? 0 : POLLIN, 0}, {signals, POLLIN, 0}, {term, POLLIN, 0}};
+        if (poll(polled, 3, ending ? PAUSE_MS : -1) < 0)
             continue;
+        if (polled[2].revents)
+            end_with_lease();
         if (polled[1].revents) {
             struct signalfd_siginfo about;
             while (read(signals, &about, sizeof about) > 0)

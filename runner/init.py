@@ -5,8 +5,10 @@ import subprocess
 from importlib import resources
 from pathlib import Path
 
-VERSION = "1"
+VERSION = "2"
 """What the program prints after its name. A change of its protocol increases it."""
+WITHOUT_LEASES = ("1", VERSION)
+"""The versions whose protocol is the same for sandboxes without a lease."""
 COMPILERS = ("musl-gcc", "cc", "gcc", "clang")
 FLAGS = ("-O2", "-Wall", "-static", "-s")
 COMPILE_S = 60

@@ -87,6 +87,19 @@ def postgres() -> Iterator["Server"]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def empty_database(postgres: "Server") -> str:
+    """The URL of a database with empty tables, to be copied."""
+    from rumi.journal import ON_A_SERVER, STATE
+    from rumi.memory.schema import MEMORY
+    from rumi.store.backend import PostgresServer
+
+    url = postgres.new_database()
+    for name, schema in (("state", STATE), ("memory", MEMORY)):
+        PostgresServer(url, ON_A_SERVER).open(name, schema).close()
+    return url
+
+
 @cache
 def why_no_docker() -> str:
     """Empty where a Docker daemon answers, otherwise the reason."""

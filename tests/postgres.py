@@ -116,6 +116,14 @@ class Server:
         with psycopg.connect(self.url("postgres"), autocommit=True) as db:
             db.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(url.rpartition("/")[2])))
 
+    def give(self, folder: Path) -> None:
+        """Let the server use a folder, and reach it."""
+        if self._user:
+            shutil.chown(folder, self._user)
+            for parent in folder.parents:
+                if parent.stat().st_mode & 0o011 != 0o011 and parent.owner() != self._user:
+                    parent.chmod(parent.stat().st_mode | 0o011)
+
     def execute(self, statement: str) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as db:
             db.execute(statement.encode())

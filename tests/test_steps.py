@@ -31,7 +31,7 @@ class Names(Request[tuple[str, ...] | None]):
     pass
 
 
-steps = Steps()
+steps: Steps[Transaction] = Steps()
 
 
 @steps.of(Get)

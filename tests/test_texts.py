@@ -166,3 +166,9 @@ def test_a_chats_status_says_what_it_does_in_the_persons_language(phase: str) ->
 
     assert phase in said("en")
     assert phase not in said("es")
+
+
+def test_a_database_that_is_away_is_named_in_both_languages() -> None:
+    for say in (texts.not_stored, texts.waits_for_the_disk):
+        assert "database does not answer" in say("en", "away")
+        assert "base de datos no responde" in say("es", "away")

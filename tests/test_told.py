@@ -209,7 +209,7 @@ COMMANDS = [
     ("backup",), ("restore",), ("config",), ("config", "path"), ("config", "show"),
     ("config", "set"), ("setup",), ("chats",), ("chats", "list"), ("chats", "show"), ("chats", "search"),
     ("chats", "export"), ("chats", "delete"), ("research",), ("research", "web"), ("research", "repo"),
-    ("mcp",), ("mcp", "serve"),
+    ("mcp",), ("mcp", "serve"), ("store",), ("store", "show"), ("store", "copy"),
     ("schedule",), ("schedule", "add"), ("schedule", "list"), ("schedule", "show"), ("schedule", "pause"),
     ("schedule", "resume"), ("schedule", "run"), ("schedule", "delete"),
     ("tasks",), ("tasks", "list"), ("tasks", "show"), ("tasks", "stop"), ("tasks", "delete"), ("usage",),

@@ -13,6 +13,7 @@ from rumi.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name
 from rumi.bots.project import Project
 from rumi.chat_ids import bot_key
 from rumi.errors import RumiError
+from rumi.home import workspaces_in
 from rumi.replacing import replace_file
 from rumi.skills import SkillError, split_front, values_of
 
@@ -39,6 +40,8 @@ class BotFiles:
     """The folders of bots below a home's `root`. Calls block, briefly."""
 
     root: Path
+    files: Path | None = None
+    """The folder of all sandboxes' files, where it is not the home's."""
 
     @property
     def folder(self) -> Path:
@@ -126,7 +129,7 @@ class BotFiles:
 
     def workspace(self, name: str) -> Path:
         """Return the folder that the bot's sandbox sees as /workspace."""
-        return self.root / "workspace" / bot_key(name)
+        return (self.files or workspaces_in(self.root)) / bot_key(name)
 
     def project(self, name: str) -> Project:
         """Return the project of a bot, which it need not have."""
@@ -134,8 +137,9 @@ class BotFiles:
 
     def link_workspace(self, name: str) -> None:
         """Have `workspace` in the bot's folder lead to its files, which lie with those of all sandboxes."""
+        to = self.workspace(name) if self.files else Path("..", "..", "workspace", bot_key(name))
         with contextlib.suppress(OSError):
-            os.symlink(os.path.join("..", "..", "workspace", bot_key(name)), self.folder / name / "workspace")
+            os.symlink(to, self.folder / name / "workspace")
 
     def delete(self, name: str) -> None:
         """Delete a bot's folder.

@@ -26,7 +26,7 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.lessons import Lessons, add_lessons
 from rumi.chats.local import ChatPort, Exchange, LocalChat, Subscription
 from rumi.chats.publishing import PendingMessages, Publisher, recorded
-from rumi.chats.services import ChatServices, RoomCommands, Sandboxes, Undo, Workspaces
+from rumi.chats.services import Carrying, ChatServices, NotCarried, RoomCommands, Sandboxes, Undo, Workspaces
 from rumi.chats.serving import chats_calls
 from rumi.chats.session import ended
 from rumi.chats.status import gist, title_of
@@ -36,6 +36,7 @@ __all__ = [
     "COMMAND_NAMES",
     "MOST_STEPS",
     "VERSION",
+    "Carrying",
     "ChatCommand",
     "ChatContext",
     "ChatEvent",
@@ -51,6 +52,7 @@ __all__ = [
     "Lessons",
     "LocalChat",
     "Moved",
+    "NotCarried",
     "NotUnderstood",
     "PendingMessages",
     "Publisher",

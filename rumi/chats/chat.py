@@ -116,6 +116,7 @@ class Chat(Actor[ChatMessage]):
             raise
 
     async def _start_up(self) -> None:
+        await self._worker.fetch_files()
         record = await self._session.load()
         while record.undo is not None:
             await self._worker.undoing.complete(record.undo)
@@ -134,6 +135,7 @@ class Chat(Actor[ChatMessage]):
         """Take the sandbox along, whatever the reason, and the cursor where everything is answered."""
         self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
+        await self._services.workspaces.carry.leave(self._chat, self._chat)
 
     def busy(self) -> bool:
         """A chat with work, with a message that has no reply, or with a sandbox is not idle."""

@@ -16,6 +16,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.lessons import Lessons
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.session import ChatSession
+from rumi.errors import RumiError
 from rumi.journal import Incoming, JournalMessage
 from rumi.offload import Offload
 from rumi.recorder import Recorder
@@ -58,12 +59,49 @@ class Sandboxes(Protocol):
         ...
 
 
+class Carrying(Protocol):
+    """Moves files between this machine and a store that other workers share.
+
+    `key` names the folder, `place` what decides who serves it.
+    """
+
+    async def fetch(self, key: str, place: str) -> None:
+        """Make the folder as it was stored. Raises a `RumiError` if it cannot."""
+        ...
+
+    async def store(self, key: str, place: str) -> RumiError | None:
+        """Store the folder as it is. Return what its user should know."""
+        ...
+
+    async def leave(self, key: str, place: str) -> None:
+        """Store the folder: this process serves the place no more."""
+        ...
+
+
+class NotCarried:
+    """Files that stay where they are: one process serves all chats, or all see the same folder."""
+
+    async def fetch(self, key: str, place: str) -> None:
+        """Do nothing."""
+
+    async def store(self, key: str, place: str) -> RumiError | None:
+        """Do nothing."""
+        return None
+
+    async def leave(self, key: str, place: str) -> None:
+        """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    """The chats' files: in `folder` one folder for each chat, which is made with its first command."""
+    """The chats' files: in `folder` one folder for each chat, which is made with its first command.
+
+    They are moved by `carry` where other workers serve a chat before and after this one.
+    """
 
     folder: Path
     offload: Offload
+    carry: Carrying = field(default_factory=NotCarried)
 
     def has(self, chat: str) -> bool:
         """Return True if the chat has files, or had some."""

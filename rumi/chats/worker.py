@@ -72,9 +72,31 @@ class Worker:
         self._publish = partial(services.publisher.publish, chat_id)
         self._shell = ChatShell(chat_id, services.sandboxes, chat_session, services.undo)
         self.undoing = Undoing(services, chat_session)
+        self._files_are_here = False
+
+    async def fetch_files(self) -> None:
+        """Make the chat's files as the worker before this one has left them. If it fails, a turn says so."""
+        try:
+            await self._services.workspaces.carry.fetch(self._chat, self._chat)
+            self._files_are_here = True
+        except RumiError as error:
+            logger.warning("the files of chat %s are not here: %s", self._chat, error)
 
     async def do(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
+        done = await self._do(job)
+        if job.kind in ("reset", "undo"):
+            await self._store_files(job)
+        return done
+
+    async def _store_files(self, job: Job) -> None:
+        """Store the chat's files for the next worker; what its user should know comes with the reply."""
+        if self._files_are_here:
+            error = await self._services.workspaces.carry.store(self._chat, self._chat)
+            if error is not None:
+                job.note = "\n\n".join(filter(None, (job.note, texts.told_error(job.language, error))))
+
+    async def _do(self, job: Job) -> Done:
         job.begun = True
         if job.kind == "reset":
             return await self._reset(job)
@@ -94,6 +116,8 @@ class Worker:
             await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
             finished = await self._turn(job)
         unconfirmed = await self._quiet(job)
+        if unconfirmed is None:
+            await self._store_files(job)
         job.sealed = True
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
@@ -115,6 +139,9 @@ class Worker:
             why = texts.model_failed(job.language, texts.told_error(job.language, error))
             return TurnFinished("model_error", why)
         try:
+            if not self._files_are_here:
+                await self._services.workspaces.carry.fetch(self._chat, self._chat)
+                self._files_are_here = True
             await self._bring(job, model)
         except RumiError as error:
             return TurnFinished(

@@ -194,10 +194,13 @@ def _do(home: Home, call: str, chat: str) -> str:
     async def command() -> str:
         from rumi.app import open_app
         from rumi.building import find_engine
+        from rumi.cluster import leases_of
+        from rumi.settings import cluster_of
 
         with home.hold(f"rumi {call}"):
-            engine = await find_engine(home, loaded)
-            async with open_app(home, loaded, engine) as app:
+            cluster = cluster_of(loaded)
+            engine = await find_engine(home, loaded, leases=leases_of(cluster))
+            async with open_app(home, loaded, engine, cluster=cluster) as app:
                 return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)

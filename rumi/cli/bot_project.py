@@ -68,9 +68,10 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
     from rumi.home import Home
 
     home = Home(home_from(os.environ)).make()
-    files = BotFiles(home.root)
+    loaded = load_settings(home.root, os.environ, {})
+    files = BotFiles(home.root, home.with_files(loaded.settings.store.workspaces).files)
     files.read(name)
-    limits = sandbox_limits(load_settings(home.root, os.environ, {}))
+    limits = sandbox_limits(loaded)
     project = files.project(name)
     return project, project.changed(Bounds(limits.workspace_bytes, limits.workspace_files))
 

@@ -161,6 +161,7 @@ def _ask(do: str, **fields: object) -> Any:
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
     from rumi.chats import Workspaces, chats_calls
+    from rumi.config import load_settings
     from rumi.journal import DeleteChat, open_journal
     from rumi.offload import Threads
 
@@ -170,7 +171,8 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
             async def delete(chat: str) -> None:
                 while await ask(DeleteChat(chat)):
                     continue
-                await Workspaces(home.workspaces, Threads()).remove(chat)
+                files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
+                await Workspaces(files.workspaces, Threads()).remove(chat)
 
             return await chats_calls(ask, delete)(request)
 

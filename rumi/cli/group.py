@@ -43,6 +43,7 @@ COMMANDS = {
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
     "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
     "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),
+    "store": ("rumi.cli.store", "Show the store, and copy it to a PostgreSQL database or back."),
     "restore": ("rumi.cli.restore", "Put a backup in place of what the home has."),
     "setup": ("rumi.cli.setup", "Ask for what a new installation needs, and write config.toml and .env."),
     "config": ("rumi.cli.config", "Show and change the configuration."),

@@ -69,6 +69,7 @@ def begin(chat_id: str, flags: dict[str, str | None]) -> Begun:
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
+    home = home.with_files(loaded.settings.store.workspaces)
     language = texts.detect_language(loaded.settings.language, os.environ)
     begun = Begun(chat_id, flags, home, loaded, language, Path.cwd())
     make_way(home, loaded.marks())

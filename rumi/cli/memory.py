@@ -170,14 +170,17 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     """Start a full Rumi: the extraction asks the model, and all of its parts have something to delete."""
     from rumi.app import open_app
     from rumi.building import find_engine
+    from rumi.cluster import leases_of
     from rumi.config import load_settings
     from rumi.control import connect, socket_path
+    from rumi.settings import cluster_of
 
     loaded = load_settings(home.root, os.environ, {})
     with home.hold(f"rumi memory {request['do']}"):
-        engine = await find_engine(home, loaded)
+        cluster = cluster_of(loaded)
+        engine = await find_engine(home, loaded, leases=leases_of(cluster))
         async with (
-            open_app(home, loaded, engine),
+            open_app(home, loaded, engine, cluster=cluster),
             connect(socket_path(home.run, home.installation())) as client,
         ):
             return await client.call("memory", **request)

@@ -102,10 +102,11 @@ async def _serve(
     from rumi.channels.serving import listening_to_signals, serve
     from rumi.channels.terminal import show_progress
     from rumi.cli.attach import make_way
+    from rumi.cluster import leases_of
     from rumi.config import home_from, load_settings
     from rumi.home import Home
     from rumi.room import require_room
-    from rumi.settings import require_chosen_model, require_model
+    from rumi.settings import cluster_of, require_chosen_model, require_model
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
@@ -122,12 +123,17 @@ async def _serve(
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
     with home.hold(purpose), _page(web, language, home, loaded) as page, listening as listener:
         full = require_room(home, language)
+        cluster = cluster_of(loaded)
         async with show_progress(language) as steps:
-            engine = await ready_engine(home, loaded, steps.step, for_many=bool(bots))
+            engine = await ready_engine(
+                home, loaded, steps.step, for_many=bool(bots), leases=leases_of(cluster)
+            )
         channels = (*page, *bots, *listener)
         async with (
             listening_to_signals() as told,
-            open_app(home, loaded, engine, channels=channels, full=full, service=True) as app,
+            open_app(
+                home, loaded, engine, channels=channels, full=full, service=True, cluster=cluster
+            ) as app,
         ):
             for note in app.notes:
                 _say(texts.told(language, note))

@@ -1,13 +1,15 @@
 """Several workers on one database: which of them serves which chats, and how chats move between them."""
 
-from rumi.cluster.building import Cluster, cluster_of
+from rumi.cluster.building import Cluster, cluster_of, leases_of
 from rumi.cluster.directory import Directory
+from rumi.cluster.files import CarriedFiles
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.cluster.partitions import Drain, Part, Partitions
 from rumi.cluster.status import read_workers
 
 __all__ = [
+    "CarriedFiles",
     "Cluster",
     "ClusterSettings",
     "Directory",
@@ -19,5 +21,6 @@ __all__ = [
     "Partitions",
     "PostgresEar",
     "cluster_of",
+    "leases_of",
     "read_workers",
 ]

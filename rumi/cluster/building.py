@@ -8,10 +8,12 @@ import trio
 
 from actors import Request
 from rumi.cluster.directory import Directory
+from rumi.cluster.files import SandboxLease
 from rumi.cluster.guard import Guard
-from rumi.cluster.lease import ClusterSettings
+from rumi.cluster.lease import SPARE, ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.journal import ON_A_SERVER, JournalError, Store
+from rumi.sandbox import Leases, no_leases
 from rumi.store.backend import PostgresServer
 from rumi.store.ownership import Ownership
 
@@ -71,6 +73,12 @@ class Cluster:
     guard: Guard
     directory: Directory = field(default_factory=Directory)
 
+    def leases(self, chat: str) -> SandboxLease | None:
+        """Return the lease with which the sandbox of a chat ends; None before the worker has one."""
+        if not self.ownership.worker:
+            return None
+        return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
+
     def close(self) -> None:
         """Close the connection, and end the guard. Blocking, briefly."""
         self.ask.close()
@@ -92,3 +100,8 @@ def cluster_of(url: str, settings: ClusterSettings) -> Cluster:
         lambda: PostgresEar(server),
         Guard(),
     )
+
+
+def leases_of(cluster: Cluster | None) -> Leases:
+    """Return the leases of the sandboxes of a process, which shares a database or has its own files."""
+    return no_leases if cluster is None else cluster.leases

@@ -24,6 +24,11 @@ class Directory:
         self.changed.set()
         self.changed = trio.Event()
 
+    def owner_of(self, place: str) -> Member | None:
+        """Return the worker that served a place when this was read, None if that is not known."""
+        name = self.owners.get(partition_of(place))
+        return next((each for each in self.members if each.name == name), None)
+
     async def until_other(self, place: str, worker: str) -> None:
         """Return when a place is served by another worker than this one."""
         number = partition_of(place)

@@ -14,6 +14,7 @@ import trio
 from actors import Actor, Request
 from rumi.errors import RumiError
 from rumi.journal import Join, JournalError, Leave, Release, Renew
+from rumi.sandbox import boottime
 from rumi.store.ownership import Ownership
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,9 @@ class Lease(Actor[Never]):
 
     def _extend(self, sent: float) -> None:
         """The lease lasts from the moment in which its renewal was sent."""
-        self._ownership.valid_until = sent + self._settings.lease_s * (1 - SPARE)
+        until = sent + self._settings.lease_s * (1 - SPARE)
+        self._ownership.valid_until = until
+        self._ownership.boottime_until = boottime() + until - trio.current_time()
         self._guard(sent + self._settings.lease_s - trio.current_time())
 
     def _lose(self, numbers: frozenset[int]) -> None:

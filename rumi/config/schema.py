@@ -74,6 +74,22 @@ def _check_quiet(text: str) -> None:
         raise ValueError("must be two times of day, like 23:00-08:00")
 
 
+def _check_store(url: str) -> None:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        parts, password = urlsplit(""), None
+    if password or re.search(r"[?&]password=", url):
+        raise ValueError("must have no password: put it into STORE_PASSWORD, in the environment or in .env")
+    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+        raise ValueError(
+            "must be the URL of a PostgreSQL database, like postgresql://USER@HOST:5432/DATABASE"
+        )
+
+
 def _check_model(name: str) -> None:
     if name != OFFLINE and not _PROVIDER_AND_NAME.fullmatch(name):
         raise ValueError(CHOICES)
@@ -144,6 +160,11 @@ def _check_program(name: str) -> None:
 def _check_path(text: str) -> None:
     if not text.strip() or "\0" in text:
         raise ValueError("the path of a folder")
+
+
+def _check_absolute(text: str) -> None:
+    if not text.startswith("/") or "\0" in text or text.rstrip("/") == "":
+        raise ValueError("the absolute path of a folder")
 
 
 def _check_server_name(name: str) -> None:
@@ -451,6 +472,22 @@ class UndoSection(Section):
     max_files: Count = 20_000
 
 
+class StoreSection(Section):
+    """`[store]`: the PostgreSQL database that several workers share; without a `url` it is the home's files.
+    The password is in STORE_PASSWORD.
+
+    `workspaces` is the folder of the chats' files, which exists; None: in the home. A worker that hears
+    nothing from the database for `lease_s` serves no chats any more. One that ends lets turns go on for
+    `drain_s`. Other workers reach it at `address`.
+    """
+
+    url: Annotated[str, _checked(_check_store)] = ""
+    workspaces: Annotated[str, _checked(_check_absolute)] | None = None
+    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
+    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
+    address: str = ""
+
+
 class SkillsSection(Section):
     """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
 
@@ -534,19 +571,6 @@ class LogSection(Section):
     keep: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
-class StoreSection(Section):
-    """`[store]`: the PostgreSQL database that several workers share; without a `url` this is the home's file.
-
-    A worker that hears nothing from the database for `lease_s` serves no chats any more. One that ends lets
-    turns go on for `drain_s`. Other workers reach it at `address`.
-    """
-
-    url: str = ""
-    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
-    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
-    address: str = ""
-
-
 class Settings(Section):
     """The whole configuration. Immutable."""
 
@@ -566,11 +590,11 @@ class Settings(Section):
     bots: BotsSection = BotsSection()
     memory: MemorySection = MemorySection()
     undo: UndoSection = UndoSection()
+    store: StoreSection = StoreSection()
     record: RecordSection = RecordSection()
     skills: SkillsSection = SkillsSection()
     telegram: TelegramSection = TelegramSection()
     mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
     people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
     roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
-    store: StoreSection = StoreSection()
     log: LogSection = LogSection()

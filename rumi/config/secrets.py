@@ -53,6 +53,7 @@ class Secrets:
     tabstack_api_key: Secret | None
     mcp_token: Secret | None
     store_token: Secret | None
+    store_password: Secret | None
     referenced: Mapping[str, Secret]
     keys: Mapping[str, Secret]
     base_urls: Mapping[str, str]
@@ -79,6 +80,7 @@ class Secrets:
             self.tabstack_api_key,
             self.mcp_token,
             self.store_token,
+            self.store_password,
             *kagi,
         )
         for secret in (*known, *self.referenced.values(), *self.keys.values()):
@@ -92,7 +94,7 @@ PROVIDER_NAMES = tuple(
 NAMES = (
     *PROVIDER_NAMES,
     *("TELEGRAM_TOKEN", "TELEGRAM_BASE_URL", "TAVILY_API_KEY", "KAGI_API_KEY", "KAGI_SESSION_TOKEN"),
-    *("TABSTACK_API_KEY", "MCP_TOKEN", "STORE_TOKEN"),
+    *("TABSTACK_API_KEY", "MCP_TOKEN", "STORE_TOKEN", "STORE_PASSWORD"),
 )
 
 
@@ -165,6 +167,7 @@ def load_secrets(
         tabstack_api_key=secret("TABSTACK_API_KEY"),
         mcp_token=secret("MCP_TOKEN"),
         store_token=secret("STORE_TOKEN"),
+        store_password=secret("STORE_PASSWORD"),
         referenced={name: Secret(found[name]) for name in variables if name in found},
         keys=keys,
         base_urls={

@@ -4,6 +4,7 @@ import os
 
 from rumi.building import (
     close_engine,
+    faults_of_files,
     files_bound,
     find_engine,
     missing_programs,
@@ -53,7 +54,10 @@ def user(home: Home) -> list[Check]:
 
 
 def files(home: Home, loaded: Loaded) -> list[Check]:
-    """Report how the chats' files are bounded; check that the disk has more than its reserve. Blocking."""
+    """Report how the chats' files are bounded; check their folder and that the disk has room. Blocking."""
+    user = sandbox_user(home.installation(), home.root)
+    if found := faults_of_files(home, loaded, user):
+        return [Check("files", "failure", each.found, each.fix) for each in found]
     left, low = room_left(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:

@@ -112,6 +112,7 @@ from rumi.journal.messages import (
     Waiting,
     ZoneOf,
 )
+from rumi.journal.piece_store import JournalPieces
 from rumi.journal.reading import excerpt, folded
 from rumi.journal.records import (
     Attachment,
@@ -142,6 +143,15 @@ from rumi.journal.records import (
 from rumi.journal.schema import ON_A_SERVER, STATE
 from rumi.journal.store import JournalError, NotOwner, Store, Unwritable
 from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
+from rumi.journal.workspaces import (
+    CollectPieces,
+    DropWorkspace,
+    GetPieces,
+    KeepWorkspace,
+    LoadWorkspace,
+    MissingPieces,
+    PutPieces,
+)
 
 __all__ = [
     "FAILURES",
@@ -167,12 +177,14 @@ __all__ = [
     "ChatRecord",
     "Claim",
     "Claimed",
+    "CollectPieces",
     "Count",
     "CountSchedules",
     "DeleteChat",
     "DeleteSchedule",
     "DeleteTask",
     "Delivered",
+    "DropWorkspace",
     "DueSchedules",
     "EndIteration",
     "EndTask",
@@ -186,6 +198,7 @@ __all__ = [
     "Firing",
     "ForgetChat",
     "FoundEntries",
+    "GetPieces",
     "Grant",
     "HistoryEntry",
     "Incoming",
@@ -197,8 +210,10 @@ __all__ = [
     "Journal",
     "JournalError",
     "JournalMessage",
+    "JournalPieces",
     "KeepParked",
     "KeepTask",
+    "KeepWorkspace",
     "Knows",
     "LastTurn",
     "LearnNothing",
@@ -213,12 +228,14 @@ __all__ = [
     "LoadParked",
     "LoadSchedule",
     "LoadTask",
+    "LoadWorkspace",
     "MarkFiles",
     "MarkNoticed",
     "MarkStopping",
     "Member",
     "Members",
     "MissedSchedules",
+    "MissingPieces",
     "MoveSchedules",
     "Moved",
     "MovedGroups",
@@ -239,6 +256,7 @@ __all__ = [
     "PauseSchedules",
     "Previewed",
     "PutOff",
+    "PutPieces",
     "ReadHistory",
     "RecordUsage",
     "Release",

@@ -5,6 +5,7 @@ from datetime import datetime
 from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.journal.spending import merge_chat
 from rumi.journal.transaction import mine, steps
+from rumi.journal.workspaces import DropWorkspace, drop_workspace, forget_workspace
 from rumi.store.steps import Transaction
 
 _OF_A_SESSION = (
@@ -83,6 +84,8 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
         ).rowcount
         if left <= 0:
             return True
+    if drop_workspace(DropWorkspace(chat), transaction):
+        return True
     transaction.db.execute("UPDATE tasks SET chat = '' WHERE chat = ?", (chat,))
     merge_chat(transaction, chat)
     gone = "SELECT id FROM schedules WHERE chat = ?"
@@ -125,6 +128,8 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
         ).rowcount
         if left <= 0:
             return True
+    if forget_workspace(transaction, chat):
+        return True
     for table in ("summaries", "episodes", "parked", "titles", *UNDO):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False

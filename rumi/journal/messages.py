@@ -31,6 +31,7 @@ from rumi.journal.records import (
     TaskState,
 )
 from rumi.journal.undo import FindLastTurn, FindUndo, UndoMessage
+from rumi.journal.workspaces import GetPieces, MissingPieces, WorkspaceMessage
 from rumi.store.protocol import Trouble
 
 SEEN_S = 48 * 3600.0
@@ -855,12 +856,13 @@ JournalMessage: TypeAlias = (
     | SetZone
     | UndoMessage
     | LeaseMessage
+    | WorkspaceMessage
 )
 
 READS: Final = (
     *(Load, Undelivered, Waiting, ToLearn, Study, Retriable, OpenChats, OpenMessages, Count, MovedGroups),
     *(ListChats, ReadHistory, SearchHistory, LoadTask, OpenTasks, ListTasks, OldTasks, Spending, Standing),
     *(Iterations, LoadSchedule, ListSchedules, DueSchedules, AheadSchedules, CountSchedules, FailedSchedules),
-    *(MissedSchedules, ZoneOf, NewestOpen, FindLastTurn, FindUndo),
+    *(MissedSchedules, ZoneOf, NewestOpen, FindLastTurn, FindUndo, MissingPieces, GetPieces),
 )
 """What can be answered while nothing can be written, as long as it finds all that it needs."""

@@ -153,14 +153,14 @@ def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
 @steps.of(DueSchedules)
 def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fire until then."""
-    which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at LIMIT ?"
+    which = f"state = 'active' AND next_at <= ?{mine(transaction)} ORDER BY next_at, id LIMIT ?"
     return _schedules(transaction, which, request.upto, SLICE)
 
 
 @steps.of(AheadSchedules)
 def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active recurring ones that were set in the future."""
-    which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} LIMIT ?"
+    which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} ORDER BY touched, id LIMIT ?"
     return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
 
 
@@ -259,7 +259,9 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
 def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fail."""
     return _schedules(
-        transaction, f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} LIMIT ?", SLICE
+        transaction,
+        f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} ORDER BY id LIMIT ?",
+        SLICE,
     )
 
 

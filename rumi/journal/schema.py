@@ -304,6 +304,22 @@ CREATE TABLE album_parts (       -- messages of albums that come one by one, unt
     came  REAL NOT NULL
 );
 CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
+CREATE TABLE pieces (            -- of the files of chats, by their hash
+    chat    TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    content BLOB NOT NULL,
+    size    BIGINT NOT NULL,     -- bytes
+    used    INTEGER NOT NULL,    -- the stored manifest has it
+    PRIMARY KEY (chat, key)
+);
+CREATE INDEX pieces_unused ON pieces (chat) WHERE used = 0;
+CREATE TABLE workspaces (        -- the files of chats, as they were at the end of a turn
+    chat     TEXT PRIMARY KEY,
+    fence    BIGINT NOT NULL,    -- of the owner that loaded it last: no other one writes
+    manifest BLOB NOT NULL,      -- empty: none is stored
+    size     BIGINT NOT NULL,    -- bytes of the files
+    changed  REAL NOT NULL
+);
 """
 
 MIGRATIONS = {
@@ -513,6 +529,15 @@ CREATE TABLE album_parts (
     id INTEGER PRIMARY KEY, chat TEXT NOT NULL, album TEXT NOT NULL, part TEXT NOT NULL, came REAL NOT NULL
 );
 CREATE INDEX album_parts_of_album ON album_parts (chat, album, came);
+CREATE TABLE pieces (
+    chat TEXT NOT NULL, key TEXT NOT NULL, content BLOB NOT NULL, size BIGINT NOT NULL, used INTEGER NOT NULL,
+    PRIMARY KEY (chat, key)
+);
+CREATE INDEX pieces_unused ON pieces (chat) WHERE used = 0;
+CREATE TABLE workspaces (
+    chat TEXT PRIMARY KEY, fence BIGINT NOT NULL, manifest BLOB NOT NULL, size BIGINT NOT NULL,
+    changed REAL NOT NULL
+);
 """,
 }
 """What leads from a version to the next one."""

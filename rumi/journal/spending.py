@@ -35,6 +35,7 @@ _KEY: Final = "day, owner, chat, task, bot, model, tool, person"
 _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
 _ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
 _OFFLINE: Final = "offline"
+_TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 
 @steps.of(ReserveCall)
@@ -252,7 +253,7 @@ def _of(scope: Scope) -> str:
     days = "day >= ?1 AND day <= ?2"
     if scope == "total":
         return f"{days} AND ?3 != ''"
-    return f"{days} AND {scope} = {'CAST(?3 AS BIGINT)' if scope == 'task' else '?3'}"
+    return f"{days} AND {scope} = {_TASK if scope == 'task' else '?3'}"
 
 
 def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     spending,
     tasks,
     undoing,
+    workspaces,
 )
 from rumi.journal.membership import Touch
 from rumi.journal.messages import READS

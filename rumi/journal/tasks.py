@@ -79,6 +79,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
             ),
         ),
     ).fetchone()
+    transaction.touched.add(task.chat or task.owner)
     return replace(task, id=id, created=now)
 
 
@@ -108,12 +109,14 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
 
 @steps.of(MarkStopping)
 def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
-    """Note that a task is to stop."""
-    return bool(
-        transaction.db.execute(
-            "UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL", (request.id,)
-        ).rowcount
-    )
+    """Note that a task is to stop; its worker is notified."""
+    row = transaction.db.execute(
+        f"UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL RETURNING {TASK_PLACE}",
+        (request.id,),
+    ).fetchone()
+    if row is not None:
+        transaction.touched.add(row[0])
+    return row is not None
 
 
 @steps.of(KeepTask)
@@ -268,7 +271,7 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
     """Return tasks that ended before then."""
     rows = transaction.db.execute(
-        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} LIMIT ?",
+        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} ORDER BY id LIMIT ?",
         (request.before, SLICE),
     )
     return tuple(id for (id,) in rows)

@@ -6,7 +6,7 @@ from typing import Final
 from rumi.store.backend import as_values
 from rumi.store.steps import Steps, Transaction
 
-steps = Steps()
+steps: Steps[Transaction] = Steps()
 """The functions of `inbox`, `outbox`, `history`, `reading`, `lessons`, `tasks`, `spending`, `forgetting`."""
 
 TASK_PLACE: Final = "coalesce(nullif(chat, ''), owner)"

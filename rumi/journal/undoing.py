@@ -72,13 +72,11 @@ def take_back(request: TakeBack, transaction: Transaction) -> Undone:
     )
     undone = _restore_schedules(transaction, undone)
     first, session = db.execute(
-        "SELECT min(id), session FROM history WHERE chat = ? AND turn = ?", (chat, turn)
-    ).fetchone()
+        "SELECT id, session FROM history WHERE chat = ? AND turn = ? ORDER BY id LIMIT 1", (chat, turn)
+    ).fetchone() or (0, 0)
     db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
     # A summary that has words of the turn goes: the next one is made without it.
-    db.execute(
-        "DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first or 0)
-    )
+    db.execute("DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first))
     if request.clean_files:
         db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
     db.execute(

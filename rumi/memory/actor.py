@@ -13,6 +13,7 @@ from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.memory.store import Store
 from rumi.memory.types import FactRefused, Forget, MemoryMessage, MemoryUnavailable, Remember
 from rumi.offload import Offload
+from rumi.store.backend import Backend
 
 R = TypeVar("R")
 
@@ -24,8 +25,8 @@ class Memory(Actor[MemoryMessage]):
     again. So only requests to the memory depend on the memory.
     """
 
-    def __init__(self, path: Path, offload: Offload, now: Callable[[], float]) -> None:
-        self._path = path
+    def __init__(self, place: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
+        self._place = place
         self._offload = offload
         self._now = now
         self._store: Store | None = None
@@ -38,7 +39,7 @@ class Memory(Actor[MemoryMessage]):
         Raises:
             MemoryUnavailable: The file cannot be opened. The error says what to do.
         """
-        self._store = await self._offload(lambda: Store(self._path, self._now))
+        self._store = await self._offload(lambda: Store(self._place, self._now))
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
@@ -75,13 +76,13 @@ class Ask(Protocol):
 
 
 @asynccontextmanager
-async def open_memory(path: Path) -> AsyncIterator[Ask]:
+async def open_memory(place: Path | Backend) -> AsyncIterator[Ask]:
     """Open a memory without a tree around it, for a process that only works on the home's files.
 
     Raises:
         MemoryUnavailable: The file cannot be opened.
     """
-    store = Store(path)
+    store = Store(place)
 
     async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()

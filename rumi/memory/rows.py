@@ -29,7 +29,7 @@ MOST_PAST = 1000
 
 _FACT = "key, value, source, chat, tainted, created, updated, turn"
 
-steps = Steps()
+steps: Steps[Transaction] = Steps()
 
 
 @steps.of(Facts)

@@ -1,15 +1,16 @@
-"""`memory.db`: opens the file, upgrades it, and executes one request in each transaction.
+"""`memory.db`: opens the database, upgrades it, and executes one request in each transaction.
 
-Plain blocking SQLite, used by one thread at a time. WAL with `synchronous=FULL`: stored facts survive a power
-cut, if the disk keeps its promises. Deleted facts are overwritten.
+Blocking, used by one thread at a time. It is a SQLite file with WAL and `synchronous=FULL`, so that stored
+facts survive a power cut if the disk keeps its promises, and deleted facts are overwritten; or a PostgreSQL
+database that several workers share, in which the requests about one owner follow one another.
 """
 
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from actors import Request
 from rumi.memory import sharing  # noqa: F401  # it registers its steps
@@ -27,82 +28,150 @@ from rumi.memory.types import (
     Shared,
     TakeFactsBack,
 )
+from rumi.store.backend import Backend, SqliteFile, closed
+from rumi.store.protocol import Database
 from rumi.store.sqlite import (
     DatabaseFault,
+    Schema,
     bring_up_to_date,
     checked_version,
     decoded,
     leave_no_trace,
     make_durable,
     transaction,
-    trouble_of,
-    why_unwritten,
 )
 from rumi.store.steps import Transaction
 
 R = TypeVar("R")
 
+ATTEMPTS: Final = 3
+"""How often a transaction is tried that other workers, or the end of a connection, have ended."""
+
+_LOOKS: Final = (Facts, Learned, PastFacts, Shared)
+"""Requests that change nothing."""
+
+
+class MemoryFile(SqliteFile):
+    """The file `memory.db`; `now` is the time that facts of the first schema get."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        super().__init__(path, clock=now)
+        self._now = now
+
+    def open(self, name: str, schema: Schema) -> Database:
+        """Open the file, which may be of any version."""
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            db.text_factory = decoded
+            version = checked_version(db, self.path, schema)
+            original = version == 0 and holds_original(db, self.path)
+            make_durable(db, self.path)
+            db.execute("PRAGMA secure_delete = ON")
+            if original:
+                take_over(db, self.path, self._now())
+            else:
+                bring_up_to_date(db, self.path, schema, version)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
 
 class Store:
-    """An open `memory.db`.
+    """An open memory.
 
     Raises:
         MemoryUnavailable: It cannot be opened, is damaged, or was made by a newer program.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        self.path = path
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(now)
-            except BaseException:
-                self._db.close()
-                raise
-        except DatabaseFault as error:
-            raise MemoryUnavailable(error.message, error.advice) from error
-        except (sqlite3.Error, OSError) as error:
-            raise self._unusable(error) from error
+    def __init__(self, place: Path | Backend, now: Callable[[], float] = time.time) -> None:
+        self._backend: Backend = MemoryFile(place, now) if isinstance(place, Path) else place
+        self._now = now
+        self._db = self._open()
         self._transaction = Transaction(self._db, now)
 
-    def _prepare(self, now: Callable[[], float]) -> None:
-        self._db.text_factory = decoded
-        version = checked_version(self._db, self.path, MEMORY)
-        original = version == 0 and holds_original(self._db, self.path)
-        make_durable(self._db, self.path)
-        self._db.execute("PRAGMA secure_delete = ON")
-        if original:
-            take_over(self._db, self.path, now())
-        else:
-            bring_up_to_date(self._db, self.path, MEMORY, version)
+    @property
+    def place(self) -> str:
+        """Return what users call it."""
+        return self._backend.place
+
+    def _open(self) -> Database:
+        try:
+            return self._backend.open("memory", MEMORY)
+        except DatabaseFault as error:
+            raise MemoryUnavailable(error.message, error.advice) from error
+        except (self._backend.error, OSError) as error:
+            raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the database."""
+        closed(self._db)
 
     def do(self, request: Request[R]) -> R:
         """Execute a request in one transaction; return its answer.
 
+        A request whose commit had no answer is looked up when the server is there again. Where that is not at
+        once, the error says so, and the request may be done: all of them may be repeated.
+
         Raises:
             FactRefused: The fact cannot be stored.
-            MemoryUnavailable: The disk is full, or the file cannot be written. Nothing has changed.
+            MemoryUnavailable: The disk is full, or the database cannot be written.
         """
-        try:
-            looks = isinstance(request, Facts | Learned | PastFacts | Shared)
-            with transaction(self._db, "BEGIN" if looks else "BEGIN IMMEDIATE"):
-                answer = steps.do(request, self._transaction)
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
-        if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
-            leave_no_trace(self._db)
-        return answer
+        for attempt in range(ATTEMPTS):
+            self._connect()
+            mark = ""
+            try:
+                with transaction(self._db, "BEGIN" if isinstance(request, _LOOKS) else "BEGIN IMMEDIATE"):
+                    if not isinstance(request, _LOOKS):
+                        self._backend.lock(self._db, self._owners(request))
+                    answer = steps.do(request, self._transaction)
+                    if not isinstance(request, _LOOKS):
+                        mark = self._backend.mark(self._db)
+            except (self._backend.error, OSError) as error:
+                broken = getattr(self._db, "broken", False)
+                if broken and mark and self._is_committed(mark):
+                    return answer
+                if attempt + 1 < ATTEMPTS and (broken or self._backend.passes(error)):
+                    continue
+                raise self._unusable(error) from error
+            if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
+                self._leave_no_trace()
+            return answer
+        raise AssertionError("the last attempt returns or raises")
 
-    def _unusable(self, error: sqlite3.Error | OSError) -> MemoryUnavailable:
-        trouble = trouble_of(self.path, error)
+    def _connect(self) -> None:
+        """Connect again, if the connection has ended."""
+        if getattr(self._db, "broken", False):
+            closed(self._db)
+            self._db = self._open()
+            self._transaction = Transaction(self._db, self._now)
+
+    def _is_committed(self, mark: str) -> bool:
+        self._connect()
+        try:
+            return self._backend.committed(self._db, mark)
+        except self._backend.error as error:
+            raise self._unusable(error) from error
+
+    def _owners(self, request: Request[Any]) -> Iterable[str]:
+        """Return whose facts a request changes, as names of locks."""
+        if isinstance(request, TakeFactsBack):
+            sql = "SELECT DISTINCT owner FROM changes WHERE turn = ?"
+            owners = [str(owner) for (owner,) in self._db.execute(sql, (request.turn,)).fetchall()]
+        else:
+            owners = [str(getattr(request, "owner", ""))]
+        return [f"facts of {owner}" for owner in owners]
+
+    def _leave_no_trace(self) -> None:
+        if isinstance(self._db, sqlite3.Connection):
+            leave_no_trace(self._db)
+
+    def _unusable(self, error: Exception) -> MemoryUnavailable:
+        trouble = self._backend.trouble_of(error)
         if trouble is not None:
-            return MemoryUnwritable(*why_unwritten(self.path, trouble, error))
+            return MemoryUnwritable(*self._backend.why_unwritten(trouble, error))
         return MemoryUnavailable(
-            f"{self.path} cannot be used: {error}.",
+            f"{self.place} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
         )

@@ -1,4 +1,4 @@
-"""Recall: what was said before, found again. An index of its own, which follows `state.db`."""
+"""Recall: what was said before, found again. An index of its own, which follows the state."""
 
 from rumi.recall.actor import Ask, Recall, asking, open_recall
 from rumi.recall.facts import facts_for

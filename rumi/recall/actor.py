@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,13 +13,14 @@ from rumi.chat_ids import ChatIds
 from rumi.offload import Offload
 from rumi.recall.store import Store
 from rumi.recall.types import CatchUp, Count, Prune, RecallMessage, RecallUnavailable, Search
+from rumi.store.backend import PostgresServer
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
 LOOK_S: Final = 300.0
-"""How often the index follows `state.db`, at least. A search follows it first."""
+"""How often the index follows the state, at least. A search follows it first."""
 SLICES: Final = 20
 """Slices that a search waits for. Of an index that is being rebuilt it has a part."""
 PAUSE_S: Final = 0.02
@@ -28,18 +28,25 @@ PAUSE_S: Final = 0.02
 
 
 class Recall(Actor[RecallMessage]):
-    """Answers one request after the other, and follows `state.db` in the background.
+    """Answers one request after the other, and follows the state in the background: a file or a database.
 
     Nothing that fails in it is a crash: the request is refused with `RecallUnavailable`, and the next one
-    opens the file again where that is needed. So only requests to the recall depend on it.
+    opens the file again where that is needed. So only requests to the recall depend on it. When it ends, a
+    thread that waits for the database fails at once.
     """
 
     concurrency = 64
 
     def __init__(
-        self, path: Path, state: Path, ids: ChatIds, offload: Offload, now: Callable[[], float]
+        self,
+        path: Path,
+        place: Path | PostgresServer,
+        ids: ChatIds,
+        offload: Offload,
+        now: Callable[[], float],
     ) -> None:
-        self._open = lambda: Store(path, state, now)
+        """`offload` does one work at a time."""
+        self._open: Callable[[], Store] = lambda: Store(path, place, now)
         self._ids = ids
         self._offload = offload
         self._store: Store | None = None
@@ -49,6 +56,7 @@ class Recall(Actor[RecallMessage]):
     async def started(self) -> None:
         """Begin to follow; the first slice opens the file."""
         self.start_soon(self._follow)
+        self.start_soon(self._cut_at_the_end)
 
     async def receive(self, message: RecallMessage) -> None:
         """Look for what was deleted."""
@@ -77,9 +85,19 @@ class Recall(Actor[RecallMessage]):
             await self._offload(store.close)
 
     async def _do(self, request: Request[R]) -> R:
-        if self._store is None:
-            self._store = await self._offload(self._open)
-        return await self._offload(partial(self._store.do, request))
+        return await self._offload(lambda: self._do_now(request))
+
+    def _do_now(self, request: Request[R]) -> R:
+        if self._store is None or self._store.closed:
+            self._store = self._open()
+        return self._store.do(request)
+
+    async def _cut_at_the_end(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            if self._store is not None:
+                self._store.cut()
 
     async def _catch_up(self, most: int) -> bool:
         """Index up to so many slices; return True if there may be more."""
@@ -119,13 +137,13 @@ class Ask(Protocol):
 
 
 @asynccontextmanager
-async def open_recall(path: Path, state: Path, ids: ChatIds) -> AsyncIterator[Ask]:
+async def open_recall(path: Path, place: Path | PostgresServer, ids: ChatIds) -> AsyncIterator[Ask]:
     """Open an up-to-date index without a tree around it, for a process that only works on the home's files.
 
     Raises:
         RecallUnavailable: A file cannot be opened.
     """
-    store = Store(path, state)
+    store = Store(path, place)
 
     async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()
@@ -134,9 +152,9 @@ async def open_recall(path: Path, state: Path, ids: ChatIds) -> AsyncIterator[As
     try:
         while await ask(CatchUp(ids)):
             pass
-        place: int | None = 0
-        while place is not None:
-            place = await ask(Prune(place))
+        after: int | None = 0
+        while after is not None:
+            after = await ask(Prune(after))
         yield ask
     finally:
         store.close()

@@ -1,66 +1,88 @@
-"""Follows `state.db`: indexes what is new in it by cursors, removes what was deleted, reads passages from it.
+"""Follows the state: indexes what is new in it by cursors, removes what was deleted, reads passages from it.
 
-The index has no text of its own: what is shown is read from `state.db`, so what was deleted there is shown no
-more, even before it is removed from the index.
+The state is the tables of `state.db`, in a file or in a database that workers share (`state.py`). The index
+has no text of its own: what is shown is read from the state, so what was deleted there is shown no more, even
+before it is removed from the index.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
 
 from rumi.chat_ids import BOT, TASK, ChatIds
 from rumi.journal import load_message
 from rumi.recall.indexing import Source, add, remove
+from rumi.recall.state import Indexing, State
 from rumi.recall.steps import steps
 from rumi.recall.types import CatchUp, Prune, Unindex
+from rumi.store.backend import as_values
 from rumi.store.protocol import Database
-from rumi.store.steps import Transaction
+
+_Turn: TypeAlias = tuple[str, int, str]
+"""A chat, its session, and the turn."""
+
+_Entry: TypeAlias = tuple[int, str, object, float, object]
+"""Of an entry of the history: its id, message, taint, time, and whether it was taken back."""
 
 SLICE = 200
-"""Rows of `state.db` that one transaction indexes."""
+"""Rows of the state that one transaction indexes."""
 LOOKED_AT = 5_000
-"""Passages that one transaction compares with `state.db`."""
+"""Passages that one transaction compares with the state."""
 
 _REMOVED = (
-    "NOT EXISTS (SELECT 1 FROM state.history AS h WHERE h.id = passages.last AND NOT h.undone)"
-    " OR EXISTS (SELECT 1 FROM state.sessions AS s WHERE s.chat = passages.chat"
+    "NOT EXISTS (SELECT 1 FROM history AS h WHERE h.id = passages.last AND NOT h.undone)"
+    " OR EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = passages.chat"
     " AND s.number = passages.session AND s.forget)"
 )
 _GONE = (
     f"(kind = 'exchange' AND ({_REMOVED}))"
-    " OR (kind = 'task' AND NOT EXISTS (SELECT 1 FROM state.tasks AS t WHERE t.id = passages.first))"
+    " OR (kind = 'task' AND NOT EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = passages.first))"
     " OR (kind = 'episode' AND NOT EXISTS"
-    " (SELECT 1 FROM state.episodes AS e WHERE e.id = passages.first AND e.chat = passages.chat))"
+    " (SELECT 1 FROM episodes AS e WHERE e.id = passages.first AND e.chat = passages.chat))"
+)
+
+
+_OPEN = (
+    "EXISTS (SELECT 1 FROM messages AS m"
+    " WHERE m.chat = passages.chat AND m.turn = passages.turn AND m.reply IS NULL)"
 )
 
 
 @steps.of(CatchUp)
-def catch_up(request: CatchUp, transaction: Transaction) -> bool:
+def catch_up(request: CatchUp, transaction: Indexing) -> bool:
     """Index the next entries of the history, tasks that have ended, and lines of sessions."""
-    db = transaction.db
-    more = [_history(db, request.ids), _tasks(db), _episodes(db, request.ids)]
+    db, state = transaction.db, transaction.state
+    more = [_history(db, state, request.ids), _tasks(db, state), _episodes(db, state, request.ids)]
     return any(more)
 
 
 @steps.of(Prune)
-def prune(request: Prune, transaction: Transaction) -> int | None:
-    """Remove what is gone of the next passages."""
-    db = transaction.db
+def prune(request: Prune, transaction: Indexing) -> int | None:
+    """Remove what is gone of the next passages, and what is older than what is followed."""
+    db, state = transaction.db, transaction.state
     last = db.execute(
         "SELECT max(id) FROM (SELECT id FROM passages WHERE id > ? ORDER BY id LIMIT ?)",
         (request.after, LOOKED_AT),
     ).fetchone()[0]
     if last is None:
         return None
-    gone = db.execute(
-        f"SELECT id FROM passages WHERE id > ? AND id <= ? AND ({_GONE})", (request.after, last)
-    ).fetchall()
+    gone = {row[0] for row in state.passages(_GONE, request.after, last)}
+    if oldest := state.oldest():
+        gone |= {
+            id
+            for (id,) in db.execute(
+                "SELECT id FROM passages WHERE id > ? AND id <= ? AND kind = 'exchange' AND last <= ?",
+                (request.after, last, oldest),
+            )
+        }
     if gone:
-        _remove_for_good(db, [id for (id,) in gone])
+        _remove_for_good(db, sorted(gone))
     return int(last)
 
 
 @steps.of(Unindex)
-def unindex(request: Unindex, transaction: Transaction) -> int:
+def unindex(request: Unindex, transaction: Indexing) -> int:
     """Remove an owner's passages."""
     db = transaction.db
     rows = db.execute(
@@ -78,69 +100,66 @@ def _remove_for_good(db: Database, ids: list[int]) -> None:
     db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
 
 
-def is_ahead(db: Database) -> bool:
-    """Return True if more is indexed than `state.db` ever had: it is another file than before."""
-    row = db.execute("SELECT seq FROM state.sqlite_sequence WHERE name = 'history'").fetchone()
-    return cursor(db, "history") > (0 if row is None else row[0])
-
-
-def cursor(db: Database, name: str) -> float:
-    """Return up to where something is indexed."""
-    row = db.execute("SELECT value FROM cursors WHERE name = ?", (name,)).fetchone()
-    return 0.0 if row is None else float(row[0])
-
-
-def _advance(db: Database, name: str, value: float) -> None:
-    db.execute("INSERT OR REPLACE INTO cursors (name, value) VALUES (?, ?)", (name, value))
-
-
-def _history(db: Database, ids: ChatIds) -> bool:
-    after = int(cursor(db, "history"))
-    rows = db.execute(
-        "SELECT id, chat, session, turn FROM state.history WHERE id > ? ORDER BY id LIMIT ?", (after, SLICE)
+def _history(db: Database, state: State, ids: ChatIds) -> bool:
+    rows = state.read(
+        "SELECT id, chat, session, turn, tainted, created, undone,"
+        f" CASE WHEN substr(chat, 1, {len(TASK)}) = '{TASK}' OR substr(chat, 1, {len(BOT)}) = '{BOT}'"
+        " THEN '' ELSE message END FROM history WHERE id > ? ORDER BY id LIMIT ?",
+        (int(state.begin("history")), SLICE),
     ).fetchall()
-    if not rows:
-        return False
-    last = rows[-1][0]
-    begins: dict[tuple[str, int, str], int] = {}
-    for id, chat, session, turn in rows:
-        if not chat.startswith((TASK, BOT)):
-            begins.setdefault((chat, session, turn), id)
-    add(db, _exchanges(db, ids, begins, last))
-    _advance(db, "history", last)
+    turns: dict[_Turn, list[_Entry]] = {}
+    for id, chat, session, turn, tainted, created, undone, message in rows:
+        if message:
+            turns.setdefault((chat, session, turn), []).append((id, message, tainted, created, undone))
+    last = rows[-1][0] if rows else None
+    if last is not None:
+        add(db, _exchanges(db, state, ids, turns, last))
+    state.looked("history", last, len(rows) == SLICE)
     return len(rows) == SLICE
 
 
 def _exchanges(
-    db: Database, ids: ChatIds, begins: dict[tuple[str, int, str], int], last: int
+    db: Database, state: State, ids: ChatIds, turns: dict[_Turn, list[_Entry]], last: int
 ) -> Iterator[tuple[str, Source]]:
-    for (chat, session, turn), begin in begins.items():
+    """Yield the exchanges of turns, given with their entries up to the last one of the slice."""
+    files = _files(state, [(chat, turn) for chat, _, turn in turns])
+    for (chat, session, turn), entries in turns.items():
         known = db.execute(
-            "SELECT first FROM passages WHERE chat = ? AND session = ? AND turn = ? AND kind = 'exchange'",
+            "SELECT first, last FROM passages"
+            " WHERE chat = ? AND session = ? AND turn = ? AND kind = 'exchange'",
             (chat, session, turn),
         ).fetchone()
-        first = begin if known is None else min(begin, known[0])
-        said, answered, at, end, _ = _read(db, chat, session, turn, first, last)
+        first = entries[0][0]
+        if known is not None:
+            if entries[-1][0] <= known[1]:
+                continue  # looked at before: a chat's entries ascend
+            first = min(first, known[0])
+            entries = _entries(state, chat, session, turn, first, last)
+        said, answered, at, end, _ = _folded(entries, first)
         if said or answered:
-            files = " ".join(_files(db, chat, turn))
+            names = " ".join(files.get((chat, turn), ()))
             source = Source(
-                "exchange", chat, session, turn, first, end, at, f"{said}\n{files}".strip(), answered
+                "exchange", chat, session, turn, first, end, at, f"{said}\n{names}".strip(), answered
             )
             yield ids.owner_of(chat), source
 
 
-def _read(
-    db: Database, chat: str, session: int, turn: str, first: int, last: int
-) -> tuple[str, str, float, int, bool]:
+def _entries(state: State, chat: str, session: int, turn: str, first: int, last: int) -> list[_Entry]:
+    return state.read(
+        "SELECT id, message, tainted, created, undone FROM history"
+        " WHERE chat = ? AND session = ? AND turn = ? AND id >= ? AND id <= ? ORDER BY id",
+        (chat, session, turn, first, last),
+    ).fetchall()
+
+
+def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int, bool]:
     """Return what was said and answered in a turn, when, its last entry, and whether it is tainted."""
     said: list[str] = []
     answered: list[str] = []
     at, end, tainted = 0.0, first, False
-    for id, text, dirty, created in db.execute(
-        "SELECT id, message, tainted, created FROM state.history"
-        " WHERE chat = ? AND session = ? AND turn = ? AND id >= ? AND id <= ? AND NOT undone ORDER BY id",
-        (chat, session, turn, first, last),
-    ):
+    for id, text, dirty, created, undone in entries:
+        if undone:
+            continue
         message = load_message(text)
         if message.role in ("user", "assistant") and message.content.strip():
             (said if message.role == "user" else answered).append(message.content)
@@ -149,80 +168,85 @@ def _read(
     return "\n".join(said), "\n".join(answered), at, end, tainted
 
 
-def _files(db: Database, chat: str, turn: str) -> Iterator[str]:
-    """Yield the names of the files that came with a turn's message."""
-    row = db.execute(
-        "SELECT enclosures FROM state.messages WHERE chat = ? AND id = ? AND enclosures != '[]'",
-        (chat, int(turn[1:]) if turn[1:].isdecimal() else 0),
-    ).fetchone()
-    try:
-        for each in json.loads(row[0]) if row is not None else ():
-            yield str(each.get("name") or "")
-    except (ValueError, AttributeError, TypeError):
-        return
+def _files(state: State, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """Return the names of the files that came with the messages of turns, of those that have any."""
+    turn_of = {(chat, int(turn[1:])): turn for chat, turn in turns if turn[1:].isdecimal()}
+    names: dict[tuple[str, str], list[str]] = {}
+    if not turn_of:
+        return names
+    for chat, id, enclosures in state.read(
+        "SELECT chat, id, enclosures FROM messages"
+        f" WHERE id IN ({as_values([id for _, id in turn_of])}) AND enclosures != '[]'"
+    ):
+        with suppress(ValueError, AttributeError, TypeError):
+            if (turn := turn_of.get((chat, id))) is not None:
+                names[chat, turn] = [str(each.get("name") or "") for each in json.loads(enclosures)]
+    return names
 
 
-def _tasks(db: Database) -> bool:
+def _tasks(db: Database, state: State) -> bool:
     """Index the results that no chat was told of: the others are in their chats' histories."""
-    rows = db.execute(
-        "SELECT id, owner, question, answer, ended FROM state.tasks"
+    rows = state.read(
+        "SELECT id, owner, question, answer, ended FROM tasks"
         " WHERE ended > ? AND chat = '' AND answer != '' ORDER BY ended LIMIT ?",
-        (cursor(db, "tasks"), SLICE),
+        (state.begin("tasks"), SLICE),
     ).fetchall()
     add(
         db,
         [
             (owner, Source("task", f"{TASK}{id}", 0, "", id, id, ended, question, answer))
             for id, owner, question, answer, ended in rows
+            if not _known(db, "task", f"{TASK}{id}", 0, id, ended)
         ],
     )
-    if rows:
-        _advance(db, "tasks", rows[-1][4])
+    state.looked("tasks", rows[-1][4] if rows else None, len(rows) == SLICE)
     return len(rows) == SLICE
 
 
-def _episodes(db: Database, ids: ChatIds) -> bool:
-    rows = db.execute(
-        "SELECT id, chat, session, text, began FROM state.episodes WHERE id > ? ORDER BY id LIMIT ?",
-        (int(cursor(db, "episodes")), SLICE),
+def _episodes(db: Database, state: State, ids: ChatIds) -> bool:
+    rows = state.read(
+        "SELECT id, chat, session, text, began FROM episodes WHERE id > ? ORDER BY id LIMIT ?",
+        (int(state.begin("episodes")), SLICE),
     ).fetchall()
     add(
         db,
         [
             (ids.owner_of(chat), Source("episode", chat, session, "", id, id, began, text))
             for id, chat, session, text, began in rows
+            if not _known(db, "episode", chat, session, id, began)
         ],
     )
-    if rows:
-        _advance(db, "episodes", rows[-1][0])
+    state.looked("episodes", rows[-1][0] if rows else None, len(rows) == SLICE)
     return len(rows) == SLICE
 
 
-def text_of(db: Database, id: int) -> tuple[str, str, bool] | None:
+def _known(db: Database, kind: str, chat: str, session: int, first: int, at: float) -> bool:
+    """Return True if a task or a line was indexed before, as it is."""
+    row = db.execute(
+        "SELECT 1 FROM passages WHERE chat = ? AND session = ? AND kind = ? AND first = ? AND at = ?",
+        (chat, session, kind, first, at),
+    ).fetchone()
+    return row is not None
+
+
+def text_of(state: State, id: int) -> tuple[str, str, bool] | None:
     """Return what was said and answered in a passage, and whether it is tainted; None if it is gone.
 
     A turn that has no reply yet is not among the earlier ones.
     """
-    row = db.execute(
-        "SELECT kind, chat, session, turn, first, last FROM passages"
-        f" WHERE id = ? AND NOT ({_GONE}) AND NOT EXISTS (SELECT 1 FROM state.messages AS m"
-        " WHERE m.chat = passages.chat AND m.turn = passages.turn AND m.reply IS NULL)",
-        (id,),
-    ).fetchone()
-    if row is None:
+    rows = state.passages(f"NOT ({_GONE}) AND NOT {_OPEN}", id - 1, id)
+    if not rows:
         return None
-    kind, chat, session, turn, first, last = row
+    _, kind, chat, session, turn, first, last = rows[0]
     if kind == "task":
-        found = db.execute(
-            "SELECT question, answer, tainted FROM state.tasks WHERE id = ?", (first,)
+        question, answer, tainted = state.read(
+            "SELECT question, answer, tainted FROM tasks WHERE id = ?", (first,)
         ).fetchone()
-        return str(found[0]), str(found[1]), bool(found[2])
+        return str(question), str(answer), bool(tainted)
     if kind == "episode":
-        return (
-            str(db.execute("SELECT text FROM state.episodes WHERE id = ?", (first,)).fetchone()[0]),
-            "",
-            False,
-        )
-    said, answered, _, _, tainted = _read(db, chat, session, turn, first, last)
-    files = " ".join(name for name in _files(db, chat, turn) if name and name not in said)
+        (text,) = state.read("SELECT text FROM episodes WHERE id = ?", (first,)).fetchone()
+        return str(text), "", False
+    said, answered, _, _, tainted = _folded(_entries(state, chat, session, turn, first, last), first)
+    names = _files(state, [(chat, turn)]).get((chat, turn), ())
+    files = " ".join(name for name in names if name and name not in said)
     return "\n".join(filter(None, (said, files))), answered, tainted

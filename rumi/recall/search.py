@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from rumi.recall.following import text_of
 from rumi.recall.indexing import owner_number
 from rumi.recall.query import Query, Word, read_query
+from rumi.recall.state import Indexing, State
 from rumi.recall.steps import steps
 from rumi.recall.types import Count, Passage, Search
 from rumi.store.protocol import Database
-from rumi.store.steps import Transaction
 
 CANDIDATES: Final = 40
 """Passages that one list of candidates has."""
@@ -71,6 +71,7 @@ class _Index:
     """
 
     db: Database
+    state: State
     owner: int
     request: Search
     passages: int
@@ -186,13 +187,13 @@ _Scored: TypeAlias = Callable[[_Found], float]
 
 
 @steps.of(Count)
-def count(request: Count, transaction: Transaction) -> int:
+def count(request: Count, transaction: Indexing) -> int:
     """Return how many passages there are."""
     return int(transaction.db.execute("SELECT coalesce(sum(passages), 0) FROM owners").fetchone()[0])
 
 
 @steps.of(Search)
-def search(request: Search, transaction: Transaction) -> tuple[Passage, ...]:
+def search(request: Search, transaction: Indexing) -> tuple[Passage, ...]:
     """Return the owner's best passages, with their texts and their neighbours."""
     db = transaction.db
     owner = owner_number(db, request.owner)
@@ -200,7 +201,7 @@ def search(request: Search, transaction: Transaction) -> tuple[Passage, ...]:
         return ()
     (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (owner,)).fetchone()
     query = read_query(request.query, datetime.fromtimestamp(transaction.now()).astimezone().date())
-    index = _Index(db, owner, request, passages)
+    index = _Index(db, transaction.state, owner, request, passages)
     shown: list[Passage] = []
     for found in _ranked(index, query):
         passage = _passage(index, found)
@@ -324,14 +325,14 @@ def _seconds(day: date, at: time) -> float:
 
 
 def _passage(index: _Index, found: _Found) -> Passage | None:
-    text = text_of(index.db, found.id)
+    text = text_of(index.state, found.id)
     if text is None:
         return None
     said, answered, tainted = text
     neighbours = []
     for later in (False, True):
         beside = index.beside(found, after=later)
-        other = text_of(index.db, beside.id) if beside is not None else None
+        other = text_of(index.state, beside.id) if beside is not None else None
         line = " ".join(other[0].split()) if other is not None else ""
         tainted = tainted or (other is not None and other[2])
         neighbours.append(f"{line[:NEIGHBOUR_CHARS]}{'…' if len(line) > NEIGHBOUR_CHARS else ''}")

@@ -20,7 +20,7 @@ MOST_QUERY_CHARS: Final = 500
 
 
 class RecallUnavailable(RumiError):
-    """`recall.db` or `state.db` cannot be read now."""
+    """`recall.db` or what it follows cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Search(Request[tuple[Passage, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Request[bool]):
-    """Index a slice of what is new in `state.db`. The reply is True if there may be more.
+    """Index a slice of what is new in the state. The reply is True if there may be more.
 
     `ids` know the owners of chats.
     """
@@ -69,7 +69,7 @@ class CatchUp(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Prune(Request[int | None]):
-    """Look at the passages after the one of that number, and remove those that `state.db` has no more.
+    """Look at the passages after the one of that number, and remove those that the state has no more.
 
     The reply is where to go on, None at the end.
     """
@@ -84,14 +84,14 @@ class Count(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Unindex(Request[int]):
-    """Remove all passages of an owner; the answer is their number. What `state.db` still has comes back."""
+    """Remove all passages of an owner; the answer is their number. What the state still has comes back."""
 
     owner: str
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Something was deleted from `state.db`: what was indexed of it is removed now."""
+    """Something was deleted from the state: what was indexed of it is removed now."""
 
 
 RecallMessage: TypeAlias = Search | CatchUp | Prune | Unindex | Count | Look

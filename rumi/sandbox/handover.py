@@ -18,6 +18,7 @@ from typing import Final
 
 import trio
 
+from rumi.home import workspaces_in
 from rumi.safe_open import FOLDER, openat2, opened
 from rumi.sandbox.identity import former_users
 from rumi.sandbox.types import SandboxError
@@ -43,14 +44,16 @@ _NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EX
 class Workspaces:
     """The chats' folders, each prepared for the user of its commands."""
 
-    def __init__(self, home: Path, user: tuple[int, int]) -> None:
+    def __init__(self, home: Path, user: tuple[int, int], folder: Path | None = None) -> None:
+        """The chats' folders are in the home, or in `folder`."""
         self._home = home
+        self._folder = folder or workspaces_in(home)
         self._user = user
         self._threads = trio.CapacityLimiter(AT_ONCE)
 
     def path(self, chat_id: str) -> Path:
         """Return the chat's folder, which may not exist yet."""
-        return self._home / "workspace" / chat_id
+        return self._folder / chat_id
 
     async def ready(self, chat_id: str) -> Path:
         """Make the chat's folder if it is missing, and give all of its content to the sandbox's user.
@@ -63,7 +66,7 @@ class Workspaces:
         """
         uid, gid = self._user
         try:
-            path = prepare_workspace(self._home, chat_id, uid, gid)
+            path = prepare_workspace(self._home, chat_id, uid, gid, place=self._folder)
             if (owner := path.lstat().st_uid) != uid:
                 former = await trio.to_thread.run_sync(former_users, self._home, limiter=self._threads)
                 await self._take_over(path, former | {owner})

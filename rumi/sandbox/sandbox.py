@@ -12,6 +12,7 @@ import trio
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
+from rumi.sandbox.lease import BEATS, Leased, LeaseLostError
 from rumi.sandbox.open_files import ShowsProcesses
 from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.types import (
@@ -113,6 +114,7 @@ class Sandbox(Actor[SandboxMessage]):
         self._leaving = False
         self._use: Use | None = None
         self._doing = ""
+        self._beats = False
 
     @answers(Prepare)
     async def prepare(self, message: Prepare) -> None:
@@ -170,17 +172,32 @@ class Sandbox(Actor[SandboxMessage]):
             made = await self._registry.ask(Make(self._chat_id, self._workspace))
             self._container, self._leaving = made, False
             self._ids[self._chat_id] = made.container_id
+            if isinstance(made, Leased) and made.lease is not None and not self._beats:
+                self._beats = True
+                self.start_soon(self._beat, made.lease.length_s / BEATS)
             return made
         raise SandboxError(
             f"The sandbox was not ready after {MAKE_S:.0f} seconds.",
             "Look at `rumi doctor`; restart the Docker daemon if it hangs.",
         )
 
+    async def _beat(self, pause_s: float) -> None:
+        """Send the container heartbeats of its lease, for as long as this actor lives."""
+        while True:
+            container = self._container
+            if isinstance(container, Leased):
+                with trio.move_on_after(pause_s):
+                    await container.beat()
+            await trio.sleep(pause_s)
+
     async def _run(self, message: Run) -> CommandResult:
         if (fault := _unspeakable(message.command)) is not None:
             raise fault
         try:
             return await self._run_in(await self._ready(), message)
+        except LeaseLostError:
+            await self._discard()
+            raise
         except ContainerGoneError:
             # It was removed by another program since the last command; this command was not begun, so nothing
             # runs twice.
@@ -245,7 +262,7 @@ class Sandbox(Actor[SandboxMessage]):
                     await course.executed.wait()
                 course.code = 137 if course.code is None else course.code
             nursery.cancel_scope.cancel()
-        if isinstance(course.lost, ContainerGoneError):
+        if isinstance(course.lost, ContainerGoneError | LeaseLostError):
             raise course.lost
         if course.ending is not None or killed:
             return course.ending or "timeout"

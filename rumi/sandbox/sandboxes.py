@@ -14,6 +14,7 @@ from actors import (
     Request,
     Supervisor,
 )
+from rumi.home import workspaces_in
 from rumi.sandbox import workspace
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.handover import Workspaces
@@ -153,17 +154,19 @@ def add_sandboxes(
     *,
     measure: Measure | None = None,
     disk: Disk | None = None,
+    folder: Path | None = None,
 ) -> Sandboxes:
     """Add the registry, the watch of the disk and the chats' sandboxes to the tree, in this order.
 
     `measure` measures a workspace; by default a thread walks it. `disk` reports the free space; by default of
-    the workspaces' file system, with the reserve of `limits`. The caller closes the engine, after the tree
+    the workspaces' file system, with the reserve of `limits`. The chats' folders are in the home, or in
+    `folder`. The caller closes the engine, after the tree
     has ended.
     """
     ids: dict[str, str] = {}
-    workspaces = Workspaces(home, engine.user)
+    workspaces = Workspaces(home, engine.user, folder)
     measuring = measure or measure_in_threads(limits)
-    room = disk or Disk(home / "workspace", limits.reserve_bytes)
+    room = disk or Disk(folder or workspaces_in(home), limits.reserve_bytes)
     registry: ActorRef[RegistryMessage] = parent.add(
         ChildSpec(
             "registry",

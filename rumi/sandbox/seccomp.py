@@ -25,6 +25,11 @@ MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mk
 """Calls with a mode, and the index of that argument."""
 OPENS = {"open": 1, "openat": 2}
 """Calls with flags followed by a mode, and the index of the flags."""
+SCHEDULING = {"sched_setscheduler": 0, "sched_setattr": 0, "sched_setparam": 0, "setpriority": 1}
+"""Calls that change how a process is scheduled, and the index of its pid. Not of the first one: it ends the
+container in time only if it runs before the commands that keep the processors busy."""
+PID_BITS = 22
+"""No pid of Linux has more."""
 XFS_REQUESTS = 0x5800
 """The kind (second byte) of ioctl requests that began as XFS's and work on every file system: among them
 the reservation of blocks (FS_IOC_RESVSP), which is fallocate by another name, and hints that make files
@@ -73,7 +78,13 @@ def rules(machine: str) -> tuple[Rule, ...]:
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
         *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
         *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
-        # A filter cannot express "any kind but that one": there is one rule for each bit that may differ.
+        # A filter cannot express "any pid but 1": there is one rule for each bit that may differ.
+        *(
+            Rule(name, (pid, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit))
+            for name, pid in SCHEDULING.items()
+            for bit in range(PID_BITS + 1)
+        ),
+        # Nor "any kind but that one".
         *(
             Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
             for bit in (1 << n for n in range(8, 16))

@@ -43,10 +43,10 @@ _EVERYWHERE = """
     removexattr rename renameat renameat2 restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask
     rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo
     sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam
-    sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity sched_setattr
-    sched_setparam sched_setscheduler sched_yield seccomp select send sendfile sendfile64 sendto
+    sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity
+    sched_yield seccomp select send sendfile sendfile64 sendto
     set_robust_list set_thread_area set_tid_address setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32
-    setgroups setgroups32 setitimer setpgid setpriority setregid setregid32 setresgid setresgid32 setresuid
+    setgroups setgroups32 setitimer setpgid setregid setregid32 setresgid setresgid32 setresuid
     setresuid32 setreuid setreuid32 setrlimit setsid setsockopt setuid setuid32 setxattr shutdown sigaltstack
     signalfd signalfd4 sigprocmask sigreturn socketpair splice stat stat64 statfs statfs64 statx symlink
     symlinkat sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun

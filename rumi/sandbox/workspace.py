@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import RumiError
+from rumi.home import workspaces_in
 from rumi.safe_open import FOLDER, is_ordinary, openat2, opened, shown
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
@@ -45,17 +46,18 @@ class WorkspaceUse:
     hidden: bool = False
 
 
-def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int) -> Path:
+def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int, *, place: Path | None = None) -> Path:
     """Make the chat's folder, private and owned by the sandbox's user, if it is missing; return its path.
 
-    A folder of a user other than root keeps its owner: see `rumi.sandbox.handover`.
+    It is in the home, or in `place`, the folder of all chats' folders. A folder of a user other than root
+    keeps its owner: see `rumi.sandbox.handover`.
 
     Raises:
         WorkspaceError: The id is not a chat's, another kind of file is in its place, or it cannot be made.
     """
     if not CHAT_ID.fullmatch(chat_id):
         raise WorkspaceError(f"{shown(chat_id)} is not a chat id.")
-    path = home / "workspace" / chat_id
+    path = (place or workspaces_in(home)) / chat_id
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):

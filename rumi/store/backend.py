@@ -1,11 +1,12 @@
 """The two kinds of database that a store may be: how to open one, and what its errors mean."""
 
+import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rumi.store import sqlite
 from rumi.store.ownership import partition_of
@@ -14,6 +15,8 @@ from rumi.store.sqlite import LOCKED_S, OPEN_S, Schema, decoded
 
 if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
+ENDED_S: Final = 10.0
+"""How long a server may take to end a transaction whose client it has lost."""
 
 
 class Backend(Protocol):
@@ -65,6 +68,18 @@ class Backend(Protocol):
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
         """Tell whoever listens to a channel, when the transaction is committed."""
+        ...
+
+    def lock(self, db: Database, names: Iterable[str]) -> None:
+        """Have transactions that lock the same names follow one another."""
+        ...
+
+    def mark(self, db: Database) -> str:
+        """Return a name for the open transaction, to ask later if it was committed."""
+        ...
+
+    def committed(self, db: Database, mark: str) -> bool:
+        """Return True if a transaction whose commit had no answer was committed."""
         ...
 
 
@@ -129,18 +144,29 @@ class SqliteFile:
         """Tell it at once: nobody else reads before the commit."""
         self._notified(channel, payload)
 
+    def lock(self, db: Database, names: Iterable[str]) -> None:
+        """Do nothing: one transaction writes at a time."""
+
+    def mark(self, db: Database) -> str:
+        """Return nothing: a commit always has an answer."""
+        return ""
+
+    def committed(self, db: Database, mark: str) -> bool:
+        """Return False."""
+        return False
+
 
 class PostgresServer:
     """A PostgreSQL database. `more` are statements for new tables that SQLite does not need."""
 
     lock_rows = " FOR UPDATE"
 
-    def __init__(self, url: str, more: Mapping[str, str] | None = None) -> None:
-        """Raise `UsageError` if the URL is not one."""
+    def __init__(self, url: str, more: Mapping[str, str] | None = None, password: str = "") -> None:
+        """Raise `UsageError` if the URL is not one. Without a password, that of the environment is used."""
         from rumi.store import postgres  # its library takes long to load
 
         self._postgres = postgres
-        self.server = postgres.server_of(url)
+        self.server = postgres.server_of(url, password)
         self._more = more or {}
 
     @property
@@ -153,11 +179,23 @@ class PostgresServer:
         """Return the class of the library's errors."""
         return self._postgres.Postgres.error
 
-    def open(self, name: str, schema: Schema) -> Database:
-        """Connect."""
+    def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
+        """Connect. Only `copying` takes a database whose copy is not complete."""
         db = self._postgres.Postgres(self.server)
         try:
-            self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""))
+            self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""), copying=copying)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def reader(self) -> "Postgres":
+        """Return a connection that cannot write; its transactions read what was there at their start."""
+        db = self._postgres.Postgres(self.server)
+        try:
+            db.execute(
+                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+            )
         except BaseException:
             db.close()
             raise
@@ -199,6 +237,28 @@ class PostgresServer:
     def notify(self, db: Database, channel: str, payload: str) -> None:
         """Notify a channel."""
         db.execute("SELECT pg_notify(?, ?)", (channel, payload)).close()
+
+    def lock(self, db: Database, names: Iterable[str]) -> None:
+        """Lock the names, in an order that all have in common; the end of the transaction unlocks them."""
+        for key in sorted({hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8] for name in names}):
+            db.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, "big", signed=True),)).close()
+
+    def mark(self, db: Database) -> str:
+        """Return the number that the server gives the transaction."""
+        return str(db.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()[0])
+
+    def committed(self, db: Database, mark: str) -> bool:
+        """Ask the server, until the transaction has ended there too.
+
+        Raises:
+            Exception: `error`: the server did not say.
+        """
+        until = time.monotonic() + ENDED_S
+        while True:
+            (status,) = db.execute("SELECT pg_xact_status(CAST(? AS xid8))", (mark,)).fetchone()
+            if status != "in progress" or time.monotonic() > until:
+                return bool(status == "committed")
+            time.sleep(0.05)
 
 
 def backend_of(place: "Path | Backend") -> "Backend":

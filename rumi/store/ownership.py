@@ -33,11 +33,13 @@ class Served:
 class Ownership:
     """The partitions that this worker serves, with their fences. Threads may read it.
 
-    The worker serves nothing from `valid_until` on, by the clock `now`, whatever the database says.
+    The worker serves nothing from `valid_until` on, by the clock `now`, whatever the database says. That is
+    `boottime_until` by the clock that all processes of a machine share.
     """
 
     def __init__(self, worker: str = "", now: Callable[[], float] = lambda: 0.0) -> None:
         self.valid_until = math.inf
+        self.boottime_until = 0.0
         self._now = now
         self._served = Served(worker)
         self._lost: Callable[[frozenset[int]], object] = lambda numbers: None

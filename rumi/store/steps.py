@@ -10,6 +10,7 @@ from rumi.store.protocol import Database
 Q = TypeVar("Q")
 Q_co = TypeVar("Q_co", covariant=True)
 R = TypeVar("R")
+T = TypeVar("T", bound="Transaction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class Transaction:
     lock_rows: str = ""
 
 
-class Steps:
-    """The functions that execute requests, by the type of the request."""
+class Steps(Generic[T]):
+    """The functions that execute requests in transactions of one kind, by the type of the request."""
 
     def __init__(self) -> None:
-        self._steps: dict[type, Callable[[Any, Transaction], object]] = {}
+        self._steps: dict[type, Callable[[Any, T], object]] = {}
 
-    def of(self, kind: type[Q]) -> "_Step[Q]":
+    def of(self, kind: type[Q]) -> "_Step[Q, T]":
         """Make a function execute the requests of a type: `@steps.of(Get) def get(request, transaction)`.
 
         A type checker refuses a function that takes another request, or that returns something other than the
@@ -44,7 +45,7 @@ class Steps:
         """
         return _Step(kind, self._steps)
 
-    def do(self, request: Request[R], transaction: Transaction) -> R:
+    def do(self, request: Request[R], transaction: T) -> R:
         """Execute a request in the transaction that is open; return its reply.
 
         Raises:
@@ -56,13 +57,11 @@ class Steps:
         return cast(R, step(request, transaction))
 
 
-class _Step(Generic[Q_co]):
-    def __init__(self, kind: type[Q_co], steps: dict[type, Callable[[Any, Transaction], object]]) -> None:
+class _Step(Generic[Q_co, T]):
+    def __init__(self, kind: type[Q_co], steps: dict[type, Callable[[Any, T], object]]) -> None:
         self._kind = kind
         self._steps = steps
 
-    def __call__(
-        self: "_Step[Request[R]]", step: Callable[[Q_co, Transaction], R]
-    ) -> Callable[[Q_co, Transaction], R]:
+    def __call__(self: "_Step[Request[R], T]", step: Callable[[Q_co, T], R]) -> Callable[[Q_co, T], R]:
         self._steps[self._kind] = step
         return step

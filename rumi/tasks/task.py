@@ -295,8 +295,10 @@ class Task(Actor[TaskMessage]):
             return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         self._began = trio.current_time()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
+        place, carry = record.chat or record.owner, services.workspaces.carry
         try:
             model = services.model_for(record)
+            await carry.fetch(sandbox, place)
             room = TaskRoom(
                 task=replace(record, said=()) if self._entries else record,
                 key=key,
@@ -319,7 +321,10 @@ class Task(Actor[TaskMessage]):
             )
             async with services.kinds[record.kind].open(room) as work:
                 calls = partial(self._calls_model, self._spent.calls, work.max_calls)
-                return await self._think(record, work, Metered(model, calls, self._used_model))
+                done = await self._think(record, work, Metered(model, calls, self._used_model))
+            if (error := await carry.store(sandbox, place)) is not None:
+                logger.warning("task %d: %s", self._id, error)
+            return done
         except RumiError as error:
             text = f"❌ {texts.told_error(language, error)}"
             return Outcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))

@@ -180,6 +180,7 @@ class Tasks(StoredTasks):
         self._open: dict[int, TaskRecord] = {}
         self._costs: dict[int, Costs] = {}
         self._steps: dict[int, str] = {}
+        self._leaving: set[int] = set()
         self._changed = trio.Event()
         self._recovery: ActorRef[RecoveryMessage] = root.add(
             ChildSpec("task_recovery", lambda: TaskRecovery(self, services), capacity=1000)
@@ -341,8 +342,11 @@ class Tasks(StoredTasks):
         return added[0]
 
     def begun(self, task: TaskRecord) -> None:
-        """Start a task that is stored, if it has not ended. Never waits."""
-        if not task.ended:
+        """Start a task that is stored, if it has not ended. Never waits.
+
+        Another worker starts its own, which is notified.
+        """
+        if not task.ended and self._serves(task):
             self._open[task.id] = task
             self._tell(Begun(task.id))
 
@@ -355,7 +359,8 @@ class Tasks(StoredTasks):
         task = await self.show(id, owner)
         if not await self._services.journal.ask(MarkStopping(id)):
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-        await self.start(id, StopTask())
+        if self._serves(task):
+            await self.start(id, StopTask())
         return task
 
     async def say(self, id: int, text: str = "") -> None:
@@ -398,12 +403,26 @@ class Tasks(StoredTasks):
 
     # Among other workers
 
+    async def look(self) -> None:
+        """Start the tasks that other workers have stored for chats of this one; stop those that are to stop."""
+        for task in await self._services.journal.ask(OpenTasks()):
+            if task.id not in self._open:
+                self.begun(task)
+            elif task.state == "stopping" and self._serves(task):
+                await self.start(task.id, StopTask())
+
+    def _serves(self, task: TaskRecord) -> bool:
+        place = task.chat or task.owner
+        return partition_of(place) not in self._leaving and self._services.serves(place)
+
     async def take_over(self, claimed: Sequence[Claimed]) -> None:
         """Go on with the tasks that earlier workers have left in these partitions."""
+        self._leaving.difference_update(each.number for each in claimed)
         self._tell(Resume(frozenset(each.number for each in claimed)))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """End the tasks of these partitions here; another worker goes on with them."""
+        self._leaving.update(numbers)
         tasks = [task for task in self._open.values() if partition_of(task.chat or task.owner) in numbers]
         async with trio.open_nursery() as nursery:
             for task in tasks:

@@ -7,33 +7,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rumi.replacing import replace_file
-
-Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
-"""What an entry is; a `name` is another name of a file that came before it."""
+from rumi.sandbox import Entry
 
 Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
 """Why files cannot be restored; empty: they can."""
-
-Key: TypeAlias = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of a workspace. `content` is a file's object, a link's target, or the file of a `name`.
-
-    `key` identifies a version of a file: device, inode, size, times. It is empty where the file changed so
-    shortly before that a later change might show the same times. `mode` is without the set-id bits.
-    """
-
-    path: str
-    kind: Kind
-    mode: int
-    uid: int
-    gid: int
-    mtime_ns: int
-    content: str = ""
-    size: int = 0
-    key: Key = ()
 
 
 @dataclass(frozen=True, slots=True)

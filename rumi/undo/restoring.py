@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rumi.replacing import Exchange
 from rumi.safe_open import opened
-from rumi.sandbox import clone, copy_data, remove_workspace
-from rumi.undo.manifest import Entry, Manifest
+from rumi.sandbox import Entry, clone, copy_data, finish_entries, make_entries, remove_workspace
+from rumi.undo.manifest import Manifest
 from rumi.undo.snapshots import Snapshots, Unrestorable
 
 
@@ -72,42 +72,12 @@ class Restoring:
 
 
 def _build(manifest: Manifest, target: Path, objects: Path) -> None:
-    """Make the entries of a manifest. No other process writes there, so names are safe."""
-    assert manifest.owner is not None
-    target.mkdir(mode=0o700)
-    for entry in manifest.entries:
-        path = target / entry.path
-        match entry.kind:
-            case "folder":
-                path.mkdir(mode=0o700)
-            case "link":
-                os.symlink(entry.content, path)
-            case "name":
-                os.link(target / entry.content, path, follow_symlinks=False)
-                continue
-            case "pipe":
-                os.mkfifo(path, 0o600)
-            case "file":
-                _copy(objects / entry.content, path, entry)
-        if os.geteuid() == 0:
-            os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
-        if entry.kind not in ("folder", "link"):
-            os.chmod(path, entry.mode)
-    for entry in reversed(manifest.entries):
-        path = target / entry.path
-        if entry.kind == "folder":
-            os.chmod(path, entry.mode)
-        if entry.kind != "name":
-            os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
-    if os.geteuid() == 0:
-        os.chown(target, *manifest.owner)
+    def fill(entry: Entry, file: int) -> None:
+        with opened(os.open(objects / entry.content, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)) as content:
+            if os.fstat(content).st_size != entry.size:
+                raise Unrestorable("lost")
+            if not clone(content, file):
+                copy_data(content, file, entry.size)
 
-
-def _copy(source: Path, target: Path, entry: Entry) -> None:
-    with opened(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)) as content:
-        if os.fstat(content).st_size != entry.size:
-            raise Unrestorable("lost")
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-        with opened(os.open(target, flags, 0o600)) as copy:
-            if not clone(content, copy):
-                copy_data(content, copy, entry.size)
+    make_entries(target, manifest.entries, fill)
+    finish_entries(target, manifest.entries, manifest.owner)

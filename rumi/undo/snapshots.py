@@ -12,7 +12,6 @@ import errno
 import logging
 import os
 import shutil
-import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,17 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from rumi.errors import RumiError
-from rumi.safe_open import FOLDER, READ, opened
-from rumi.sandbox import clone, copy_data, free_on
-from rumi.undo.manifest import Cause, Entry, Manifest, read_manifest
+from rumi.home import Home
+from rumi.safe_open import FOLDER, opened
+from rumi.sandbox import Key, Unlistable, Walk, clone, copy_data, free_on
+from rumi.undo.manifest import Cause, Manifest, read_manifest
 
 logger = logging.getLogger(__name__)
-
-MAX_DEPTH: Final = 256
-MAX_PATH_BYTES: Final = 3_000
-SETTLED_NS: Final = 50_000_000
-"""File systems note times in steps of some milliseconds: a file that is older than this has no change to come
-that would show the same time."""
 
 BLOCK_BYTES: Final = 512
 
@@ -59,20 +53,23 @@ class Snapshots:
     """The snapshots of all chats. Blocking; a chat's calls come one at a time."""
 
     def __init__(
-        self, home: Path, limits: UndoLimits | None = None, now: Callable[[], float] = time.time
+        self,
+        home: Path | Home,
+        limits: UndoLimits | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.limits = limits or UndoLimits()
-        self._home = home
+        self._home = home if isinstance(home, Home) else Home(home)
         self._now = now
         self._failed: dict[tuple[str, str], Cause] = {}
 
     def place(self, chat: str) -> Path:
         """Return the folder of a chat's snapshots."""
-        return self._home / "undo" / chat
+        return self._home.snapshots / chat
 
     def workspace(self, chat: str) -> Path:
         """Return the folder of a chat's files."""
-        return self._home / "workspace" / chat
+        return self._home.workspaces / chat
 
     def take(self, chat: str, turn: str, *, tainted: bool) -> None:
         """Keep the files as they are before a turn, once a turn. Never raises an expected error."""
@@ -122,7 +119,7 @@ class Snapshots:
     def chats(self) -> tuple[str, ...]:
         """Return the chats that have snapshots, or something else that restoring makes."""
         try:
-            return tuple(each.name for each in os.scandir(self._home / "undo"))
+            return tuple(each.name for each in os.scandir(self._home.snapshots))
         except FileNotFoundError:
             return ()
 
@@ -170,13 +167,11 @@ class _Taking:
         self._objects = snapshots.place(chat) / "objects"
         self._turn = turn
         self._known = {each.key: each for each in last.entries if each.key} if last is not None else {}
-        self._entries: list[Entry] = []
-        self._names: dict[tuple[int, int], str] = {}
+        self._copied = 0
         self._bytes = 0
         free = free_on(self._objects)
         self._room = free.bytes - free.reserve_bytes
         self._clones: bool | None = None
-        self._settled_ns = time.time_ns() - SETTLED_NS
 
     def manifest(self, tainted: bool) -> Manifest:
         """Return the manifest; one without entries and with a cause where that is all that there can be."""
@@ -187,62 +182,24 @@ class _Taking:
                 return Manifest(self._turn, tainted=tainted)
             with opened(top):
                 status = os.fstat(top)
-                self._walk(top, "", MAX_DEPTH)
-        except Unrestorable as error:
+                entries = Walk(self._limits.max_files, self._take).entries(top)
+        except (Unrestorable, Unlistable) as error:
             return Manifest(self._turn, error.cause, tainted)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             return Manifest(self._turn, "disk" if full else "unreadable", tainted)
         owner = (status.st_uid, status.st_gid)
-        return Manifest(self._turn, "", tainted, bool(self._clones), owner, tuple(self._entries))
+        return Manifest(self._turn, "", tainted, bool(self._clones), owner, entries)
 
-    def _walk(self, folder: int, above: str, depth: int) -> None:
-        for name in sorted(os.listdir(folder), key=os.fsencode):
-            path = f"{above}{name}"
-            if depth == 0 or len(os.fsencode(path)) > MAX_PATH_BYTES:
-                raise Unrestorable("files")
-            try:
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                self._add(folder, name, path, status, depth)
-            except FileNotFoundError:  # it has just vanished
-                continue
-
-    def _add(self, folder: int, name: str, path: str, status: os.stat_result, depth: int) -> None:
-        if len(self._entries) >= self._limits.max_files:
-            raise Unrestorable("files")
-        match stat.S_IFMT(status.st_mode):
-            case stat.S_IFDIR:
-                self._entries.append(_entry(path, "folder", status))
-                with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
-                    self._walk(inner, f"{path}/", depth - 1)
-            case stat.S_IFLNK:
-                self._entries.append(_entry(path, "link", status, os.readlink(name, dir_fd=folder)))
-            case stat.S_IFIFO:
-                self._entries.append(_entry(path, "pipe", status))
-            case stat.S_IFREG:
-                self._entries.append(self._file(folder, name, path))
-            case _:  # a socket, whose process has ended with its command
-                pass
-
-    def _file(self, folder: int, name: str, path: str) -> Entry:
-        with opened(os.open(name, READ, dir_fd=folder)) as source:
-            status = os.fstat(source)
-            if not stat.S_ISREG(status.st_mode):
-                raise Unrestorable("unreadable")  # swapped for something else
-            inode = (status.st_dev, status.st_ino)
-            if status.st_nlink > 1 and inode in self._names:
-                return _entry(path, "name", status, self._names[inode])
-            self._names[inode] = path
-            key = (*inode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            known = self._known.get(key)
-            if known is not None and (self._objects / known.content).exists():
-                content = known.content
-                self._count(0 if self._clones else status.st_blocks * BLOCK_BYTES)
-            else:
-                content = f"{self._turn}-{len(self._entries)}"
-                self._copy(source, self._objects / content, status)
-            later = max(status.st_ctime_ns, status.st_mtime_ns) > self._settled_ns
-            return _entry(path, "file", status, content, () if later else key)
+    def _take(self, path: str, source: int, status: os.stat_result, key: Key) -> str:
+        known = self._known.get(key)
+        if known is not None and (self._objects / known.content).exists():
+            self._count(0 if self._clones else status.st_blocks * BLOCK_BYTES)
+            return known.content
+        self._copied += 1
+        content = f"{self._turn}-{self._copied}"
+        self._copy(source, self._objects / content, status)
+        return content
 
     def _copy(self, source: int, target: Path, status: os.stat_result) -> None:
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -261,11 +218,3 @@ class _Taking:
         self._bytes += size
         if self._bytes > self._limits.max_bytes:
             raise Unrestorable("bytes")
-
-
-def _entry(
-    path: str, kind: str, status: os.stat_result, content: str = "", key: tuple[int, ...] = ()
-) -> Entry:
-    mode = stat.S_IMODE(status.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
-    size = status.st_size if kind == "file" else 0
-    return Entry(path, kind, mode, status.st_uid, status.st_gid, status.st_mtime_ns, content, size, key)  # type: ignore[arg-type]

@@ -91,6 +91,8 @@ WORDS = {
     "sandbox clean": [],
     "backup": ["elsewhere"],
     "restore": ["elsewhere"],
+    "store show": [],
+    "store copy": ["--to", "postgresql://rumi@127.0.0.1:1/rumi"],
     "config show": [],
     "config path": [],
     "config set": ["agent.max_turns", "5"],

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 class Worker:
     """A `rumi serve` on a database. With `reached` other workers reach it."""
 
-    def __init__(self, home: Path, url: str, *, reached: bool = True) -> None:
+    def __init__(self, home: Path, url: str, *, reached: bool = True, timeout_s: int = 30) -> None:
         self.home = home
         home.mkdir(mode=0o700, parents=True)
         self.address = f"127.0.0.1:{free_port()}" if reached else ""
@@ -40,6 +40,7 @@ class Worker:
             'default = "offline"',
             "[sandbox]",
             'backend = "bubblewrap"',
+            f"timeout_s = {timeout_s}",
         )
         (home / "config.toml").write_text("\n".join(config))
         self.environment = {
@@ -151,11 +152,12 @@ class Database:
 
 @contextlib.contextmanager
 def workers(
-    folder: Path, url: str, count: int, unreached: int = 0
+    folder: Path, url: str, count: int, unreached: int = 0, timeout_s: int = 30
 ) -> Iterator[tuple[list[Worker], Database]]:
     """Run so many workers in the block; other workers do not reach the last of them."""
     found = [
-        Worker(folder / f"home{number}", url, reached=number < count - unreached) for number in range(count)
+        Worker(folder / f"home{number}", url, reached=number < count - unreached, timeout_s=timeout_s)
+        for number in range(count)
     ]
     try:
         for each in found:

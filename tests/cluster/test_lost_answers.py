@@ -142,12 +142,9 @@ async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres
     joined(backend, ownership, "w1")
     store = Store(backend, ownership=ownership)
     store.run([HELLO])
-    earlier = ownership.served
-    db = backend.open("state", STATE)
-    db.execute("UPDATE workers SET until = 0")
-    db.close()
-    lost = joined(backend, ownership, "w2")
-    (refused,) = store.run([Begin("a", 1, "t1", 1)], [earlier])
+    asked = ownership.served
+    lost = joined(backend, ownership, "w2")  # it serves nothing: w1's lease lasts
+    (refused,) = store.run([Begin("a", 1, "t1", 1)], [asked])
     assert isinstance(refused, NotOwner)
     assert lost == []
     store.close()

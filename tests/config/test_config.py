@@ -116,6 +116,8 @@ DEFAULTS = {
     "undo.turns": "5",
     "undo.max_mb": "256",
     "undo.max_files": "20000",
+    "store.workspaces": "",
+    "store.url": '""',
     "record.turns": "0",
     "record.max_mb": "16",
     "skills.dirs": "[]",
@@ -125,7 +127,6 @@ DEFAULTS = {
     "telegram.listen": "",
     "telegram.webhook": "",
     "telegram.admins": "[]",
-    "store.url": '""',
     "store.lease_s": "15",
     "store.drain_s": "60",
     "store.address": '""',
@@ -617,3 +618,12 @@ def test_finding_the_home_does_not_import_pydantic() -> None:
 print("pydantic" in sys.modules, rumi.config.load_settings and "pydantic" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_the_folder_of_the_chats_files_is_an_absolute_path(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[store]\nworkspaces = "/mnt/files"\n')
+    assert load_settings(tmp_path, {}, {}).settings.store.workspaces == "/mnt/files"
+    for wrong in ("files", "/", ""):
+        (tmp_path / "config.toml").write_text(f'[store]\nworkspaces = "{wrong}"\n')
+        with pytest.raises(ConfigError):
+            load_settings(tmp_path, {}, {})

@@ -1,11 +1,12 @@
 """The status tree as a person reads it."""
 
+import io
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from rumi.control.view import Choice, chats_of, render
+from rumi.control.view import Choice, chats_of, render, render_workers
 from rumi.control.words import duration
 from rumi.texts import Language
 
@@ -166,3 +167,24 @@ def test_what_waits_for_a_turn_stands_before_what_the_turn_does() -> None:
     assert "0 queued" not in shown(house(chat("a", age_s=3.0)))
     spanish = shown(house(chat("a", age_s=3.0, queued=2)), choice=Choice(language="es"))
     assert "2 en cola · t7" in spanish
+
+
+def test_the_workers_stand_in_a_table_with_what_none_of_them_serves() -> None:
+    worker = {
+        "name": "box-1", "version": "0.1.0", "address": "10.0.0.5:7410", "state": "running",
+        "partitions": 128, "turns": 3, "queued": 4, "undelivered": 5, "lease_left_s": 14.2,
+        "lag_s": 0.8, "trouble": "away",
+    }  # fmt: skip
+    ended = {**worker, "name": "box-2", "state": "ended", "turns": None, "lag_s": None, "trouble": None}
+    found = {"workers": [worker, ended], "unserved": {"queued": 7, "undelivered": 0}}
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(render_workers(found))
+    said = console.export_text()
+    assert ["box-1", "0.1.0", "running", "128", "3", "4", "5", "14", "s", "1", "s"] in [
+        line.split() for line in said.splitlines()
+    ]
+    assert "box-1: the database does not answer" in said
+    assert "no worker serves: 7 queued, 0 undelivered" in said
+    spanish = Console(width=100, record=True, file=io.StringIO())
+    spanish.print(render_workers(found, "es"))
+    assert "nadie atiende: 7 en cola, 0 sin entregar" in spanish.export_text()

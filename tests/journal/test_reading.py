@@ -1,7 +1,5 @@
 """Lists of chats, their titles, what was said before, and searches in it."""
 
-from pathlib import Path
-
 import pytest
 
 from rumi.journal import (
@@ -16,17 +14,17 @@ from rumi.journal import (
     StoredChat,
 )
 from rumi.journal import reading as steps_of_reading
-from rumi.journal.store import Store
 from rumi.models import Message
 from tests.journal.accepting import accept
+from tests.journal.conftest import Opening
 
 
 class Book:
     """A journal with its answers, one request at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, opening: Opening) -> None:
         self.now = 1000.0
-        self.store = Store(path, lambda: self.now)
+        self.store = opening(lambda: self.now)
 
     def do(self, request: object) -> object:
         self.now += 1
@@ -48,8 +46,8 @@ class Book:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Book:
-    return Book(tmp_path / "state.db")
+def book(opening: Opening) -> Book:
+    return Book(opening)
 
 
 def test_chats_are_listed_the_latest_first_and_others_can_be_left_out(book: Book) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rumi.memory import LOCAL, Fact, Facts, Forget, Learn, NewFact, Remember
 from rumi.memory.store import Store
+from rumi.store.backend import Backend
 
 START = 1_800_000_000.0
 
@@ -16,8 +17,8 @@ class Clock:
         return self.now
 
 
-def open_store(path: Path, clock: Clock) -> Store:
-    return Store(path, clock)
+def open_store(place: Path | Backend, clock: Clock) -> Store:
+    return Store(place, clock)
 
 
 def facts(store: Store, owner: str = LOCAL) -> tuple[Fact, ...]:

@@ -1,6 +1,7 @@
 """What turns have made of facts: taken back once, kept by an upgrade, gone when a person forgets."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -8,13 +9,16 @@ import pytest
 
 from rumi.memory import LOCAL, Forget, NewFact, Remember, TakeFactsBack, TakenBack
 from rumi.memory.store import Store
+from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 from tests.memory.stores import Clock, facts, open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path / "memory.db", Clock())
+def store(place: Path | Backend) -> Iterator[Store]:
+    opened = open_store(place, Clock())
+    yield opened
+    opened.close()
 
 
 def test_all_changes_of_a_turn_are_taken_back_once(store: Store) -> None:

@@ -19,6 +19,7 @@ from rumi.memory import (
 from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import Store
+from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 
 
@@ -30,9 +31,9 @@ def past(store: Store, key: str = "city", owner: str = "local") -> list[tuple[st
     return [(each.fact.value, each.fact.turn, each.ended) for each in store.do(PastFacts(owner, key))]
 
 
-def test_a_new_value_replaces_the_old_one_which_the_history_keeps(tmp_path: Path) -> None:
+def test_a_new_value_replaces_the_old_one_which_the_history_keeps(place: Path | Backend) -> None:
     now = 100.0
-    store = Store(tmp_path / "memory.db", lambda: now)
+    store = Store(place, lambda: now)
     store.do(Remember("local", NewFact("city", "Rosario"), chat="cli", turn="t1", also=False))
     store.do(Remember("tg1", NewFact("city", "Salta")))
     now = 200.0
@@ -44,8 +45,8 @@ def test_a_new_value_replaces_the_old_one_which_the_history_keeps(tmp_path: Path
     store.close()
 
 
-def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(tmp_path: Path) -> None:
-    store = Store(tmp_path / "memory.db", lambda: 100.0)
+def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(place: Path | Backend) -> None:
+    store = Store(place, lambda: 100.0)
     store.do(Learn("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
     store.do(Learn("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
     assert values(store) == ["Lima"]

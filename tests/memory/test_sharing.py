@@ -9,6 +9,7 @@ from rumi.memory import FactRefused, Forget, NewFact, Remember, Share, Shared, U
 from rumi.memory.schema import MIGRATIONS
 from rumi.memory.sharing import MOST_SHARED
 from rumi.memory.store import Store
+from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 
 ANN, BOB, GROUP = "tg11", "tg12", "tg-100"
@@ -18,8 +19,10 @@ def shown(store: Store, group: str = GROUP) -> list[tuple[str, str, str]]:
     return [(owner, fact.key, fact.value) for owner, fact in store.do(Shared(group))]
 
 
-def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(tmp_path: Path) -> None:
-    store = Store(tmp_path / "memory.db")
+def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(
+    place: Path | Backend,
+) -> None:
+    store = Store(place)
     for owner in (ANN, BOB):
         store.do(Remember(owner, NewFact("city", f"of {owner}"), tainted=owner == BOB))
     assert store.do(Share(ANN, "shoes", GROUP)) == 0
@@ -37,8 +40,8 @@ def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotte
     store.close()
 
 
-def test_so_many_facts_can_be_shared_and_no_more(tmp_path: Path) -> None:
-    store = Store(tmp_path / "memory.db")
+def test_so_many_facts_can_be_shared_and_no_more(place: Path | Backend) -> None:
+    store = Store(place)
     for number in range(MOST_SHARED + 1):
         store.do(Remember(ANN, NewFact(f"key {number}", "x")))
     for number in range(MOST_SHARED):

@@ -4,6 +4,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from rumi.memory import (
 )
 from rumi.memory.schema import SCHEMA_VERSION
 from rumi.memory.store import Store
+from rumi.store.backend import Backend
 from tests.memory.files import EXPECTED, ORIGINAL_SCHEMA, original
 from tests.memory.stores import Clock, explicit, facts, forget, learn, open_store
 
@@ -38,7 +40,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> "Store":
+def store(place: Path | Backend, clock: Clock) -> Iterator[Store]:
+    opened = open_store(place, clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def in_file(tmp_path: Path, clock: Clock) -> Store:
     return open_store(tmp_path / "memory.db", clock)
 
 
@@ -52,16 +61,16 @@ def test_a_chat_works_with_the_facts_of_its_owner() -> None:
     ]  # fmt: skip
 
 
-def test_the_file_is_durable_and_its_owners_alone(tmp_path: Path, store: Store) -> None:
-    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert store._db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+def test_the_file_is_durable_and_its_owners_alone(tmp_path: Path, in_file: Store) -> None:
+    assert in_file._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert in_file._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert in_file._db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     assert stat.S_IMODE((tmp_path / "memory.db").stat().st_mode) == 0o600
 
 
-def test_a_fact_is_there_after_the_file_was_closed(tmp_path: Path, store: Store, clock: Clock) -> None:
-    store.do(Remember(LOCAL, NewFact("city", "Rosario"), chat="cli", tainted=True))
-    store.close()
+def test_a_fact_is_there_after_the_file_was_closed(tmp_path: Path, in_file: Store, clock: Clock) -> None:
+    in_file.do(Remember(LOCAL, NewFact("city", "Rosario"), chat="cli", tainted=True))
+    in_file.close()
     again = open_store(tmp_path / "memory.db", clock)
     assert facts(again) == (Fact("city", "Rosario", "explicit", "cli", True, clock.start, clock.start),)
 
@@ -186,7 +195,7 @@ def test_the_oldest_that_nobody_asked_to_keep_gives_way_and_what_was_said_does_n
     store._db.execute("BEGIN")
     store._db.executemany(
         "INSERT INTO facts (owner, folded, key, value, source, chat, tainted, created, updated)"
-        " VALUES ('local', 'k', 'k', ?, ?, '', 0, ?, ?)",
+        " VALUES ('local', 'k', 'k', ?, ?, '', FALSE, ?, ?)",
         [(f"v{n}", "auto" if n in (5, 9) else "explicit", n, n) for n in range(MAX_FACTS)],
     )
     store._db.execute("COMMIT")
@@ -203,10 +212,10 @@ def test_the_oldest_that_nobody_asked_to_keep_gives_way_and_what_was_said_does_n
     assert explicit(store, "new", "4", owner="tg1") == ()
 
 
-def test_what_is_forgotten_is_not_in_the_file_any_more(tmp_path: Path, store: Store) -> None:
-    explicit(store, "city", "Zarzaparrilla")
+def test_what_is_forgotten_is_not_in_the_file_any_more(tmp_path: Path, in_file: Store) -> None:
+    explicit(in_file, "city", "Zarzaparrilla")
     assert any(b"Zarzaparrilla" in path.read_bytes() for path in tmp_path.iterdir())
-    forget(store, "city")
+    forget(in_file, "city")
     assert not any(b"Zarzaparrilla" in path.read_bytes() for path in tmp_path.iterdir())
 
 
@@ -248,17 +257,17 @@ def test_no_owner_ever_sees_or_changes_what_is_anothers(
     store.close()
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_stored(tmp_path: Path, store: Store) -> None:
-    explicit(store, "city", "Rosario")
-    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
-    store._db.execute(f"PRAGMA max_page_count = {pages}")
+def test_a_full_disk_is_told_and_nothing_is_half_stored(tmp_path: Path, in_file: Store) -> None:
+    explicit(in_file, "city", "Rosario")
+    (pages,) = in_file._db.execute("PRAGMA page_count").fetchone()
+    in_file._db.execute(f"PRAGMA max_page_count = {pages}")
     many = tuple((f"key {number}", "v" * 900) for number in range(50))
     with pytest.raises(MemoryUnavailable, match="full"):
-        learn(store, *many, upto=7)
-    assert pairs(store) == [("city", "Rosario")]
-    assert not store.do(Learned("cli", 1, 7))
-    store._db.execute("PRAGMA max_page_count = 100000")
-    assert learn(store, *many, upto=7) == 50
+        learn(in_file, *many, upto=7)
+    assert pairs(in_file) == [("city", "Rosario")]
+    assert not in_file.do(Learned("cli", 1, 7))
+    in_file._db.execute("PRAGMA max_page_count = 100000")
+    assert learn(in_file, *many, upto=7) == 50
 
 
 @pytest.mark.parametrize(

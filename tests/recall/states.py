@@ -1,4 +1,4 @@
-"""A real `state.db` with conversations in it, written through the journal's own steps."""
+"""A real state with conversations in it, in a file or a database, written through the journal's own steps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,15 +9,18 @@ from rumi.journal.messages import Append
 from rumi.journal.records import HistoryEntry
 from rumi.journal.store import Store
 from rumi.models import Message
+from tests.journal.conftest import shared_store
 
 
 class State:
     """Turns are numbered on; each exchange is complete."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, url: str = "") -> None:
+        """With a `url` it is in that database, by a worker that serves all chats."""
         self.path = path
         self.now = 1_790_000_000.0
-        self.store = Store(path, lambda: self.now)
+        now = lambda: self.now  # noqa: E731
+        self.store = shared_store(url, now=now) if url else Store(path, now)
         self._turn = 0
         self._waiting: list[Request[None]] | None = None
 

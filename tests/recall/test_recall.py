@@ -1,4 +1,4 @@
-"""The index of conversations: what it finds, what it never shows, and how it follows `state.db`."""
+"""The index of conversations: what it finds, what it never shows, how it follows a file and a database."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,19 +10,24 @@ import pytest
 from rumi.channels import BUILT_IN
 from rumi.journal.messages import DeleteChat, Expire, ExpiryCursor, ForgetChat, LearnedFrom, NewSession, Sweep
 from rumi.recall import CatchUp, Count, Passage, Prune, Search, Store, Unindex
+from rumi.store.backend import PostgresServer
 from tests.recall.states import State
 
 
 class Home:
-    """A `state.db` and its index."""
+    """A state, in a file or in a database, and its index."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, url: str = "") -> None:
         self.path = path
-        self.state = State(path / "state.db")
+        self.state = State(path / "state.db", url)
+        self.place = PostgresServer(url) if url else self.state.path
         self.store = self.opened()
 
     def opened(self) -> Store:
-        return Store(self.path / "recall.db", self.path / "state.db", lambda: self.state.now)
+        return Store(self.path / "recall.db", self.place, lambda: self.state.now)
+
+    def change(self, sql: str, *parameters: object) -> None:
+        self.state.store._db.execute(sql, parameters)
 
     def say(self, said: str, answered: str = "ok", chat: str = "cli", **more: object) -> str:
         return self.state.exchange(chat, said, answered, **more)  # type: ignore[arg-type]
@@ -42,11 +47,20 @@ class Home:
             place = self.store.do(Prune(place))
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path, request.getfixturevalue("url") if request.param == "postgres" else "")
+    yield home
+    home.store.close()
+    home.state.store.close()
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def in_a_file(tmp_path: Path) -> Iterator[Home]:
     home = Home(tmp_path)
     yield home
     home.store.close()
+    home.state.store.close()
 
 
 def at(text: str) -> float:
@@ -65,7 +79,9 @@ def at(text: str) -> float:
         ("Tomaas", "The dog stays with Tomás."),
     ],
 )
-def test_words_forms_other_languages_and_misspellings_are_found(home: Home, query: str, said: str) -> None:
+def test_words_forms_other_languages_and_misspellings_are_found(
+    in_a_file: Home, query: str, said: str
+) -> None:
     for text in (
         "Al final compramos el calefón Orbis.",
         "Me duele la rodilla.",
@@ -73,8 +89,8 @@ def test_words_forms_other_languages_and_misspellings_are_found(home: Home, quer
         "Contame un chiste sobre gatos.",
         "Translate this into French.",
     ):
-        home.say(text)
-    assert home.first(query) == said
+        in_a_file.say(text)
+    assert in_a_file.first(query) == said
 
 
 def test_an_owner_never_finds_anothers_words(home: Home) -> None:
@@ -95,47 +111,47 @@ def test_a_passage_has_its_date_its_neighbours_and_its_taint(home: Home) -> None
     assert found.at == home.state.now - 60
 
 
-def test_days_bound_a_search_and_a_month_in_the_query_leads_to_it(home: Home) -> None:
-    home.say("the boiler is loud", at=at("2026-02-10T10:00"))
-    home.say("the boiler is fixed", at=at("2026-03-10T10:00"))
-    home.say("the boiler is warm", at=at("2026-04-10T10:00"))
-    home.say("hello", at=at("2026-05-01T10:00"))
-    assert home.first("what about the boiler in March") == "the boiler is fixed"
-    assert home.first("la caldera en febrero") == "the boiler is loud"
-    found = home.find("boiler", since=at("2026-03-20T00:00"), until=at("2026-04-20T00:00"))
+def test_days_bound_a_search_and_a_month_in_the_query_leads_to_it(in_a_file: Home) -> None:
+    in_a_file.say("the boiler is loud", at=at("2026-02-10T10:00"))
+    in_a_file.say("the boiler is fixed", at=at("2026-03-10T10:00"))
+    in_a_file.say("the boiler is warm", at=at("2026-04-10T10:00"))
+    in_a_file.say("hello", at=at("2026-05-01T10:00"))
+    assert in_a_file.first("what about the boiler in March") == "the boiler is fixed"
+    assert in_a_file.first("la caldera en febrero") == "the boiler is loud"
+    found = in_a_file.find("boiler", since=at("2026-03-20T00:00"), until=at("2026-04-20T00:00"))
     assert [each.said for each in found] == ["the boiler is warm"]
 
 
-def test_what_holds_now_comes_before_what_held_then(home: Home) -> None:
-    home.say("my trainer is Hernán")
+def test_what_holds_now_comes_before_what_held_then(in_a_file: Home) -> None:
+    in_a_file.say("my trainer is Hernán")
     for number in range(5):
-        home.say(f"number {number}")
-    home.say("my trainer is Carla")
-    assert home.first("who is my trainer now?") == "my trainer is Carla"
-    assert home.first("who was my trainer at first?") == "my trainer is Hernán"
+        in_a_file.say(f"number {number}")
+    in_a_file.say("my trainer is Carla")
+    assert in_a_file.first("who is my trainer now?") == "my trainer is Carla"
+    assert in_a_file.first("who was my trainer at first?") == "my trainer is Hernán"
 
 
-def test_one_side_can_be_searched_alone(home: Home) -> None:
-    home.say("lilac", "tulip")
-    assert home.find("tulip", who="user") == []
-    assert home.first("tulip", who="assistant") == "lilac"
+def test_one_side_can_be_searched_alone(in_a_file: Home) -> None:
+    in_a_file.say("lilac", "tulip")
+    assert in_a_file.find("tulip", who="user") == []
+    assert in_a_file.first("tulip", who="assistant") == "lilac"
 
 
 @pytest.mark.parametrize(
     "query", ['"', "a OR", "NEAR(", "*", "said : x", "💥", "' --", "x" * 5000, "東京", "  "]
 )
-def test_no_query_is_syntax(home: Home, query: str) -> None:
-    home.say("hello there")
-    home.find(query)
+def test_no_query_is_syntax(in_a_file: Home, query: str) -> None:
+    in_a_file.say("hello there")
+    in_a_file.find(query)
 
 
 def test_a_turn_that_goes_on_is_indexed_again_and_once(home: Home) -> None:
     home.say("plain words")
     home.find("words")
-    home.state.store._db.execute(
+    home.change(
         "INSERT INTO history (chat, session, turn, message, tainted, created)"
-        " VALUES ('cli', 1, 't1', ?, 0, 1.0)",
-        ('{"role":"assistant","content":"a hedgehog","tool_calls":[],"tool_call_id":null}',),
+        " VALUES ('cli', 1, 't1', ?, FALSE, 1.0)",
+        '{"role":"assistant","content":"a hedgehog","tool_calls":[],"tool_call_id":null}',
     )
     assert home.first("hedgehog") == "plain words"
     assert home.store.do(Count()) == 1
@@ -147,7 +163,7 @@ def test_a_deleted_or_reset_chat_is_shown_no_more_and_leaves_no_word_behind(home
     assert len(home.find("hippopotamus")) == 2
     while home.state.store.run([DeleteChat("a")])[0]:
         pass
-    home.state.store._db.execute("INSERT INTO sessions (chat, number, started, due) VALUES ('b', 1, 1.0, 0)")
+    home.change("INSERT INTO sessions (chat, number, started, due) VALUES ('b', 1, 1.0, 0)")
     home.state.store.run([NewSession("b", forget=True)])
     assert home.find("hippopotamus") == []  # before anything is removed
     home.state.store.run([Sweep()])
@@ -161,8 +177,7 @@ def test_a_turn_that_was_taken_back_is_found_no_more(home: Home) -> None:
     turn = home.say("the armadillo in a turn")
     home.say("the armadillo in another one")
     assert len(home.find("armadillo")) == 2
-    home.state.store._db.execute("UPDATE history SET undone = 1 WHERE turn = ?", (turn,))
-    home.state.store._db.commit()
+    home.change("UPDATE history SET undone = TRUE WHERE turn = ?", turn)
     assert len(home.find("armadillo")) == 1
     home.prune()
     assert home.store.do(Count()) == 1
@@ -191,9 +206,7 @@ def test_an_owners_passages_are_removed_together(home: Home) -> None:
 
 def test_the_line_of_a_session_that_ended_is_found(home: Home) -> None:
     home.say("hola")
-    home.state.store._db.execute(
-        "INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 0)"
-    )
+    home.change("INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 0)")
     home.state.store.run([LearnedFrom("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
     (found, *_) = home.find("kayak")
     assert (found.kind, found.said, found.at) == ("episode", "The user planned a kayak tour.", 5.0)
@@ -240,5 +253,27 @@ def test_an_index_that_was_killed_in_between_goes_on_where_it_was(home: Home) ->
 
 
 def test_the_index_only_reads_the_state(home: Home) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        home.store._db.execute("DELETE FROM state.history")
+    with pytest.raises(Exception, match=r"readonly|read-only") as raised:
+        home.store._state.read("DELETE FROM history")
+    assert isinstance(raised.value, home.store._state.error)
+
+
+def test_a_result_that_no_chat_was_told_of_is_found_with_its_files_beside(home: Home) -> None:
+    columns = (
+        "(kind, owner, chat, attached, question, options, language, model, state, answer, created, ended)"
+    )
+    home.change(
+        f"INSERT INTO tasks {columns}"
+        " VALUES ('web', 'local', '', TRUE, 'narwhal?', '{}', 'en', '', 'done', 'it swims', 1.0, ?)",
+        home.state.now,
+    )
+    home.change(
+        "INSERT INTO messages (id, chat, text, received, enclosures) VALUES (1, 'cli', 'x', 1.0, ?)",
+        '[{"name": "pangolin.pdf"}]',
+    )
+    home.change("UPDATE messages SET turn = 't1', reply = 0 WHERE id = 1")
+    home.say("read this")
+    assert [each.kind for each in home.find("narwhal")] == ["task"]
+    assert home.first("pangolin") == "read this\npangolin.pdf"
+    home.change("DELETE FROM tasks")
+    assert home.find("narwhal") == []

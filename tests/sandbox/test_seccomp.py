@@ -96,6 +96,15 @@ def test_only_unix_sockets_can_be_made() -> None:
 
 
 @here
+def test_every_process_but_the_first_can_be_scheduled_in_another_way() -> None:
+    for number, before in ((144, ()), (142, ()), (314, ()), (141, (0,))):
+        for pid in (0, 2, 3, 7, 4096, 4194303):
+            assert judged(number, *before, pid) == ALLOW, (number, pid)
+        for pid in (1, 1 | 1 << 32):
+            assert judged(number, *before, pid) == ERRNO | errno.EPERM, (number, pid)
+
+
+@here
 def test_threads_and_processes_can_be_made_and_namespaces_cannot() -> None:
     assert judged(56, 17) == ALLOW
     assert judged(56, 0x3D0F00) == ALLOW

@@ -1,4 +1,4 @@
-"""Plays the histories of a range of seeds in this process: `python -m tests.simulation FROM COUNT`.
+"""Plays the histories of a range of seeds in this process: `python -m tests.simulation FROM COUNT UNTIL KIND`.
 
 Prints a line of JSON: how many were played, what happened in them, and what was wrong by seed. With
 SIMULATION_TRACE=1 it prints each history as a timeline instead.
@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import Counter
 
+from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.play import play
 from tests.simulation.world import World
 
@@ -22,8 +23,11 @@ LONGEST_S = 60.0
 MOST_WRONG = 20
 
 
-def main(first: int, count: int, until: float) -> None:
-    """Play so many histories, or as many as begin before `until` (seconds since 1970)."""
+def main(first: int, count: int, until: float, kind: str) -> None:
+    """Play so many histories, or as many as begin before `until` (seconds since 1970).
+
+    The `kind` is "one" for histories of one process, or "cluster" for those of several workers.
+    """
     trace = os.environ.get("SIMULATION_TRACE", "") not in ("", "0")
     wrong: dict[int, list[str]] = {}
     counts: Counter[str] = Counter()
@@ -34,9 +38,12 @@ def main(first: int, count: int, until: float) -> None:
         if time.time() > until or len(wrong) >= MOST_WRONG:
             break
         faulthandler.dump_traceback_later(LONGEST_S, exit=True)
-        world = World(seed, trace=trace)
+        world = World(seed, trace=trace) if kind == "one" else world_of(seed, trace=trace)
         try:
-            play(world)
+            if kind == "one":
+                play(world)
+            else:
+                play_cluster(world)
         except BaseException as error:
             world.complain("".join(traceback.format_exception(error))[-2000:])
             if isinstance(error, KeyboardInterrupt):
@@ -55,4 +62,4 @@ def main(first: int, count: int, until: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else float("inf"))
+    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])

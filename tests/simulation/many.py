@@ -1,4 +1,5 @@
-"""Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds.
+"""Many histories at once: `python -m tests.simulation.many` plays new ones for SIMULATE_S seconds, a third of
+the time those of several workers.
 
 SIMULATE_PROCESSES says how many processes play them: as many as there are processors where it says nothing.
 """
@@ -9,8 +10,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from tests.simulation.__main__ import LONGEST_S
 
@@ -19,10 +22,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = int(os.environ.get("SIMULATE_PROCESSES", "0")) or len(os.sched_getaffinity(0))
 
 
+Kind: TypeAlias = Literal["one", "cluster"]
+"""Histories of one process, or of several workers."""
+
+TESTS: Final[Mapping[Kind, str]] = {
+    "one": "tests/simulation/test_histories.py",
+    "cluster": "tests/simulation/cluster/test_cluster_histories.py",
+}
+
+CLUSTERS: Final = 1 / 3
+"""The part of the time that histories of several workers get."""
+
+
 @dataclass
 class Found:
     """What came of many histories. `broken` is what workers said that did not come to their end."""
 
+    kind: Kind = "one"
     played: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     wrong: dict[int, list[str]] = field(default_factory=dict)
@@ -32,7 +48,8 @@ class Found:
     def report(self) -> str:
         """What was wrong, and how to see it again."""
         said = [
-            f"seed {seed}: {'; '.join(wrong[:5])}\n  {replay(seed)}" for seed, wrong in self.wrong.items()
+            f"seed {seed}: {'; '.join(wrong[:5])}\n  {replay(seed, self.kind)}"
+            for seed, wrong in self.wrong.items()
         ]
         return "\n".join([*said, *self.broken])
 
@@ -41,15 +58,14 @@ class Found:
         return ", ".join(f"{count} {what}" for what, count in self.counts.most_common())
 
 
-def replay(seed: int) -> str:
+def replay(seed: int, kind: Kind = "one") -> str:
     """The command that plays a seed again, with its timeline."""
-    test = "tests/simulation/test_histories.py"
-    return f"SIMULATION_TRACE=1 SIMULATION_FROM={seed} SIMULATIONS=1 .venv/bin/pytest -s {test}"
+    return f"SIMULATION_TRACE=1 SIMULATION_FROM={seed} SIMULATIONS=1 .venv/bin/pytest -s {TESTS[kind]}"
 
 
-def play_many(first: int, count: int, seconds: float) -> Found:
+def play_many(first: int, count: int, seconds: float, kind: Kind = "one") -> Found:
     """Play the histories of so many seeds, as far as the time reaches; every worker has ended after it."""
-    found = Found()
+    found = Found(kind)
     workers: list[subprocess.Popen[str]] = []
     share = -(-count // min(count, PROCESSES))
     until = time.time() + seconds
@@ -58,7 +74,7 @@ def play_many(first: int, count: int, seconds: float) -> Found:
             size = min(share, first + count - start)
             workers.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "tests.simulation", str(start), str(size), str(until)],
+                    [sys.executable, "-m", "tests.simulation", str(start), str(size), str(until), kind],
                     cwd=ROOT,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
@@ -93,10 +109,13 @@ def main() -> None:
     seconds = float(os.environ.get("SIMULATE_S", "600"))
     first = int(os.environ.get("SIMULATION_FROM", "0")) or int(time.time()) * 1000
     print(f"the first seed is {first}", flush=True)
-    found = play_many(first, 10_000_000, seconds)
-    print(f"{found.played} histories: {found.coverage()}")
-    print(found.report())
-    sys.exit(bool(found.wrong or found.broken))
+    failed = False
+    for kind, part in (("one", 1 - CLUSTERS), ("cluster", CLUSTERS)):
+        found = play_many(first, 10_000_000, seconds * part, kind)
+        print(f"{found.played} histories of kind {kind}: {found.coverage()}")
+        print(found.report())
+        failed = failed or bool(found.wrong or found.broken)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

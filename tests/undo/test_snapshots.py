@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rumi.home import Home
 from rumi.undo import Restoring, Snapshots, UndoLimits, Unrestorable
 
 BYTES = b"n\xff\n"
@@ -155,3 +156,18 @@ def test_a_workspace_that_was_not_there_is_not_there_again(tmp_path: Path) -> No
     (tmp_path / "workspace" / "cli").mkdir()
     restore(tmp_path, "t1")
     assert not (tmp_path / "workspace" / "cli").exists()
+
+
+def test_files_in_a_folder_of_their_own_are_restored_there(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", tmp_path / "files")
+    files = home.workspaces / "cli"
+    files.mkdir(parents=True)
+    (files / "a").write_text("before")
+    snapshots = Snapshots(home)
+    snapshots.take("cli", "t1", tainted=False)
+    (files / "a").write_text("after")
+    restoring = Restoring(snapshots)
+    assert restoring.build("cli", "t1") is not None
+    restoring.put_in_place("cli")
+    assert (files / "a").read_text() == "before"
+    assert not home.root.exists()

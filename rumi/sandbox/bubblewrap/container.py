@@ -18,6 +18,7 @@ from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan
 from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, holders
 from rumi.sandbox.bubblewrap.spare import LOST, Spare
+from rumi.sandbox.lease import Lease, heartbeat, is_lost, require
 from rumi.sandbox.pipes import pump
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
@@ -62,15 +63,29 @@ class BubblewrapContainer:
         """True if its keeper runs."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def lease(self) -> Lease | None:
+        """The lease with which it ends."""
+        return self._plan.lease
+
+    async def beat(self) -> None:
+        """Tell the keeper until when the lease is valid; nothing where it is lost, or the keeper gone."""
+        await trio.lowlevel.checkpoint()
+        if self.lease is not None and self._requests is not None and not is_lost(self.lease):
+            with contextlib.suppress(OSError):  # a keeper that reads nothing is ending everything
+                self._requests.send(heartbeat(self.lease))
+
     async def start(self) -> None:
         """Start the keeper and try a command. Cancelled or failed, it leaves what `stop` removes.
 
         Raises:
+            LeaseLostError: There is a lease, and its time is over.
             SandboxError: The machine does not allow it. The error names the step that failed.
         """
         if threading.current_thread() is not threading.main_thread():
             # The keeper ends with the thread that starts it, and other threads come and go.
             raise SandboxError("A sandbox must be started from the main thread.")
+        require(self.lease)
         self._cgroup = self._cgroups.create(self._plan.chat_id, self._plan.limits)
         self._id = f"bwrap-{secrets.token_hex(6)}"
         self._spawn()
@@ -95,6 +110,7 @@ class BubblewrapContainer:
 
         Raises:
             ContainerGoneError: The container was gone before the command began.
+            LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended meanwhile, or another command is running in it.
             ValueError: A word of the command contains a NUL byte.
         """

@@ -18,6 +18,7 @@ from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.lease import Leases, no_leases, require
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
 
@@ -45,11 +46,12 @@ class BubblewrapEngine:
         user: tuple[int, int] | None = None,
         cgroups: Cgroups | None = None,
         selection: Selection = CORE_ONLY,
+        leases: Leases = no_leases,
     ) -> None:
         """Start nothing yet. `home` is RUMI_HOME, which contains the root file system.
 
         `user` is the uid and gid of commands, by default the result of `sandbox_user`. `selection` are the
-        programs of the root file system.
+        programs of the root file system. `leases` are those with which the chats' containers end.
 
         Raises:
             SandboxError: There is no user for commands.
@@ -60,6 +62,7 @@ class BubblewrapEngine:
         self._uid, self._gid = user or sandbox_user(installation, home)
         self._cgroups = cgroups or Cgroups(installation)
         self._selection = selection
+        self._leases = leases
         self._containers: dict[str, BubblewrapContainer] = {}
         self._prepared: tuple[Path, bytes] | None = None
         self._preparing = trio.Lock()
@@ -109,8 +112,10 @@ class BubblewrapEngine:
         this installation left, so only the process that holds the home may make containers.
 
         Raises:
+            LeaseLostError: The chat needs a lease, and its time is over.
             SandboxError: The container cannot be made. The error says what to do.
         """
+        require(self._leases(chat_id))
         async with self._sweeping:
             if not self._swept:
                 await self.sweep()
@@ -204,7 +209,19 @@ class BubblewrapEngine:
         ids = (self._uid, self._gid)
         skills = skills_folder(self._home)
         skills.mkdir(parents=True, exist_ok=True)
-        return Plan(name, chat_id, rootfs, workspace, skills, *ids, self._limits, bwrap, libcap, seccomp)
+        return Plan(
+            name,
+            chat_id,
+            rootfs,
+            workspace,
+            skills,
+            *ids,
+            self._limits,
+            bwrap,
+            libcap,
+            seccomp,
+            self._leases(chat_id),
+        )
 
     def _prepare(self) -> tuple[Path, bytes]:
         """Prepare the root file system and the system call filter. Blocking."""

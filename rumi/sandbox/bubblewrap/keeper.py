@@ -7,11 +7,17 @@ up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, f
 
     run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
     kill  reply
+    beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
 The answer to `run` is the exit code, when no process of the command is left; the answer to `kill` is `clean`.
 The keeper is outside of the sandboxes: commands see neither it nor one another. It is their subreaper, so
 orphans of a bubblewrap become its own children, and "no child is left" is the kernel's proof that none runs.
 It ends, with all its commands, when the socket closes or its parent dies.
+
+A sandbox with a lease (`lease_ns`, `until_ns`) ends also when the lease does, by a timer of the kernel,
+whatever its parent does. A heartbeat moves that time: it says when the lease ends (nanoseconds of
+CLOCK_BOOTTIME), so one that was sent late prolongs nothing. No command has the socket. The answer to a `run`
+whose command was ended so is `lease`.
 """
 
 import _socket
@@ -28,6 +34,7 @@ import time
 BASE = "/tmp"  # any folder would do: only this process and its children see what is mounted here
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
+CLOCK_BOOTTIME, TIMER_ABSTIME = 7, 1
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
 WAIT_FOR_WORDS = """
@@ -242,18 +249,40 @@ def answer(reply: int, text: str) -> None:
     os.close(reply)
 
 
-def serve(settings: dict[str, str], requests: _socket.socket) -> None:
-    """Serve requests until the other end closes."""
+class Term:
+    """The time at which the sandbox ends, and a descriptor that is readable then; without a lease, never."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._length_ns = int(settings["lease_ns"] or 0)
+        self.fd = call("timer", libc.timerfd_create(CLOCK_BOOTTIME, os.O_CLOEXEC | os.O_NONBLOCK))
+        if self._length_ns:
+            self.set(int(settings["until_ns"]))
+
+    def set(self, until_ns: int) -> None:
+        """Set the time, at most the length of a lease from now."""
+        until_ns = max(1, min(until_ns, time.clock_gettime_ns(CLOCK_BOOTTIME) + self._length_ns))
+        times = (ctypes.c_long * 4)(0, 0, *divmod(until_ns, 1_000_000_000))  # an interval, and the time
+        call("timer", libc.timerfd_settime(self.fd, TIMER_ABSTIME, ctypes.byref(times), None))
+
+
+def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> None:
+    """Serve requests until the other end closes, or the lease ends."""
     running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
     while True:
-        ready, _, _ = select.select([requests.fileno(), *([running[1]] if running else [])], [], [])
+        watched = [requests.fileno(), term.fd, *([running[1]] if running else [])]
+        ready, _, _ = select.select(watched, [], [])
+        if term.fd in ready:
+            kill_everything()
+            if running:
+                answer(running[2], "lease")
+            return
         if running and running[1] in ready:
             pid, pidfd, reply = running
             os.close(pidfd)
             answer(reply, str(kill_everything(pid)))
             running = None
             continue
-        data, ancillary, _, _ = requests.recvmsg(16, _socket.CMSG_SPACE(5 * 4), _socket.MSG_CMSG_CLOEXEC)
+        data, ancillary, _, _ = requests.recvmsg(64, _socket.CMSG_SPACE(5 * 4), _socket.MSG_CMSG_CLOEXEC)
         fds = [
             int.from_bytes(part[i : i + 4], sys.byteorder)
             for _, _, part in ancillary
@@ -261,6 +290,9 @@ def serve(settings: dict[str, str], requests: _socket.socket) -> None:
         ]
         if data == b"":
             return
+        if data.startswith(b"beat "):
+            term.set(int(data[5:]))
+            continue
         if data == b"kill":
             kill_everything()
             if running:
@@ -301,13 +333,14 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         settle(settings)
+        term = Term(settings)
     except (StepError, OSError) as error:
         requests.send(f"failed {error}".encode())
         return
     try:
         with contextlib.suppress(ConnectionError):  # the asker was killed before it could read the answer
             requests.send(b"ready")
-            serve(settings, requests)
+            serve(settings, requests, term)
     finally:
         kill_everything()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.sandbox.bubblewrap.processes import counts_by_namespace
+from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.types import SandboxLimits
 
 
@@ -24,6 +25,7 @@ class Plan:
     bwrap: Path
     libcap: Path | None
     seccomp: bytes
+    lease: Lease | None = None
 
     def words(self, fds: "Inherited", bounded: Collection[str]) -> list[str]:
         """Return the keeper's arguments. Control groups bound what `bounded` names, the process the rest."""
@@ -42,6 +44,8 @@ class Plan:
             "process_bytes": "" if "memory" in bounded else self.limits.memory_bytes,
             "processes": self.limits.pids + 1 if counts_by_namespace() else "",
             "nice": 0 if "cpu" in bounded else 10,
+            "lease_ns": nanoseconds(self.lease.length_s) if self.lease else "",
+            "until_ns": nanoseconds(self.lease.valid_until()) if self.lease else "",
             "socket_fd": fds.requests,
             "life_fd": fds.life,
             "seccomp_fd": "" if fds.seccomp is None else fds.seccomp,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import trio
 
+from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.pipes import file_in_memory, fill, pipe, pump
 from rumi.sandbox.types import SandboxError, Sink
 
@@ -58,6 +59,7 @@ class Spare:
         """Pass on the streams as they come, and return the exit code when no process of the command is left.
 
         Raises:
+            LeaseLostError: The keeper has ended it with its lease.
             SandboxError: The keeper is gone, or could not start the sandbox.
         """
         said = bytearray()
@@ -70,6 +72,8 @@ class Spare:
         text = said.decode("utf-8", "replace")
         if not text:
             raise SandboxError(*LOST)
+        if text == "lease":
+            raise LeaseLostError
         if not text.isdigit():
             advice = "Look at `rumi doctor`."
             raise SandboxError(f"The sandbox cannot run the command ({text}).", advice)

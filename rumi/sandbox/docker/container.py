@@ -9,6 +9,7 @@ import trio
 from rumi.sandbox.docker.api import HUNG, ApiError, Duplex, EngineApi, Json
 from rumi.sandbox.docker.frames import Demultiplexer, listen, not_started
 from rumi.sandbox.docker.init import Init
+from rumi.sandbox.lease import Lease
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 5.0
@@ -61,6 +62,17 @@ class DockerContainer:
         return self._id
 
     @property
+    def lease(self) -> Lease | None:
+        """The lease with which it ends."""
+        return self.init.lease if self.init is not None else None
+
+    async def beat(self) -> None:
+        """Tell the container until when the lease is valid; nothing if it is lost or the container gone."""
+        await trio.lowlevel.checkpoint()
+        if self.init is not None:
+            await self.init.beat()
+
+    @property
     def local_pid(self) -> int:
         """The pid of its first process on this machine; 0 if the daemon is elsewhere."""
         return self._pid if self._tasks_file is not None else 0
@@ -95,6 +107,7 @@ class DockerContainer:
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not begun.
+            LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended during the command, or the engine does not answer.
         """
         if self.init is not None:

@@ -18,8 +18,9 @@ from rumi.sandbox.docker.spec import (
     is_rumis,
 )
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
-from runner.init import VERSION
+from runner.init import VERSION, WITHOUT_LEASES
 
 log = logging.getLogger("rumi.sandbox")
 
@@ -49,12 +50,14 @@ class DockerEngine:
         address: str | None = None,
         home: Path | None = None,
         user: tuple[int, int] | None = None,
+        leases: Leases = no_leases,
     ) -> None:
         """Connect to nothing yet. `address` has the form of DOCKER_HOST.
 
         `home` is RUMI_HOME, which has the files that name the user inside, the skills, and the sockets to
         which the first processes connect. Without it the user has only a number there, and Docker's exec
         starts commands. `user` is the uid and gid of commands, by default the result of `sandbox_user`.
+        `leases` are those with which the chats' containers end.
 
         Raises:
             SandboxError: The address is not understood, or there is no user for commands.
@@ -73,6 +76,9 @@ class DockerEngine:
         self.missing_programs: tuple[str, ...] = ()
         """Allowed programs that the image is known to lack; known once somebody has looked at the image."""
         self._inits: dict[str, Init] = {}
+        self._leases = leases
+        self._leased: dict[str, tuple[str, Lease]] = {}
+        """The ids of the chats' containers that have a lease."""
         self._by_exec = "" if names is not None else "there is no home for its socket"
 
     @property
@@ -116,8 +122,10 @@ class DockerEngine:
             )
         self._degraded = tuple(text for key, text in _LACKING.items() if info.get(key) is False)
 
-    async def starts_by_exec(self) -> str:
+    async def starts_by_exec(self, *, leased: bool = False) -> str:
         """Return why Docker's exec starts the commands of new containers; "" if their first process does.
+
+        A container that is `leased` needs a first process that knows leases.
 
         Raises:
             SandboxError: The daemon does not answer.
@@ -130,7 +138,9 @@ class DockerEngine:
             found = await self._api.call("GET", f"/images/{self._spec.image}/json")
         except ApiError as error:
             raise self._advised(error) from error
-        if (found["Config"].get("Labels") or {}).get(LABEL_INIT) != VERSION:
+        if (found["Config"].get("Labels") or {}).get(LABEL_INIT) not in (
+            (VERSION,) if leased else WITHOUT_LEASES
+        ):
             return "the image has no program for it"
         return ""
 
@@ -141,8 +151,11 @@ class DockerEngine:
         calls `remove`, but only after the answer to the create; before it, the name may still appear.
 
         Raises:
+            LeaseLostError: The chat needs a lease, and its time is over.
             SandboxError: The container cannot be made. The error says what to do.
         """
+        lease = self._leases(chat_id)
+        require(lease)
         try:
             self._spec.write_names()
         except OSError as error:
@@ -150,21 +163,38 @@ class DockerEngine:
         self._let_go(chat_id)
         with contextlib.ExitStack() as stack:
             listener = None
-            if not await self.starts_by_exec() and (listener := self._listen(chat_id)) is not None:
+            if (
+                not await self.starts_by_exec(leased=lease is not None)
+                and (listener := self._listen(chat_id)) is not None
+            ):
                 stack.callback(listener.close)
             if listener is None:
+                if lease is not None:
+                    raise await self._no_lease_here()
                 return await self._started(chat_id, workspace, None)
             with contextlib.suppress(EndedAtOnceError):
-                container = await self._started(chat_id, workspace, listener)
+                container = await self._started(chat_id, workspace, listener, lease)
                 if container.local_pid:
-                    container.init = await listener.accept(container.local_pid)
+                    container.init = await listener.accept(container.local_pid, lease)
+                await container.beat()
                 if container.init is not None:
                     self._inits[chat_id] = container.init
                     return container
+        if lease is not None:
+            await self.remove(chat_id)
+            require(lease)
+            raise SandboxError("The container's first process did not connect in time.", HUNG)
         self._by_exec = "a container's first process did not connect"
         log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
         await self.remove(chat_id)
         return await self._started(chat_id, workspace, None)
+
+    async def _no_lease_here(self) -> SandboxError:
+        why = await self.starts_by_exec(leased=True)
+        return SandboxError(
+            f"A container that Docker's exec works in cannot end with the lease of its chat: {why}.",
+            "Make the image again with: rumi sandbox build",
+        )
 
     def _listen(self, chat_id: str) -> Listener | None:
         assert self._spec.names is not None
@@ -180,8 +210,10 @@ class DockerEngine:
         if (init := self._inits.pop(chat_id, None)) is not None:
             init.close()
 
-    async def _started(self, chat_id: str, workspace: Path, listener: Listener | None) -> DockerContainer:
-        request = self._spec.request(chat_id, workspace, listener.path if listener else None)
+    async def _started(
+        self, chat_id: str, workspace: Path, listener: Listener | None, lease: Lease | None = None
+    ) -> DockerContainer:
+        request = self._spec.request(chat_id, workspace, listener.path if listener else None, lease)
         created = None
         for _ in range(3):
             try:
@@ -201,6 +233,8 @@ class DockerEngine:
         if created is None:
             raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
         container = DockerContainer(self._api, created["Id"], self.user)
+        if lease is not None:
+            self._leased[chat_id] = (container.container_id, lease)
         try:
             await self._api.call("POST", f"/containers/{container.container_id}/start")
         except ApiError as error:
@@ -211,11 +245,15 @@ class DockerEngine:
     async def remove(self, chat_id: str) -> None:
         """Remove the chat's container; return only when no container has its name. Idempotent.
 
+        Where a lease was lost, only the container that this process made is removed.
+
         Raises:
             SandboxError: The daemon did not confirm it; call it again later.
         """
         self._let_go(chat_id)
-        path = f"/containers/{self._spec.name(chat_id)}"
+        name, (made, lease) = self._spec.name(chat_id), self._leased.get(chat_id, ("", None))
+        # After its lease, the name may be that of the container of another process.
+        path = f"/containers/{made if is_lost(lease) else name}"
         with trio.move_on_after(REMOVE_S):
             pause = 0.02
             while True:
@@ -223,13 +261,14 @@ class DockerEngine:
                     await self._api.call("DELETE", path, params={"force": "true", "v": "true"})
                 except ApiError as error:
                     if error.status == 404:
+                        self._leased.pop(chat_id, None)
                         return
                     if error.status != 409:  # 409: another process is removing it already
                         raise
                     await trio.sleep(pause)
                     pause = min(pause * 2, 1.0)
                 # Once more: only "no such container" ends this.
-        raise SandboxError(f"Docker did not remove the container {self._spec.name(chat_id)} in time.", HUNG)
+        raise SandboxError(f"Docker did not remove the container {name} in time.", HUNG)
 
     async def containers(self) -> list[ContainerInfo]:
         """Return all containers with this installation's label, running or not.

@@ -15,6 +15,7 @@ import trio
 
 from rumi.safe_open import opened
 from rumi.sandbox.docker.frames import not_started
+from rumi.sandbox.lease import Lease, LeaseLostError, heartbeat, is_lost
 from rumi.sandbox.pipes import Pace, file_in_memory, fill, pipe, pump
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
@@ -50,13 +51,13 @@ class Listener:
             self._socket = trio.socket.from_stdlib_socket(listener)
             undone.pop_all()
 
-    async def accept(self, pid: int) -> "Init | None":
+    async def accept(self, pid: int, lease: Lease | None = None) -> "Init | None":
         """Return the connection of the container's first process; None if it does not connect in time."""
         with trio.move_on_after(CONNECT_S):
             while True:
                 connection, _ = await self._socket.accept()
                 if _peer(connection) == pid:
-                    return Init(connection)
+                    return Init(connection, lease)
                 connection.close()
         return None
 
@@ -71,12 +72,20 @@ class Listener:
 class Init:
     """The first process of one container. It ends, with all commands, when this connection is closed."""
 
-    def __init__(self, connection: trio.socket.SocketType) -> None:
+    def __init__(self, connection: trio.socket.SocketType, lease: Lease | None = None) -> None:
         self._connection = connection
+        self.lease = lease
         self._begun = 0
         """The number of commands that were sent."""
         self._proved = 0
         """The number of them of which, as the kernel said, no process is left."""
+
+    async def beat(self) -> None:
+        """Send a heartbeat of the lease; nothing where it is lost, or the container gone."""
+        await trio.lowlevel.checkpoint()
+        if self.lease is not None and not is_lost(self.lease):
+            with contextlib.suppress(OSError, trio.ClosedResourceError):
+                await self._connection.send(heartbeat(self.lease))
 
     async def execute(self, command: Command, stdout: Sink, stderr: Sink, user: tuple[int, int]) -> int:
         """Run a command to its end, pass on its streams as they come, return its exit code.
@@ -86,6 +95,7 @@ class Init:
 
         Raises:
             ContainerGoneError: The container is gone, and the command was not begun.
+            LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended during the command.
         """
         said, pace = bytearray(), Pace()
@@ -114,6 +124,8 @@ class Init:
                 # Without an exit the container has ended: then nobody writes to the streams, either.
                 nursery.cancel_scope.deadline = trio.current_time() + LINGER_S
         told = _read(said)
+        if "lease" in told:
+            raise LeaseLostError
         if "begun" not in told:
             raise ContainerGoneError("The sandbox's container is gone.")
         if "exit" not in told:

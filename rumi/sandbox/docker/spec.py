@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.replacing import replace_file
+from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
 from rumi.sandbox.types import SandboxLimits
 from runner.rootfs import accounts
@@ -100,11 +101,15 @@ class ContainerSpec:
                     continue
             replace_file(path, text.encode(), mode=0o644)
 
-    def request(self, chat_id: str, workspace: Path, init_socket: Path | None = None) -> dict[str, object]:
+    def request(
+        self, chat_id: str, workspace: Path, init_socket: Path | None = None, lease: Lease | None = None
+    ) -> dict[str, object]:
         """Return the body of the call that creates the container.
 
-        `init_socket` is where its first process connects, if commands are started by `INIT`.
+        `init_socket` is where its first process connects, if commands are started by `INIT`. With a `lease`,
+        that process ends the container when the lease is over.
         """
+        first = [INIT, CONNECTION, *([str(nanoseconds(lease.length_s))] if lease else [])]
         limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
         tmp = f"rw,nosuid,nodev,noexec,size={limits.tmp_bytes},nr_inodes={INODES_PER_TMP},mode=1777"
         return {
@@ -114,7 +119,7 @@ class ContainerSpec:
             "WorkingDir": "/workspace",
             "Env": [each for each in ENVIRONMENT if is_rumis(self.image) or not each.startswith("PATH=")],
             "Entrypoint": [],
-            "Cmd": [INIT, CONNECTION] if init_socket else ["bash", "-c", SLEEP],
+            "Cmd": first if init_socket else ["bash", "-c", SLEEP],
             "Healthcheck": {"Test": ["NONE"]},
             "Tty": False,
             "OpenStdin": False,

@@ -62,6 +62,9 @@ BALANCED_WITHIN_S = 60.0
 IDLE_S = 90.0
 """After this time nothing is kept of a chat, with the short times that these histories have."""
 
+ENDED = ": this attempt ended without an answer]"
+"""What the history has behind a turn that came to no answer."""
+
 IDLES = 4
 """In one history of so many it is waited until nothing is kept any more."""
 
@@ -241,6 +244,9 @@ class ClusterHistory:
             death = random.choice(MOMENTS), random.choice((2, 5, 8, 13, 25))
         process = Process(setting, death, worker)
         worker.process = process
+        if world.dice("unsure", 0.3):
+            worker.backend.unsure = 0.3
+            self._nursery.start_soon(self._sure, worker)
         worker.stop = trio.Event()
         self.starts.append(trio.current_time())
         world.note(worker.name, f"begins, its clock is wrong by {worker.skew_s:.0f} s", lambda: death)
@@ -315,6 +321,10 @@ class ClusterHistory:
                 case _:
                     world.counts["drains"] += 1
                     worker.stop.set()
+
+    async def _sure(self, worker: Worker) -> None:
+        await trio.sleep(6)
+        worker.backend.unsure = 0.0
 
     def _crash(self, worker: Worker) -> None:
         """A part of the tree fails, and what stands below it begins again."""
@@ -519,8 +529,30 @@ class ClusterHistory:
             if set(pending.boots) != worker.ownership.numbers():
                 self.world.complain(f"{worker.name}: begins nothing in partitions that it serves")
 
+    def _check_writes(self) -> None:
+        """Nothing is written twice, and what no worker had begun was not interrupted."""
+        twice = self.book.ask(
+            """SELECT chat, turn, count(*) FROM history WHERE message LIKE '{"role":"user"%'"""
+            " GROUP BY chat, turn, message HAVING count(*) > 1"
+        )
+        if twice:
+            self.world.complain(f"the history has entries twice: {twice}")
+        over: set[tuple[str, str]] = set()
+        for chat, turn, message in self.book.ask("SELECT chat, turn, message FROM history ORDER BY id"):
+            if (chat, turn) in over:
+                self.world.complain(f"{chat}: something of {turn} is written behind its end: {message[:80]}")
+            if ENDED in message:
+                over.add((chat, turn))
+        for number, chat, text in self.book.ask(
+            "SELECT id, chat, text FROM messages WHERE reason = 'interrupted' AND turn IS NULL"
+        ):
+            self.world.complain(
+                f"{chat}: {number} {text!r} had not begun, and was told that it was interrupted"
+            )
+
     def _after_all(self) -> None:
         """The journal, the chats, the boxes."""
+        self._check_writes()
         checks = Checks(cast(Any, self))
         checks._check_messages()
         checks._check_turns()

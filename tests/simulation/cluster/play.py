@@ -30,6 +30,7 @@ def world_of(seed: int, *, trace: bool = False) -> World:
     for family in ("telegram", "model", "sandbox"):
         world.measure[family] = world.random.choice((0.0, 0.0, 0.0, 0.5))
     world.measure["kill"] = 1.0
+    world.measure["unsure"] = world.random.choice((0.0, 1.0))
     world.measure["notifications"] = world.random.choice((0.0, 1.0, 5.0))
     return world
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
@@ -175,7 +176,7 @@ class Sender(Actor[SenderMessage]):
                 if (outbox := self._outbox(event.chat)) is not None:
                     outbox.begin(event)
             case Queued(_, text, _, origin):
-                self.start_soon(self._say, Say(event.chat, text, origin or None))
+                self.start_soon(partial(self._say, Say(event.chat, text, origin or None), owned=True))
             case TurnFinished():
                 if (outbox := self._outboxes.get(event.chat)) is not None:
                     outbox.finished(event.turn)
@@ -287,9 +288,9 @@ class Sender(Actor[SenderMessage]):
 
     # Requests
 
-    async def _say(self, say: Say) -> None:
+    async def _say(self, say: Say, *, owned: bool = False) -> None:
         """Try once, and only if no reply has to wait for it. No log contains the recipient."""
-        to = self._destination(say.chat)
+        to = self._destination(say.chat, owned=owned)
         if to is None:
             return
         with trio.move_on_after(SAY_S) as patience:

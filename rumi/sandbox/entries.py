@@ -1,0 +1,178 @@
+"""Lists what is in a workspace, and makes the same elsewhere: for snapshots and for copies in the store.
+
+Commands control the names and the content of a workspace, so no link is followed: each step goes from an open
+folder to a name in it. A file with many names stays one file; what is neither a file, a folder, a link nor a
+pipe is left out, because its process has ended with its command. Calls block.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from rumi.safe_open import FOLDER, READ, opened
+
+MAX_DEPTH: Final = 256
+MAX_PATH_BYTES: Final = 3_000
+SETTLED_NS: Final = 50_000_000
+"""File systems note times in steps of some milliseconds: a file that is older than this has no change to come
+that would show the same time."""
+
+Kind: TypeAlias = Literal["folder", "file", "link", "name", "pipe"]
+"""What an entry is; a `name` is another name of a file that came before it."""
+
+Key: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a workspace. `content` is that of a file, a link's target, or the file of a `name`.
+
+    `key` identifies a version of a file: device, inode, size, times. It is empty where the file changed so
+    shortly before that a later change might show the same times. `mode` is without the set-id bits.
+    """
+
+    path: str
+    kind: Kind
+    mode: int
+    uid: int
+    gid: int
+    mtime_ns: int
+    content: str = ""
+    size: int = 0
+    key: Key = ()
+
+
+class Unlistable(Exception):
+    """The entries cannot be listed: there are too many (`files`), or something changed (`unreadable`)."""
+
+    def __init__(self, cause: Literal["files", "unreadable"]) -> None:
+        super().__init__(cause)
+        self.cause: Literal["files", "unreadable"] = cause
+
+
+class Walk:
+    """One walk through a workspace. `take` is called for each file that is open, and returns its content.
+
+    It gets the path, the open file, its status, and the key of its version.
+    """
+
+    def __init__(self, max_files: int, take: Callable[[str, int, os.stat_result, Key], str]) -> None:
+        self._max_files = max_files
+        self._take = take
+        self._entries: list[Entry] = []
+        self._names: dict[tuple[int, int], str] = {}
+        self._settled_ns = time.time_ns() - SETTLED_NS
+
+    def entries(self, top: int) -> tuple[Entry, ...]:
+        """Return the entries below an open folder, in an order in which they can be made. Once.
+
+        Raises:
+            Unlistable: There are too many, too deep or with too long names, or one was swapped meanwhile.
+            OSError: One cannot be read.
+        """
+        self._walk(top, "", MAX_DEPTH)
+        return tuple(self._entries)
+
+    def _walk(self, folder: int, above: str, depth: int) -> None:
+        for name in self._sorted(folder):
+            path = f"{above}{name}"
+            if depth == 0 or len(os.fsencode(path)) > MAX_PATH_BYTES:
+                raise Unlistable("files")
+            try:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                self._add(folder, name, path, status, depth)
+            except FileNotFoundError:  # it has just vanished
+                continue
+
+    def _sorted(self, folder: int) -> list[str]:
+        names: list[str] = []
+        with os.scandir(folder) as found:
+            for each in found:
+                names.append(each.name)
+                if len(self._entries) + len(names) > self._max_files:
+                    raise Unlistable("files")
+        return sorted(names, key=os.fsencode)
+
+    def _add(self, folder: int, name: str, path: str, status: os.stat_result, depth: int) -> None:
+        if len(self._entries) >= self._max_files:
+            raise Unlistable("files")
+        match stat.S_IFMT(status.st_mode):
+            case stat.S_IFDIR:
+                self._entries.append(_entry(path, "folder", status))
+                with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
+                    self._walk(inner, f"{path}/", depth - 1)
+            case stat.S_IFLNK:
+                self._entries.append(_entry(path, "link", status, os.readlink(name, dir_fd=folder)))
+            case stat.S_IFIFO:
+                self._entries.append(_entry(path, "pipe", status))
+            case stat.S_IFREG:
+                self._entries.append(self._file(folder, name, path))
+            case _:  # a socket, whose process has ended with its command
+                pass
+
+    def _file(self, folder: int, name: str, path: str) -> Entry:
+        with opened(os.open(name, READ, dir_fd=folder)) as source:
+            status = os.fstat(source)
+            if not stat.S_ISREG(status.st_mode):
+                raise Unlistable("unreadable")  # swapped for something else
+            inode = (status.st_dev, status.st_ino)
+            if status.st_nlink > 1 and inode in self._names:
+                return _entry(path, "name", status, self._names[inode])
+            self._names[inode] = path
+            key = version(status)
+            content = self._take(path, source, status, key)
+            later = max(status.st_ctime_ns, status.st_mtime_ns) > self._settled_ns
+            return _entry(path, "file", status, content, () if later else key)
+
+
+def version(status: os.stat_result) -> Key:
+    """Return what identifies a version of a file."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def make_entries(target: Path, entries: Iterable[Entry], fill: Callable[[Entry, int], None]) -> None:
+    """Make a folder with these entries; `fill` writes a file, which is open. `finish_entries` does the rest.
+
+    No other process may write there, so names are safe. Raises OSError.
+    """
+    target.mkdir(mode=0o700)
+    for entry in entries:
+        path = target / entry.path
+        match entry.kind:
+            case "folder":
+                path.mkdir(mode=0o700)
+            case "link":
+                os.symlink(entry.content, path)
+            case "name":
+                os.link(target / entry.content, path, follow_symlinks=False)
+            case "pipe":
+                os.mkfifo(path, 0o600)
+            case "file":
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                with opened(os.open(path, flags, 0o600)) as file:
+                    fill(entry, file)
+
+
+def finish_entries(target: Path, entries: Iterable[Entry], owner: tuple[int, int] | None) -> None:
+    """Give the entries and the folder their owners, modes and times. Raises OSError."""
+    for entry in reversed(tuple(entries)):  # a folder after what is in it
+        path = target / entry.path
+        if entry.kind == "name":
+            continue
+        if os.geteuid() == 0:
+            os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
+        if entry.kind != "link":
+            os.chmod(path, entry.mode)
+        os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
+    if owner is not None and os.geteuid() == 0:
+        os.chown(target, *owner)
+
+
+def _entry(path: str, kind: Kind, status: os.stat_result, content: str = "", key: Key = ()) -> Entry:
+    mode = stat.S_IMODE(status.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
+    size = status.st_size if kind == "file" else 0
+    return Entry(path, kind, mode, status.st_uid, status.st_gid, status.st_mtime_ns, content, size, key)

@@ -1,0 +1,284 @@
+"""Packs a workspace into a manifest and pieces of its files, and makes the workspace again from them.
+
+A piece is at most `PIECE_BYTES` of a file, at a multiple of that, and its key is the hash of its content. The
+content of a file is the keys of its pieces in order; `-N` stands for N pieces that are holes or zeros. Calls
+block. What a manifest says is checked before anything is made from it.
+"""
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from rumi.errors import RumiError
+from rumi.safe_open import FOLDER, openat2, opened
+from rumi.sandbox.copying import data_in
+from rumi.sandbox.entries import Entry, Key, Kind, Unlistable, Walk, finish_entries, make_entries, version
+
+PIECE_BYTES: Final = 1 << 20
+TRIES: Final = 3
+"""How often a file is read that changes meanwhile."""
+MANIFEST_BYTES: Final = 256 * 1024 * 1024
+"""The most that a manifest takes when it is not compressed."""
+
+Cause: TypeAlias = Literal["bytes", "files", "unreadable", "changing"]
+
+
+class Unpackable(RumiError):
+    """A workspace that cannot be packed; `cause` says why. It stays as it is."""
+
+    def __init__(self, cause: Cause, limits: "PackLimits") -> None:
+        megabytes = limits.max_bytes // 1_000_000
+        super().__init__(
+            {
+                "bytes": f"The chat's files were not stored: they are larger than {megabytes} MB.",
+                "files": f"The chat's files were not stored: they are more than {limits.max_files}.",
+                "unreadable": "The chat's files were not stored: some of them cannot be read.",
+                "changing": "The chat's files were not stored: some of them changed meanwhile.",
+            }[cause],
+            "Another process that goes on with the chat has the files of an earlier turn.",
+        )
+        self.cause: Cause = cause
+
+
+class SpoiltWorkspace(RumiError):
+    """What is stored of a workspace is damaged or incomplete."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The stored files of the chat are damaged: {what}.", "Restore them from a backup.")
+
+
+@dataclass(frozen=True, slots=True)
+class PackLimits:
+    """The most bytes of files, and the most entries, that a workspace may have in order to be packed."""
+
+    max_bytes: int = 1024 * 1024 * 1024
+    max_files: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a piece stands in a workspace."""
+
+    path: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A workspace as it is: its entries, where each of its pieces stands, and the bytes of its pieces.
+
+    `known` has the contents of the files whose versions are known, for the next time.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    pieces: Mapping[str, Place] = field(default_factory=dict)
+    size: int = 0
+    known: Mapping[Key, str] = field(default_factory=dict)
+
+    def manifest(self) -> bytes:
+        """Return the entries as they are stored: without owners, which each machine has of its own."""
+        listed = [[e.path, e.kind, e.mode, e.mtime_ns, e.content, e.size] for e in self.entries]
+        return zlib.compress(json.dumps({"entries": listed}, separators=(",", ":")).encode())
+
+
+def pack(workspace: Path, limits: PackLimits, known: Mapping[Key, str]) -> Packed:
+    """List a workspace and hash its files; files whose version is `known` are not read. None is an empty one.
+
+    Raises:
+        Unpackable: It is too large, cannot be read, or changes meanwhile.
+    """
+    packing = _Packing(limits, known)
+    try:
+        with opened(os.open(workspace, FOLDER)) as top:
+            entries = Walk(limits.max_files, packing.take).entries(top)
+    except FileNotFoundError:
+        return Packed()
+    except Unlistable as error:
+        raise Unpackable(error.cause, limits) from error
+    except OSError as error:
+        raise Unpackable("unreadable", limits) from error
+    kept = {entry.key: entry.content for entry in entries if entry.key}
+    return Packed(entries, packing.pieces, packing.size, kept)
+
+
+class _Packing:
+    def __init__(self, limits: PackLimits, known: Mapping[Key, str]) -> None:
+        self._limits = limits
+        self._known = known
+        self.pieces: dict[str, Place] = {}
+        self.size = 0
+
+    def take(self, path: str, file: int, status: os.stat_result, key: Key) -> str:
+        """Return the content of a file, and note its pieces."""
+        content = self._known.get(key)
+        if content is None:
+            content = self._read(file, status)
+        for offset, word in _placed(content):
+            length = min(PIECE_BYTES, status.st_size - offset)
+            self.pieces.setdefault(word, Place(path, offset, length))
+            self._count(length)
+        return content
+
+    def _count(self, length: int) -> None:
+        self.size += length
+        if self.size > self._limits.max_bytes:
+            raise Unpackable("bytes", self._limits)
+
+    def _read(self, file: int, status: os.stat_result) -> str:
+        for _ in range(TRIES):
+            words = self._hashed(file, status.st_size)
+            after = os.fstat(file)
+            if words is not None and version(after) == version(status):
+                return " ".join(words)
+            status = after
+        raise Unpackable("changing", self._limits)
+
+    def _hashed(self, file: int, size: int) -> list[str] | None:
+        """Return the words of a file's content; None if it was cut meanwhile."""
+        words: list[str] = []
+        done = read = 0  # the number of pieces that the words stand for; bytes read
+        for number in _with_data(file, size):
+            length = min(PIECE_BYTES, size - number * PIECE_BYTES)
+            data = os.pread(file, length, number * PIECE_BYTES)
+            if len(data) != length:
+                return None
+            if not data.strip(b"\0"):
+                continue
+            if (read := read + length) > self._limits.max_bytes:
+                raise Unpackable("bytes", self._limits)
+            if number > done:
+                words.append(f"-{number - done}")
+            words.append(key_of(data))
+            done = number + 1
+        if (total := -(-size // PIECE_BYTES)) > done:
+            words.append(f"-{total - done}")
+        return words
+
+
+def _with_data(file: int, size: int) -> Iterator[int]:
+    """Yield the numbers of the pieces in which a file has data."""
+    last = -1
+    for start, end in data_in(file, size):
+        for number in range(max(last + 1, start // PIECE_BYTES), -(-end // PIECE_BYTES)):
+            yield number
+            last = number
+
+
+def key_of(piece: bytes) -> str:
+    """Return the key of a piece: the BLAKE2b hash of its content, in hexadecimal digits."""
+    return hashlib.blake2b(piece, digest_size=32).hexdigest()
+
+
+def read_pieces(workspace: Path, wanted: Iterable[tuple[str, Place]]) -> dict[str, bytes] | None:
+    """Read pieces of a workspace; None where one has changed since it was packed."""
+    found: dict[str, bytes] = {}
+    try:
+        with opened(os.open(workspace, FOLDER)) as top:
+            for key, place in wanted:
+                with opened(openat2(top, os.fsencode(place.path))) as file:
+                    found[key] = os.pread(file, place.length, place.offset)
+                if key_of(found[key]) != key:
+                    return None
+    except OSError:
+        return None
+    return found
+
+
+def entries_of(manifest: bytes, user: tuple[int, int]) -> tuple[Entry, ...]:
+    """Return the entries of a manifest, owned by the user.
+
+    Raises:
+        SpoiltWorkspace: It is damaged, or leads outside of a workspace.
+    """
+    try:
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(manifest, MANIFEST_BYTES)
+        if unpacking.unconsumed_tail:
+            raise ValueError("it is too large")
+        listed: list[list[Any]] = json.loads(text)["entries"]
+        entries = tuple(
+            Entry(str(path), kind, int(mode) & 0o1777, *user, int(mtime_ns), str(content), int(size))
+            for path, kind, mode, mtime_ns, content, size in listed
+        )
+        _check(entries)
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
+        raise SpoiltWorkspace(f"its list is not readable ({error})") from error
+    return entries
+
+
+def _check(entries: Iterable[Entry]) -> None:
+    """Raise ValueError for entries that `pack` does not make: each is in a folder that came before it."""
+    folders, files, seen = {""}, set[str](), set[str]()
+    for entry in entries:
+        above, _, name = entry.path.rpartition("/")
+        if above not in folders or name in ("", ".", "..") or "\0" in entry.path or entry.path in seen:
+            raise ValueError("a path leads outside")
+        if entry.kind not in get_args(Kind) or (entry.kind == "name" and entry.content not in files):
+            raise ValueError("an entry has no file")
+        seen.add(entry.path)
+        if entry.kind == "folder":
+            folders.add(entry.path)
+        if entry.kind == "file":
+            files.add(entry.path)
+            if entry.size < 0 or any(offset >= entry.size for offset, _ in _placed(entry.content)):
+                raise ValueError("a file is longer than it is")
+
+
+def keys_of(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return the keys of all pieces of these entries, each once."""
+    files = (entry for entry in entries if entry.kind == "file")
+    return tuple(dict.fromkeys(word for entry in files for _, word in _placed(entry.content)))
+
+
+def _placed(content: str) -> Iterator[tuple[int, str]]:
+    """Yield the pieces of a file's content: the offset, and the key."""
+    number = 0
+    for word in content.split():
+        if word.startswith("-"):
+            number += int(word[1:])
+        else:
+            yield number * PIECE_BYTES, word
+            number += 1
+
+
+def make_files(target: Path, entries: Sequence[Entry]) -> dict[str, list[tuple[str, int]]]:
+    """Make the entries, with holes in place of content. Return where each piece belongs. Raises OSError."""
+    wanted: dict[str, list[tuple[str, int]]] = {}
+
+    def empty(entry: Entry, file: int) -> None:
+        os.ftruncate(file, entry.size)
+        for offset, key in _placed(entry.content):
+            wanted.setdefault(key, []).append((entry.path, offset))
+
+    make_entries(target, entries, empty)
+    return wanted
+
+
+def write_pieces(
+    target: Path, pieces: Mapping[str, bytes], wanted: Mapping[str, Collection[tuple[str, int]]]
+) -> None:
+    """Write pieces where they belong in files that were made.
+
+    Raises:
+        SpoiltWorkspace: The content of a piece is not that of its key.
+        OSError: They cannot be written.
+    """
+    for key, content in pieces.items():
+        if key_of(content) != key:
+            raise SpoiltWorkspace("a piece of a file has changed")
+        for path, offset in wanted[key]:
+            with opened(os.open(target / path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)) as file:
+                written = 0
+                while written < len(content):
+                    written += os.pwrite(file, content[written:], offset + written)
+
+
+def finish_files(target: Path, entries: Sequence[Entry], user: tuple[int, int]) -> None:
+    """Give the entries their owner, modes and times. Raises OSError."""
+    finish_entries(target, entries, user)

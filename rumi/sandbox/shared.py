@@ -1,0 +1,201 @@
+"""Tests of a folder for workspaces, which may be on a disk of the network: whether Rumi can rely on it.
+
+Blocking, for a second at most if the disk answers. What a test makes, it removes.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.replacing import to_disk
+from rumi.safe_open import opened
+from rumi.sandbox.disk import free_on
+
+LOCK_S: Final = 10.0
+REPLACED: Final = 40
+"""How often a file is replaced while it is read."""
+
+_TRY_LOCKS: Final = """
+import fcntl, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+for lock in (fcntl.flock, fcntl.lockf):
+    try:
+        lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        print("free", end=" ")
+    except BlockingIOError:
+        print("taken", end=" ")
+    except OSError:
+        print("none", end=" ")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that a folder does not do, and what to do about it."""
+
+    found: str
+    fix: str
+
+
+def faults(folder: Path, user: tuple[int, int], reserve_bytes: int | None = None) -> list[Fault]:
+    """Test a folder for the chats' files; return what is wrong. `user` is the one of commands."""
+    try:
+        status = os.lstat(folder)
+    except OSError as error:
+        return [Fault(f"{folder} is not there: {error.strerror}.", "Make it, or mount the disk that has it.")]
+    if not stat.S_ISDIR(status.st_mode):
+        return [
+            Fault(f"{folder} is not a folder.", "Name the folder itself in [store] workspaces, not a link.")
+        ]
+    if status.st_uid != os.geteuid():
+        found = f"{folder} belongs to user {status.st_uid}, and this is user {os.geteuid()}."
+        return [Fault(found, f"As root: chown {os.geteuid()} {folder}")]
+    if status.st_mode & 0o077:
+        found = f"{folder} is open to other users (mode {stat.S_IMODE(status.st_mode):o})."
+        return [Fault(found, f"chmod 700 {folder}")]
+    try:
+        probe = Path(tempfile.mkdtemp(prefix=".probe-", dir=folder))
+    except OSError as error:
+        return [Fault(f"{folder} cannot be written: {error.strerror}.", "Mount its disk for writing.")]
+    try:
+        return list(_faults(folder, probe, user, reserve_bytes))
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+
+
+def _faults(folder: Path, probe: Path, user: tuple[int, int], reserve_bytes: int | None) -> Iterator[Fault]:
+    tests: tuple[tuple[Callable[[Path], bool], str, str], ...] = (
+        (
+            _syncs,
+            "cannot write a file to the disk so that it stays (fsync).",
+            "Mount it with another file system.",
+        ),
+        (
+            _replaces,
+            "does not replace a file in one step (rename).",
+            "Mount it with a file system that renames as a local disk does, such as NFS or CephFS.",
+        ),
+        (
+            _keeps_modes,
+            "does not keep the mode of a file.",
+            "Mount it with a file system of Unix, without options that set all modes.",
+        ),
+        (
+            _keeps_names,
+            "does not keep symbolic links, or names that are not UTF-8.",
+            "Mount it with a file system of Unix, without options that translate links or names.",
+        ),
+        (
+            lambda place: _keeps_owners(place, user),
+            "does not keep the owner of a file.",
+            "Export it without root_squash, or run Rumi as an ordinary user.",
+        ),
+        (
+            _locks,
+            "does not keep two processes from taking the same lock (flock, fcntl).",
+            "Mount it with locks: NFS without nolock and local_lock.",
+        ),
+    )
+    for test, what, fix in tests:
+        try:
+            works = test(probe)
+        except (OSError, subprocess.SubprocessError):
+            works = False
+        if not works:
+            yield Fault(f"The file system of {folder} {what}", fix)
+    if free_on(folder, reserve_bytes).low:
+        yield Fault(f"The disk of {folder} has no more than its reserve free.", "Make room on it.")
+
+
+def _syncs(place: Path) -> bool:
+    path = place / "synced"
+    with opened(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as file:
+        os.write(file, b"content")
+        os.fsync(file)
+    to_disk(place)
+    return path.read_bytes() == b"content"
+
+
+def _replaces(place: Path) -> bool:
+    """Return True if a reader of a file that is replaced again and again sees it at any moment, and whole."""
+    path, drafts = place / "replaced", (place / "one", place / "two")
+    path.write_bytes(b"first")
+    missed: list[object] = []
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            try:
+                if path.read_bytes() not in (b"first", b"other"):
+                    missed.append("a part")
+            except OSError as error:
+                if error.errno != errno.ESTALE:  # of NFS, where another machine has replaced it
+                    missed.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for number in range(REPLACED):
+            draft = drafts[number % 2]
+            draft.write_bytes(b"other")
+            os.replace(draft, path)
+    finally:
+        over.set()
+        reader.join()
+    return not missed and not drafts[0].exists() and path.read_bytes() == b"other"
+
+
+def _keeps_modes(place: Path) -> bool:
+    path = place / "mode"
+    path.touch()
+    for mode in (0o751, 0o640, 0o500):
+        path.chmod(mode)
+        if stat.S_IMODE(path.stat().st_mode) != mode:
+            return False
+    return True
+
+
+def _keeps_names(place: Path) -> bool:
+    link, target = place / "link", os.fsdecode(b"nowhere\xff")
+    os.symlink(target, link)
+    named = place / os.fsdecode(b"name\xff")
+    named.touch()
+    return os.readlink(link) == target and named.name in os.listdir(place)
+
+
+def _keeps_owners(place: Path, user: tuple[int, int]) -> bool:
+    path = place / "owner"
+    path.touch()
+    if os.geteuid() != 0:
+        return path.stat().st_uid == os.geteuid()
+    os.chown(path, *user)
+    return (path.stat().st_uid, path.stat().st_gid) == user
+
+
+def _locks(place: Path) -> bool:
+    path = place / "locked"
+    path.touch()
+    with opened(os.open(path, os.O_RDWR | os.O_CLOEXEC)) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        taken = _seen_by_another(path)
+        fcntl.lockf(file, fcntl.LOCK_UN)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return taken == ["taken", "taken"] and _seen_by_another(path) == ["free", "free"]
+
+
+def _seen_by_another(path: Path) -> list[str]:
+    """Return how each lock of the file looks to another process."""
+    words = [sys.executable, "-I", "-S", "-c", _TRY_LOCKS, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LOCK_S)
+    return done.stdout.split()

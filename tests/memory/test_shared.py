@@ -1,0 +1,71 @@
+"""Two workers change one person's facts in one PostgreSQL database."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rumi.journal.schema import STATE
+from rumi.memory import Fact, Forget, Learn, NewFact, Remember, TakeFactsBack, TakenBack
+from rumi.memory.schema import MEMORY
+from rumi.memory.store import Store
+from rumi.memory.types import MemoryUnwritable
+from rumi.store.backend import PostgresServer
+from rumi.store.copying import tables_of
+from tests.journal.proxy import Proxy
+from tests.memory.stores import facts
+from tests.postgres import Server, free_port
+
+
+@pytest.fixture
+def url(postgres: Server, empty_database: str) -> Iterator[str]:
+    made = postgres.copy_of(empty_database)
+    yield made
+    postgres.drop(made)
+
+
+def test_the_tables_of_the_memory_and_of_the_journal_have_different_names() -> None:
+    memory, state = ({table.name for table in tables_of(schema)} for schema in (MEMORY, STATE))
+    assert memory
+    assert not memory & state
+
+
+def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
+    stores = [Store(PostgresServer(url)) for _ in range(2)]
+
+    def change(place: int) -> list[tuple[Fact, ...]]:
+        return [
+            stores[place].do(Remember("local", NewFact("city", f"{place} {number}"), also=False))
+            for number in range(15)
+        ]
+
+    with ThreadPoolExecutor(2) as threads:
+        replaced = [each for found in threads.map(change, range(2)) for each in found]
+    last = facts(stores[0])
+    assert len(last) == 1, "one value at a time"
+    before = [fact.value for each in replaced for fact in each]
+    assert len(before) == len(set(before)) == 29, "each value was replaced by exactly one other"
+    for store in stores:
+        store.close()
+
+
+def test_a_commit_without_an_answer_is_looked_up_and_a_server_comes_back(url: str, postgres: Server) -> None:
+    proxy = Proxy(postgres.port)
+    try:
+        store = Store(PostgresServer(url.replace(str(postgres.port), str(proxy.port))))
+        learn = Learn("local", "cli", 1, 1, (NewFact("city", "Lima"), NewFact("dog", "Toby")))
+        proxy.cut = "after"
+        assert store.do(learn) == 2, "as it was committed; done twice it would be 0"
+        proxy.cut = "after"
+        assert store.do(Forget("local", "dog", turn="t1")) == 1
+        assert proxy.cuts == 2
+        proxy.server = free_port()
+        proxy.end_connections()
+        with pytest.raises(MemoryUnwritable, match="does not answer"):
+            store.do(Remember("local", NewFact("cat", "Misu")))
+        proxy.server = postgres.port
+        assert store.do(TakeFactsBack("t1")) == TakenBack(("dog",))
+        assert {fact.key for fact in facts(store)} == {"city", "dog"}
+        store.close()
+    finally:
+        proxy.close()

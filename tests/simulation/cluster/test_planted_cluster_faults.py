@@ -1,0 +1,163 @@
+"""The simulation of several workers finds faults: each of these is planted, and must be found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from rumi.chats.chat import Chat
+from rumi.chats.dispatcher import Dispatcher
+from rumi.chats.publishing import PendingMessages
+from rumi.cluster import Lease, Partitions
+from rumi.journal import Append, Claim, Members, Renew, Waiting, scopes
+from rumi.journal.leases import claim
+from rumi.journal.store import Store
+from rumi.journal.transaction import steps
+from rumi.store.ownership import Ownership
+from rumi.store.steps import Transaction
+from tests.simulation.cluster.play import play_cluster, world_of
+
+pytestmark = pytest.mark.long
+
+SEEDS = range(400)
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def checks_no_fence_of_what_a_turn_appends(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scopes, "OWNERS", tuple(each for each in scopes.OWNERS if each is not Append))
+
+
+def renews_a_lease_that_has_ended(patch: pytest.MonkeyPatch) -> None:
+    def renew(request: Renew, transaction: Transaction) -> dict[int, int]:
+        until = transaction.now() + request.lease_s
+        transaction.db.execute("UPDATE workers SET until = ? WHERE name = ?", (until, request.worker))
+        return dict(
+            transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (request.worker,))
+        )
+
+    async def renewed(self: Lease) -> bool:
+        sent = trio.current_time()
+        await self._ask(Renew(self._ownership.worker, self._settings.lease_s))
+        self._extend(sent)
+        return True
+
+    patch.setitem(steps._steps, Renew, renew)
+    patch.setattr(Lease, "_renewed", renewed)
+
+
+def sends_what_others_serve(patch: pytest.MonkeyPatch) -> None:
+    def all_of_them(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
+        return tuple(
+            chat
+            for (chat,) in transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL")
+        )
+
+    patch.setattr(Ownership, "serves", lambda self, chat: True)
+    patch.setitem(steps._steps, Waiting, all_of_them)
+
+
+def hands_over_before_the_sandbox_is_gone(patch: pytest.MonkeyPatch) -> None:
+    async def at_once(self: Dispatcher, chat: str, patience_s: float) -> None:
+        await trio.lowlevel.checkpoint()
+
+    patch.setattr(Dispatcher, "_hand_over", at_once)
+
+
+def claims_without_a_new_fence(patch: pytest.MonkeyPatch) -> None:
+    """Where fences alone say who may write."""
+
+    def same(request: Claim, transaction: Transaction) -> tuple[Any, ...]:
+        claimed = claim(request, transaction)
+        for each in claimed:
+            transaction.db.execute("UPDATE partitions SET fence = 1 WHERE number = ?", (each.number,))
+        return tuple(replace(each, fence=1) for each in claimed)
+
+    def by_fence(scope: Any, owners: Any, served: Any) -> frozenset[int]:
+        numbers = scope.numbers if scope.owned else frozenset()
+        return frozenset(
+            number for number in numbers if served.fences.get(number, 0) != owners.get(number, ("", 0))[1]
+        )
+
+    patch.setitem(steps._steps, Claim, same)
+    patch.setattr(Store, "_not_served", staticmethod(by_fence))
+
+
+def looks_for_no_notification_that_was_lost(patch: pytest.MonkeyPatch) -> None:
+    async def never(self: Partitions) -> None:
+        await trio.sleep_forever()
+
+    patch.setattr(Partitions, "_look_again", never)
+
+
+def does_a_commit_without_an_answer_again(patch: pytest.MonkeyPatch) -> None:
+    after = Store._after_an_unsure_commit
+
+    def forgets(self: Store) -> dict[int, object]:
+        after(self)
+        return {}
+
+    patch.setattr(Store, "_after_an_unsure_commit", forgets)
+
+
+def takes_what_waited_for_begun(patch: pytest.MonkeyPatch) -> None:
+    def adopt(self: PendingMessages, chat: str, open_messages: Any) -> None:
+        cursor = self.cursor(chat)
+        if self.worker is not None and not cursor.adopted and open_messages:
+            cursor.judged = max(cursor.judged, open_messages[-1].id)
+        cursor.adopted = True
+
+    patch.setattr(PendingMessages, "adopt", adopt)
+
+
+def begins_chats_of_others(patch: pytest.MonkeyPatch) -> None:
+    """As chats that come back with the tree, under a lease that does not serve them."""
+
+    async def started(self: Chat) -> None:
+        await self._start_up()
+
+    patch.setattr(Chat, "started", started)
+
+
+def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
+    """A claim whose answer is lost stays with the worker, which serves nothing of it."""
+
+    members = steps._steps[Members]
+
+    def none(request: Any, transaction: Transaction) -> tuple[Any, ...]:
+        return tuple(replace(each, partitions=0) for each in members(request, transaction))
+
+    patch.setitem(steps._steps, Members, none)
+
+
+RARE: Mapping[Plant, int] = {}
+"""Faults that no history before this seed shows: the search begins there."""
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (checks_no_fence_of_what_a_turn_appends, "behind its end"),
+        (renews_a_lease_that_has_ended, "serves it"),
+        (sends_what_others_serve, "serves it"),
+        (hands_over_before_the_sandbox_is_gone, "another worker"),
+        (claims_without_a_new_fence, "behind its end"),
+        (looks_for_no_notification_that_was_lost, "never settled"),
+        (does_a_commit_without_an_answer_again, "entries twice"),
+        (takes_what_waited_for_begun, "had not begun"),
+        (begins_chats_of_others, "ended with"),
+        (forgets_what_it_has_claimed, "not balanced"),
+    ],
+)
+def test_a_planted_fault_of_workers_is_found(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    seeds = [seed for seed in SEEDS if seed >= RARE.get(plant, 0)]
+    for played, seed in enumerate(seeds, 1):
+        if any(complaint in wrong for wrong in play_cluster(world_of(seed)).wrong):
+            print(f"found with seed {seed}, the history {played} of {len(seeds)}")
+            return
+    pytest.fail(f"none of {len(seeds)} histories found it")
