@@ -7,9 +7,11 @@ delay and lose what goes through it. The homes share one folder of workspaces. A
 
 import contextlib
 import os
+import random
 import re
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +28,7 @@ import trio
 from bench import telegram_house as house
 from bench.telegram_house import Outside, Process, until
 from rumi.sandbox.bubblewrap.processes import descendants
-from tests.postgres import Server, free_port
+from tests.postgres import Server
 
 SERVE: Final = (sys.executable, "-m", "rumi", "serve")
 LEASE_S: Final = 3.0
@@ -267,6 +269,15 @@ class Cluster:
             raise TimeoutError(f"{error}: {self.members()}, {said}") from None
 
 
+def own_port() -> int:
+    """A free port that the kernel gives to no connection: a worker that starts again must find it free."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+
+
 @contextmanager
 def bound(folder: Path, place: Path) -> Iterator[None]:
     """Show a folder in another place too, until the block ends. It needs root.
@@ -312,7 +323,7 @@ async def cluster(
                     "url": server.url(url.rpartition("/")[2], proxy.port),
                     "lease_s": lease_s,
                     "drain_s": DRAIN_S,
-                    "address": (address := f"127.0.0.1:{free_port()}"),
+                    "address": (address := f"127.0.0.1:{own_port()}"),
                 }
                 root = stack.enter_context(house.home(users, **{**(sections or {}), "store": store}))
                 stack.enter_context(bound(workspaces, root / "workspace"))

@@ -43,6 +43,7 @@ def sleeping(body: Body) -> Behaviour:
     return Answer(calls=[("bash", json.dumps({"command": "sleep 600"}))])
 
 
+@pytest.mark.long
 async def test_a_killed_workers_chat_is_told_by_another(on_disk: tuple[Server, Path | None]) -> None:
     async with (
         house.outside(sleeping) as out,
