@@ -37,6 +37,8 @@ ROUNDS: Final = 3
 STOPS: Final = 20
 WITHIN_S: Final = 180.0
 IDLE_S: Final = 4.0
+COUNTED_S: Final = 1.5
+"""How late a server's process may tell what it has counted."""
 
 SETTINGS: Final = ("shared_preload_libraries=pg_stat_statements", "track_io_timing=off")
 TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
@@ -70,7 +72,9 @@ class Costs:
         )
 
 
-def costs_of(workers: Cluster) -> Costs:
+async def costs_of(workers: Cluster) -> Costs:
+    """Wait until the server's processes have told what they have counted, and read it."""
+    await trio.sleep(COUNTED_S)
     name = workers.url.rpartition("/")[2]
     ((commits,),) = workers.query(f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{name}'")
     ((calls, rows, notified),) = workers.query(
@@ -158,18 +162,20 @@ async def several(workers: Cluster, out: Outside, figures: Figures, messages: in
     await workers.ready(number, 90)
     workers.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     await replied(count, out, messages)
-    before = costs_of(workers)
+    before, began = await costs_of(workers), trio.current_time()
     await trio.sleep(IDLE_S)
-    idle_a_second = costs_of(workers).since(before, IDLE_S)
+    idle_a_second = (await costs_of(workers)).since(before, trio.current_time() - began)
     pids = [each.process.pid for each in workers.workers[:number] if each.process]
+    before, began = await costs_of(workers), trio.current_time()
     used, kept = seconds_of(pids), seconds_of(database_pids(workers.server))
-    before = costs_of(workers)
     took_s = await replied(count, out, messages)
-    idle = Costs(*(value * took_s for value in vars(idle_a_second).values()))
-    figures.costs.append(costs_of(workers).since(before, messages, idle))
+    worker_s, database_s = seconds_of(pids) - used, seconds_of(database_pids(workers.server)) - kept
+    after = await costs_of(workers)
+    idle = Costs(*(value * (trio.current_time() - began) for value in vars(idle_a_second).values()))
+    figures.costs.append(after.since(before, messages, idle))
     figures.a_second.append(messages / took_s)
-    figures.worker_ms.append((seconds_of(pids) - used) * 1000 / messages)
-    figures.database_ms.append((seconds_of(database_pids(workers.server)) - kept) * 1000 / messages)
+    figures.worker_ms.append(worker_s * 1000 / messages)
+    figures.database_ms.append(database_s * 1000 / messages)
 
 
 async def stops(workers: Cluster, out: Outside, messages: int) -> list[float]:
@@ -191,9 +197,7 @@ async def stops(workers: Cluster, out: Outside, messages: int) -> list[float]:
         person, chat = out.api.people[number], out.api.chats[number]
         began = trio.current_time()
         out.api.say(person, "/stop", chat)
-        await until(
-            lambda chat=chat: any("Stopped" in each.text for each in chat.said), "it stops", 30, 0.005
-        )  # type: ignore[misc]
+        await until(partial(told, chat, "Stopped"), "it stops", 30, 0.005)
         took.append(trio.current_time() - began)
         await trio.sleep(0.1)
     return took
