@@ -270,11 +270,11 @@ class Journal(Actor[JournalMessage]):
             Unwritable: They are still kept.
         """
         jobs = self._kept
-        requests, served = [job.request for job in jobs], [job.served for job in jobs]
+        requests = [job.request for job in jobs]
         for job in jobs:
             job.writing = True
         try:
-            replies = await self._offload(lambda: store.run(requests, served))
+            replies = await self._offload(lambda: self._run(store, jobs))
         except Unwritable:
             for job in jobs:
                 job.writing = False
@@ -293,6 +293,15 @@ class Journal(Actor[JournalMessage]):
             self._to_sweep.set()
         if self._shelf.trouble not in (None, "full"):
             self._shelf.set(None)
+
+    def _run(self, store: Store, jobs: Sequence[_Job]) -> list[object]:
+        """Do their requests. Called in a thread."""
+        requests = [job.request for job in jobs]
+        return (
+            store.run(requests)
+            if self._ownership is None
+            else store.run(requests, [job.served for job in jobs])
+        )
 
     async def _look_again(self, store: Store) -> None:
         """Find out if the file can be written again, while nothing waits to be written.
@@ -417,10 +426,9 @@ class Journal(Actor[JournalMessage]):
         if store is None:
             return
         left = [job for job in (*self._kept, *self._waiting) if not job.withdrawn]
-        requests, served = [job.request for job in left], [job.served for job in left]
         try:
             if left and reason != "crashed" and self._shelf.trouble != "replaced":
-                await self._offload(lambda: store.run(requests, served))
+                await self._offload(lambda: self._run(store, left))
         finally:
             store.close()
 

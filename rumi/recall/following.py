@@ -16,7 +16,6 @@ from rumi.recall.indexing import Source, add, remove
 from rumi.recall.state import Indexing, State
 from rumi.recall.steps import steps
 from rumi.recall.types import CatchUp, Prune, Unindex
-from rumi.store.backend import as_values
 from rumi.store.protocol import Database
 
 _Turn: TypeAlias = tuple[str, int, str]
@@ -43,8 +42,8 @@ _GONE = (
 )
 
 
-_OPEN = (
-    "EXISTS (SELECT 1 FROM messages AS m"
+_SHOWN = (
+    f"NOT ({_GONE}) AND NOT EXISTS (SELECT 1 FROM messages AS m"
     " WHERE m.chat = passages.chat AND m.turn = passages.turn AND m.reply IS NULL)"
 )
 
@@ -176,7 +175,8 @@ def _files(state: State, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, st
         return names
     for chat, id, enclosures in state.read(
         "SELECT chat, id, enclosures FROM messages"
-        f" WHERE id IN ({as_values([id for _, id in turn_of])}) AND enclosures != '[]'"
+        f" WHERE id IN ({', '.join('?' * len(turn_of))}) AND enclosures != '[]'",
+        [id for _, id in turn_of],
     ):
         with suppress(ValueError, AttributeError, TypeError):
             if (turn := turn_of.get((chat, id))) is not None:
@@ -234,7 +234,7 @@ def text_of(state: State, id: int) -> tuple[str, str, bool] | None:
 
     A turn that has no reply yet is not among the earlier ones.
     """
-    rows = state.passages(f"NOT ({_GONE}) AND NOT {_OPEN}", id - 1, id)
+    rows = state.passages(_SHOWN, id - 1, id)
     if not rows:
         return None
     _, kind, chat, session, turn, first, last = rows[0]

@@ -150,7 +150,9 @@ class Store:
             trouble = self._place.trouble_of(error)
             if trouble is not None:
                 return RecallUnavailable(*self._place.why_unwritten(trouble, error))
-            return RecallUnavailable(f"{self._place.place} cannot be used: {error}.", "Look at the database.")
+            return RecallUnavailable(
+                f"{self._place.place} cannot be used: {error}.", "Start the database, or correct [store] url."
+            )
         assert isinstance(error, sqlite3.Error | OSError)
         trouble = trouble_of(self.path, error)
         if trouble is not None:

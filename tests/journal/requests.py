@@ -80,6 +80,8 @@ NAMES: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     "words": st.sampled_from(("", "hello", "CAFE", "%")),
     "preview": st.one_of(st.none(), st.integers(-5, 5)),
     "lease_s": st.floats(0, 100),
+    "partitions": st.sampled_from((None, frozenset(range(256)))),
+    "manifest": st.sampled_from((b"", b"m")),
 }
 """What fields of a name have. Others have what their type allows."""
 
@@ -107,6 +109,7 @@ def values(kind: Any, name: str = "") -> st.SearchStrategy[Any]:
         return st.tuples(*(values(each) for each in arguments))
     plain: dict[Any, st.SearchStrategy[Any]] = {
         bool: st.booleans(),
+        bytes: st.binary(max_size=8),
         int: _SMALL,
         float: _TIMES,
         str: TEXT if name in _WRITTEN else _PLAIN,

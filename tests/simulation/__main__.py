@@ -1,4 +1,4 @@
-"""Plays the histories of a range of seeds in this process: `python -m tests.simulation FROM COUNT UNTIL KIND`.
+"""Plays the histories of a range of seeds here: `python -m tests.simulation FROM COUNT UNTIL KIND`.
 
 Prints a line of JSON: how many were played, what happened in them, and what was wrong by seed. With
 SIMULATION_TRACE=1 it prints each history as a timeline instead.

@@ -6,7 +6,7 @@ cut off gets no answer; a commit may be done and its answer lost; notifications 
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -189,6 +189,3 @@ class Ear:
     def close(self) -> None:
         """Hear nothing any more."""
         self.way.server.deaf(self)
-
-
-Now = Callable[[], float]

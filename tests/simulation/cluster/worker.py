@@ -1,6 +1,7 @@
 """One worker among others: a process with a lease, its own clock, and its own way to the database."""
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar, cast
 
@@ -8,8 +9,9 @@ import outcome
 import trio
 from telegram.request import RequestData
 
-from actors import ChildSpec, Request
+from actors import ActorRef, ChildSpec, Request
 from rumi.cluster import ClusterSettings, Drain, Lease, Partitions
+from rumi.cluster.partitions import Part
 from rumi.journal import Join, JournalError, Renew
 from rumi.journal.store import Store
 from rumi.sandbox import ContainerInfo
@@ -73,10 +75,8 @@ class Asking:
                 await trio.sleep(world.random.choice((0, 0, 0.01)))
             except trio.Cancelled:
                 if not began and world.random.random() < 0.5:  # a thread goes on with it
-                    try:
+                    with suppress(JournalError):
                         self._do(request)
-                    except JournalError:
-                        pass
                 raise
         return cast(R, reply)
 
@@ -140,7 +140,7 @@ class OwnLine(Line):
     async def _request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         data: RequestData = kwargs["request_data"]
         if _method(url) in FINAL:
-            self.worker.sends(_method(url), data.parameters["chat_id"], data.parameters)
+            self.worker.sends(_method(url), data.parameters)
         done = trio.Event()
         scope = trio.CancelScope()
         got: list[outcome.Outcome[tuple[int, bytes]]] = []
@@ -165,8 +165,9 @@ class Worker:
     """What makes a process a worker. Each life of a worker has its own."""
 
     def __init__(
-        self, world: World, server: Server, name: str, wrong: Callable[["Worker", str, Any], None]
+        self, world: World, server: Server, name: str, sends: Callable[["Worker", str, Any], None]
     ) -> None:
+        """`sends` is told of what goes to Telegram: the method and its parameters."""
         self.world = world
         self.name = name
         self.gate = Gate()
@@ -177,10 +178,13 @@ class Worker:
         self.skew_s = world.random.choice(SKEWS_S)
         self.context: Context | None = None
         self.process: Process
+        self.stop: trio.Event
+        self.went_on_at = -1.0
+        """When it last went on behind a pause, on trio's clock."""
         self._names = 0
-        self._sends = wrong
+        self._sends = sends
         self._ask: Asking
-        self._partitions: Any
+        self._partitions: ActorRef[Drain]
 
     def now(self) -> float:
         return self.world.now() + self.skew_s
@@ -214,7 +218,7 @@ class Worker:
         )
 
     def add_partitions(self, process: Process) -> None:
-        parts = (process.telegram, process.services.lessons, process.inbox)
+        parts: tuple[Part, ...] = (process.telegram, process.services.lessons, process.inbox)
         if process.tasks is not None:
             parts = (process.telegram, process.services.lessons, process.tasks, process.inbox)
 
@@ -243,6 +247,11 @@ class Worker:
             )
         )
 
+    @property
+    def partitions(self) -> ActorRef[Drain]:
+        """The actor that takes and hands over its partitions."""
+        return self._partitions
+
     async def drain(self) -> None:
         await self._partitions.ask(Drain())
 
@@ -251,7 +260,7 @@ class Worker:
         """Return True while its lease lasts, by the database."""
         return self.server.leases.get(self.ownership.worker, 0.0) > trio.current_time()
 
-    def sends(self, method: str, number: Any, parameters: Any) -> None:
+    def sends(self, method: str, parameters: Any) -> None:
         """Something goes to Telegram."""
         self._sends(self, method, parameters)
 
