@@ -210,14 +210,15 @@ def _partitions(ask: Any, ownership: Ownership) -> Partitions:
     async def nothing(request: object) -> None:
         """Answer the journal's requests, and look at no chat."""
 
+    journal: Any = nothing
     return Partitions(
         ask,
-        nothing,
+        journal,
         ownership,
         ClusterSettings("1", lease_s=60.0),
         _Silence(),
         (),
-        nothing,  # type: ignore[arg-type]
+        nothing,
     )
 
 
