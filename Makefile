@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-cluster chaos chaos-cluster soak lock clean simulate
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -90,6 +90,10 @@ bench-stop-research: $(READY)
 	$(BIN)/python -m bench.stop_research
 
 # PostgreSQL's server must be installed.
+# A store with a million chats on PostgreSQL, beside one with a thousand: about ten minutes, 3 GB of disk.
+bench-million: $(READY)
+	$(BIN)/python -m bench.million
+
 bench-stop-cluster: $(READY)
 	$(BIN)/python -m bench.stop_cluster 200
 
@@ -118,7 +122,7 @@ chaos: $(READY)
 	$(BIN)/python -m bench.chaos
 
 # Faults of three workers on one PostgreSQL database, by a seed: kills, pauses, cut connections, a server that
-# crashes, a full disk. It needs root and PostgreSQL's server. CHAOS_FAULTS=20 CHAOS_CHATS=60 for a quick look.
+# crashes, a full disk (as root). It needs PostgreSQL's server. CHAOS_FAULTS=20 CHAOS_CHATS=60 for a quick look.
 chaos-cluster: $(READY)
 	$(BIN)/python -m bench.chaos_cluster
 

@@ -6,7 +6,7 @@ How many messages a second get their reply with one, two and three workers on th
 costs in processor time at the workers and at the database, and in transactions, statements, rows, bytes and
 notifications; how long `/stop` takes through another worker; how long it takes until others serve the chats
 of a killed worker. Telegram and Groq are fakes in this process, which takes processor time too. Each round
-runs all of them side by side. Exits with 1 where a reply is missing. It needs root, to share folders.
+runs all of them side by side. Exits with 1 where a reply is missing.
 """
 
 import json

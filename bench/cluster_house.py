@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -278,23 +278,6 @@ def own_port() -> int:
             return port
 
 
-@contextmanager
-def bound(folder: Path, place: Path) -> Iterator[None]:
-    """Show a folder in another place too, until the block ends. It needs root.
-
-    Raises:
-        OSError: The machine does not allow it.
-    """
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    done = subprocess.run(["mount", "--bind", str(folder), str(place)], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"a folder cannot be shared between homes here: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], capture_output=True)
-
-
 @contextlib.asynccontextmanager
 async def cluster(
     server: Server,
@@ -323,10 +306,10 @@ async def cluster(
                     "url": server.url(url.rpartition("/")[2], proxy.port),
                     "lease_s": lease_s,
                     "drain_s": DRAIN_S,
+                    "workspaces": str(workspaces),
                     "address": (address := f"127.0.0.1:{own_port()}"),
                 }
                 root = stack.enter_context(house.home(users, **{**(sections or {}), "store": store}))
-                stack.enter_context(bound(workspaces, root / "workspace"))
                 (root / "sandbox-user").write_text(SANDBOX_USER)
                 (root / "installation").write_text(f"{secrets.token_hex(6)}\n")
                 env = {**out.environment(root), "DOCKER_HOST": "unix:///nonexistent", "STORE_TOKEN": "t" * 64}

@@ -1,6 +1,5 @@
 """Converts the configuration for the packages, which do not read it themselves."""
 
-import os
 from collections.abc import Mapping
 from typing import Final, TypeGuard, get_args
 
@@ -327,7 +326,12 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
                 "Set it to one long random text for all workers, in the environment or in .env.",
             )
         peer_of(given.address, key)
-    return connect(given.url, ClusterSettings(__version__, given.lease_s, given.drain_s, given.address, key))
+    password = loaded.secrets.store_password
+    return connect(
+        given.url,
+        ClusterSettings(__version__, given.lease_s, given.drain_s, given.address, key),
+        "" if password is None else password.reveal(),
+    )
 
 
 def worker_key(loaded: Loaded) -> bytes | None:
@@ -337,7 +341,8 @@ def worker_key(loaded: Loaded) -> bytes | None:
         ConfigError: The secret is too short.
     """
     token = loaded.secrets.store_token
-    secret = token.reveal() if token is not None else os.environ.get("STORE_PASSWORD", "")
+    password = loaded.secrets.store_password
+    secret = token.reveal() if token is not None else password.reveal() if password is not None else ""
     if not secret:
         return None
     if len(secret) < LEAST_SECRET:

@@ -13,6 +13,7 @@ import yaml
 from docs.making import profile
 from docs.making.shown import misread
 from rumi.config import load_settings
+from rumi.config.schema import StoreSection
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILE = re.sub(r"\\\n", "", (ROOT / "deploy/Dockerfile").read_text("utf-8"))
@@ -77,3 +78,50 @@ def test_the_service_agrees_with_the_image_and_with_systemd() -> None:
 def test_its_system_calls_are_those_of_commands_and_few_more() -> None:
     assert f"seccomp={profile.TARGET.name}" in SERVICE["security_opt"]
     assert profile.TARGET.read_text("utf-8") == profile.rendered(), "make docs"
+
+
+CLUSTER = yaml.safe_load((ROOT / "deploy/compose.cluster.yaml").read_text("utf-8"))
+KUBERNETES = list(yaml.safe_load_all((ROOT / "deploy/kubernetes.yaml").read_text("utf-8")))
+
+
+def test_workers_of_compose_are_alike_and_their_settings_are_rumis(tmp_path: Path) -> None:
+    database, *workers = CLUSTER["services"].values()
+    assert len(workers) == 3
+    assert all(worker == workers[0] for worker in workers)
+    assert misread(workers[0]["command"]) == ""
+    assert workers[0]["security_opt"] == SERVICE["security_opt"]
+    store = load_settings(tmp_path, workers[0]["environment"], {}).settings.store
+    assert store.url.startswith(f"postgresql://{database['environment']['POSTGRES_USER']}@postgres:")
+    assert store.url.partition("?")[0].endswith(f"/{database['environment']['POSTGRES_DB']}")
+    assert _seconds(workers[0]["stop_grace_period"]) > store.drain_s
+
+
+def test_pods_have_no_state_and_their_settings_are_rumis(tmp_path: Path) -> None:
+    deployment, service = KUBERNETES
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert all("emptyDir" in volume for volume in pod["volumes"])
+    assert misread(container["args"]) == ""
+    given = {each["name"]: each["value"] for each in container["env"]}
+    settings = load_settings(tmp_path, given, {}).settings
+    assert pod["terminationGracePeriodSeconds"] > settings.store.drain_s
+    (port,) = container["ports"]
+    assert settings.telegram.listen == f"0.0.0.0:{port['containerPort']}"
+    probes = {container[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")}
+    assert probes == {"/healthz", "/readyz"}
+    assert service["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert pod["securityContext"]["runAsUser"] == 10001
+
+
+def test_the_unit_of_workers_gives_each_a_home_and_time_to_hand_over() -> None:
+    unit = (ROOT / "deploy/rumi@.service").read_text("utf-8")
+    (command,) = re.findall(r"^ExecStart=\S+/rumi (.*)$", unit, re.MULTILINE)
+    assert misread(shlex.split(command)) == ""
+    assert "RUMI_HOME=/var/lib/rumi/%i" in unit
+    (stop_s,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    drain_s = StoreSection().drain_s
+    assert int(stop_s) > drain_s
+
+
+def _seconds(text: str) -> int:
+    return int(text.removesuffix("m")) * 60

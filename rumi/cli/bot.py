@@ -353,6 +353,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: no bot runs there."""
     from rumi.bots import BotFiles, bots_calls
     from rumi.chats import Workspaces
+    from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
     from rumi.memory import open_memory
@@ -362,6 +363,6 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     threads = Threads()
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
     with home.hold("rumi bot"):
-        async with open_journal(home.state_db) as ask, open_memory(home.memory_db) as memory:
+        async with open_journal(stored_of(home).state) as ask, open_memory(stored_of(home).memory) as memory:
             stored = StoredTasks(ask, Workspaces(home.workspaces, threads), home.tasks)
             return await bots_calls(BotFiles(home.root, home.files), stored, memory, threads)(request)

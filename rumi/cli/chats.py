@@ -161,12 +161,13 @@ def _ask(do: str, **fields: object) -> Any:
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
     from rumi.chats import Workspaces, chats_calls
+    from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import DeleteChat, open_journal
     from rumi.offload import Threads
 
     with home.hold("rumi chats"):
-        async with open_journal(home.state_db) as ask:
+        async with open_journal(stored_of(home).state) as ask:
 
             async def delete(chat: str) -> None:
                 while await ask(DeleteChat(chat)):

@@ -156,13 +156,14 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
     from rumi.channels import BUILT_IN
+    from rumi.cli.stored import stored_of
     from rumi.memory import memory_calls, open_memory
 
     async def learn(owner: str) -> int:
         raise AssertionError("not here")
 
     with home.hold("rumi memory"):
-        async with open_memory(home.memory_db) as ask:
+        async with open_memory(stored_of(home).memory) as ask:
             return await memory_calls(ask, learn, BUILT_IN)(request)
 
 

@@ -60,11 +60,13 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     import time
 
     from rumi.channels import BUILT_IN
+    from rumi.cli.stored import stored_of
     from rumi.journal import open_journal
     from rumi.recall import open_recall, recall_calls
 
     with home.hold("rumi recall"):
-        async with open_journal(home.state_db):  # which brings it up to date
+        state = stored_of(home).state
+        async with open_journal(state):  # which brings it up to date
             pass
-        async with open_recall(home.recall_db, home.state_db, BUILT_IN) as ask:
+        async with open_recall(home.recall_db, state, BUILT_IN) as ask:
             return await recall_calls(ask, BUILT_IN, time.time)(request)

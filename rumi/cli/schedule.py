@@ -160,6 +160,7 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing fires there."""
     from rumi.bots import BotFiles
+    from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
     from rumi.schedules import StoredSchedules, schedules_calls
@@ -167,7 +168,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
 
     limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
     with home.hold("rumi schedule"):
-        async with open_journal(home.state_db) as ask:
+        async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
             return await schedules_calls(stored)(request)
 

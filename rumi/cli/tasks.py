@@ -115,6 +115,7 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
     from rumi.chats import Workspaces
+    from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
     from rumi.offload import Threads
@@ -122,7 +123,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
 
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
     with home.hold("rumi tasks"):
-        async with open_journal(home.state_db) as ask:
+        async with open_journal(stored_of(home).state) as ask:
             stored = StoredTasks(ask, Workspaces(home.workspaces, Threads()), home.tasks)
             return await tasks_calls(stored)(request)
 

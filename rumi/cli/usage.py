@@ -50,13 +50,14 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     import time
 
     from rumi.budgets import Budgets, usage_calls
+    from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
     from rumi.settings import budget_rules_of
 
     rules = budget_rules_of(load_settings(home.root, os.environ, {}))
     with home.hold("rumi usage"):
-        async with open_journal(home.state_db) as ask:
+        async with open_journal(stored_of(home).state) as ask:
             return await usage_calls(Budgets(ask, rules, time.time))(request)
 
 

@@ -82,13 +82,13 @@ class Cluster:
         self.ask.close()
 
 
-def cluster_of(url: str, settings: ClusterSettings) -> Cluster:
+def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
     """Return what is needed to be a worker. Nothing is connected yet.
 
     Raises:
         UsageError: The URL is not one of a PostgreSQL database.
     """
-    server = PostgresServer(url, ON_A_SERVER)
+    server = PostgresServer(url, ON_A_SERVER, password)
     return Cluster(
         server,
         Ownership(now=trio.current_time),

@@ -404,7 +404,7 @@ class Tasks(StoredTasks):
     # Among other workers
 
     async def look(self) -> None:
-        """Start the tasks that other workers have stored for chats of this one, and stop those that are to."""
+        """Start and stop tasks as other workers have asked, in chats that this one serves."""
         for task in await self._services.journal.ask(OpenTasks()):
             if task.id not in self._open:
                 self.begun(task)

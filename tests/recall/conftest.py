@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.journal.conftest import empty_database  # noqa: F401  # a fixture
 from tests.postgres import Server
 
 

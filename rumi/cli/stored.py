@@ -1,0 +1,34 @@
+"""Where the commands find what is stored when no process of the home runs."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rumi.home import Home
+    from rumi.store.backend import PostgresServer
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The databases of a home: its files, or the one that it shares with other workers."""
+
+    state: "Path | PostgresServer"
+    memory: "Path | PostgresServer"
+
+
+def stored_of(home: "Home") -> Stored:
+    """Return the databases that the configuration names.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+        UsageError: `[store] url` is not the URL of a PostgreSQL database.
+    """
+    from rumi.config import load_settings
+    from rumi.settings import cluster_of
+
+    cluster = cluster_of(load_settings(home.root, os.environ, {}))
+    if cluster is None:
+        return Stored(home.state_db, home.memory_db)
+    return Stored(cluster.backend, cluster.backend)
