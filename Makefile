@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
-        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million chaos soak lock clean simulate
+        bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
 
 chat: $(READY)
 	@$(BIN)/rumi chat
@@ -120,6 +120,15 @@ bench-status: $(READY)
 # kill -9 at random moments, while people write; CHAOS_KILLS=20 for a quick look, CHAOS_SEED=7 for another one.
 chaos: $(READY)
 	$(BIN)/python -m bench.chaos
+
+# Faults of three workers on one PostgreSQL database, by a seed: kills, pauses, cut connections, a server that
+# crashes, a full disk (as root). It needs PostgreSQL's server. CHAOS_FAULTS=20 CHAOS_CHATS=60 for a quick look.
+chaos-cluster: $(READY)
+	$(BIN)/python -m bench.chaos_cluster
+
+# One to three workers beside one process with SQLite: replies a second, what a message costs, /stop, takeover.
+bench-cluster: $(READY)
+	$(BIN)/python -m bench.cluster
 
 bench-skills: $(READY)
 	$(BIN)/python -m bench.skills

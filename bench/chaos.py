@@ -453,7 +453,10 @@ async def main() -> int:
         async with house.outside(model) as out, trio.open_nursery() as nursery:
             crowd = Crowd(out, seed)
             chaos = Chaos(
-                out, root, Ledger(out.api, [root], model.confirmed, lambda: read_books(root)), Random(seed)
+                out,
+                root,
+                Ledger(out.api, [root], model.confirmed, lambda: read_books(root), root / "workspace"),
+                Random(seed),
             )
             nursery.start_soon(crowd.write)
             crowd.ask_for_schedules()

@@ -11,7 +11,8 @@ schedules fire every minute. Workers are killed, paused for longer than their le
 from the database, whose answers are lost or late; the database is restarted, crashes, ends all connections,
 and its disk is full. Another process looks every 10 ms which chats have sandboxes. Exits with 1 where a
 message has no reply, ran twice, was replied to twice without a reason or out of order, a chat had two
-sandboxes, or anything of a worker is left. It needs root, to share folders and to limit a disk.
+sandboxes, or anything of a worker is left. It fills a disk where it may mount
+one, as root.
 """
 
 import contextlib
@@ -334,6 +335,8 @@ class Chaos:
             await until(self.settled, "everything is replied to and sent", SETTLE_S, 0.5)
         except TimeoutError as error:
             self.ledger.wrong.append(str(error))
+            for worker in self.cluster.workers:
+                self.note(await worker.status())
         self.over = True
         for worker in self.cluster.workers:
             code = await worker.end()
@@ -475,7 +478,9 @@ async def torment(
             return Books()
 
     out = workers.out
-    ledger = ClusterLedger(out.api, [each.root for each in workers.workers], model.confirmed, read)
+    ledger = ClusterLedger(
+        out.api, [each.root for each in workers.workers], model.confirmed, read, workers.workspaces
+    )
     crowd = Crowd(out, plan.seed, plan.chats - plan.groups, plan.groups, plan.pause_s)
     chaos = Chaos(workers, ledger, Random(plan.seed), disk)
     ledger.spans = chaos.spans

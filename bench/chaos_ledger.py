@@ -168,7 +168,7 @@ def books_of(query: Callable[[str], list[Any]]) -> Books:
 
 @dataclass
 class Ledger:
-    """`homes` have written the same journal, which `read` returns.
+    """`homes` have written the same journal, which `read` returns, and share the folder of `workspaces`.
 
     `windows` counts by chat and text what Telegram took and was not marked when a kill came.
 
@@ -180,6 +180,7 @@ class Ledger:
     homes: Sequence[Path]
     confirmed: set[int]
     read: Callable[[], Books]
+    workspaces: Path
     wrong: list[str] = field(default_factory=list)
     windows: Counter[tuple[str, str]] = field(default_factory=Counter)
     lost: set[int] = field(default_factory=set)
@@ -315,7 +316,7 @@ class Ledger:
             closing.retried += own.startswith("/retry")
         for session in books.iterations:
             begun[int(books.tasks[session].question.split()[1])] += 1  # each of its steps once
-        ran = self.homes[0].glob("workspace/*/ran.txt")  # the homes share their workspaces
+        ran = self.workspaces.glob("*/ran.txt")
         lines = [line for path in ran for line in path.read_text().split()]
         for line, number in Counter(lines).items():
             if number > 1:

@@ -7,15 +7,17 @@ delay and lose what goes through it. The homes share one folder of workspaces. A
 
 import contextlib
 import os
+import random
 import re
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -109,6 +111,7 @@ class Worker:
     proxy: Proxy
     env: Mapping[str, str]
     command: Sequence[str]
+    address: str
     process: Process | None = None
     starts: int = 0
     _silent: int = 0
@@ -146,6 +149,21 @@ class Worker:
         if self.runs:
             assert self.process is not None
             self.process.signal(number)
+
+    async def status(self) -> str:
+        """What `rumi status` prints of it."""
+        words = [sys.executable, "-m", "rumi", "status"]
+        with trio.move_on_after(30):
+            done = await trio.run_process(
+                words,
+                env=dict(self.env),
+                cwd=house.ROOT,
+                capture_stdout=True,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            return done.stdout.decode()
+        return "no status"
 
     async def end(self, within_s: float = 60.0) -> int | None:
         """Tell it to end; its exit code, None if it does not end."""
@@ -222,7 +240,7 @@ class Cluster:
         """The partitions of a worker and of its earlier incarnations."""
         rows = self.query(
             "SELECT number FROM partitions WHERE worker IN"
-            f" (SELECT name FROM workers WHERE address = '{address_of(worker.number)}')"
+            f" (SELECT name FROM workers WHERE address = '{worker.address}')"
         )
         return frozenset(number for (number,) in rows)
 
@@ -231,7 +249,7 @@ class Cluster:
             "SELECT address FROM workers WHERE name ="
             f" (SELECT worker FROM partitions WHERE number = {partition})"
         )
-        return next((each for each in self.workers if rows and address_of(each.number) == rows[0][0]), None)
+        return next((each for each in self.workers if rows and each.address == rows[0][0]), None)
 
     async def ready(self, running: int, within_s: float = 60.0) -> None:
         """Wait until so many workers share all partitions."""
@@ -244,29 +262,20 @@ class Cluster:
                 and min(each.partitions for each in members) >= 256 // running
             )
 
-        await until(shared, f"{running} workers share all partitions: {self.members()}", within_s, 0.1)
+        try:
+            await until(shared, f"{running} workers share all partitions", within_s, 0.1)
+        except TimeoutError as error:
+            said = [each.said.read_text()[-300:] for each in self.workers if each.said.exists()]
+            raise TimeoutError(f"{error}: {self.members()}, {said}") from None
 
 
-def address_of(number: int) -> str:
-    """What a worker calls itself in the list of workers."""
-    return f"127.0.0.1:{number}"
-
-
-@contextmanager
-def bound(folder: Path, place: Path) -> Iterator[None]:
-    """Show a folder in another place too, until the block ends. It needs root.
-
-    Raises:
-        OSError: The machine does not allow it.
-    """
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    done = subprocess.run(["mount", "--bind", str(folder), str(place)], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"a folder cannot be shared between homes here: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], capture_output=True)
+def own_port() -> int:
+    """A free port that the kernel gives to no connection: a worker that starts again must find it free."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.asynccontextmanager
@@ -297,14 +306,14 @@ async def cluster(
                     "url": server.url(url.rpartition("/")[2], proxy.port),
                     "lease_s": lease_s,
                     "drain_s": DRAIN_S,
-                    "address": address_of(number),
+                    "workspaces": str(workspaces),
+                    "address": (address := f"127.0.0.1:{own_port()}"),
                 }
                 root = stack.enter_context(house.home(users, **{**(sections or {}), "store": store}))
-                stack.enter_context(bound(workspaces, root / "workspace"))
                 (root / "sandbox-user").write_text(SANDBOX_USER)
                 (root / "installation").write_text(f"{secrets.token_hex(6)}\n")
-                env = {**out.environment(root), "DOCKER_HOST": "unix:///nonexistent"}
-                made.append(Worker(number, root, proxy, env, command))
+                env = {**out.environment(root), "DOCKER_HOST": "unix:///nonexistent", "STORE_TOKEN": "t" * 64}
+                made.append(Worker(number, root, proxy, env, command, address))
             try:
                 yield running
             finally:

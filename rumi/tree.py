@@ -595,7 +595,7 @@ class Tree:
         self.root.add(
             ChildSpec(
                 "lease",
-                lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status, guard=cluster.guard),
+                lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status),
             )
         )
 

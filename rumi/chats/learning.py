@@ -16,7 +16,7 @@ import trio
 from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
-from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, PutOff, Study, ToLearn
+from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, NotOwner, PutOff, Study, ToLearn
 from rumi.memory import Extracted, Fact, Facts, Learn, Learned
 from rumi.models import Message, Model, ModelError, context_of, message_tokens
 from rumi.texts import Language
@@ -170,7 +170,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         try:
             async with self._limit:
                 attempt.new = await self._learn(chat, session)
-        except ActorError as error:  # the journal is gone, and this actor will restart after it
+        except (ActorError, NotOwner) as error:  # the journal is gone, or another worker learns from it
             logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
         finally:
             del self._tries[chat, session]

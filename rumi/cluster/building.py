@@ -9,7 +9,6 @@ import trio
 from actors import Request
 from rumi.cluster.directory import Directory
 from rumi.cluster.files import SandboxLease
-from rumi.cluster.guard import Guard
 from rumi.cluster.lease import SPARE, ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.journal import ON_A_SERVER, JournalError, Store
@@ -70,7 +69,6 @@ class Cluster:
     settings: ClusterSettings
     ask: StoreThread
     ear: Callable[[], Ear]
-    guard: Guard
     directory: Directory = field(default_factory=Directory)
 
     def leases(self, chat: str) -> SandboxLease | None:
@@ -80,9 +78,8 @@ class Cluster:
         return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
 
     def close(self) -> None:
-        """Close the connection, and end the guard. Blocking, briefly."""
+        """Close the connection. Blocking, briefly."""
         self.ask.close()
-        self.guard.close()
 
 
 def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
@@ -98,7 +95,6 @@ def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Clust
         settings,
         StoreThread(server),
         lambda: PostgresEar(server),
-        Guard(),
     )
 
 

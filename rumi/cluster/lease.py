@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import secrets
 import socket
 from collections.abc import Callable, Mapping
@@ -77,21 +76,17 @@ class Lease(Actor[Never]):
         settings: ClusterSettings,
         status: Callable[[], Mapping[str, Any]] = dict,
         new_name: Callable[[], str] | None = None,
-        guard: Callable[[float], object] = lambda left_s: None,
     ) -> None:
-        """`guard` ends this process in so many seconds, unless it is called again before."""
         self._ask = ask
         self._ownership = ownership
         self._settings = settings
         self._status = status
         self._new_name = new_name or _new_name
-        self._guard = guard
         self._refused = trio.Event()
 
     async def started(self) -> None:
         """Join the workers, as soon as the database answers."""
         ownership, settings = self._ownership, self._settings
-        self._guard(math.inf)  # nothing of an earlier worker runs any more
         ownership.begin(self._new_name(), self._lose)
         while True:
             sent = trio.current_time()
@@ -109,7 +104,6 @@ class Lease(Actor[Never]):
         until = sent + self._settings.lease_s * (1 - SPARE)
         self._ownership.valid_until = until
         self._ownership.boottime_until = boottime() + until - trio.current_time()
-        self._guard(sent + self._settings.lease_s - trio.current_time())
 
     def _lose(self, numbers: frozenset[int]) -> None:
         """A write was refused. Called by the journal's thread."""
@@ -156,7 +150,6 @@ class Lease(Actor[Never]):
         self._ownership.set({})
         if reason == "crashed":
             return
-        self._guard(math.inf)
         worker = self._ownership.worker
         with trio.move_on_after(LEAVE_S, shield=True):
             try:

@@ -143,7 +143,10 @@ async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres
     store = Store(backend, ownership=ownership)
     store.run([HELLO])
     asked = ownership.served
-    lost = joined(backend, ownership, "w2")  # it serves nothing: w1's lease lasts
+    db = backend.open("state", STATE)
+    db.execute("UPDATE workers SET until = 0")
+    db.close()
+    lost = joined(backend, ownership, "w2")
     (refused,) = store.run([Begin("a", 1, "t1", 1)], [asked])
     assert isinstance(refused, NotOwner)
     assert lost == []
@@ -207,14 +210,15 @@ def _partitions(ask: Any, ownership: Ownership) -> Partitions:
     async def nothing(request: object) -> None:
         """Answer the journal's requests, and look at no chat."""
 
+    journal: Any = nothing
     return Partitions(
         ask,
-        nothing,
+        journal,
         ownership,
         ClusterSettings("1", lease_s=60.0),
         _Silence(),
         (),
-        nothing,  # type: ignore[arg-type]
+        nothing,
     )
 
 

@@ -452,6 +452,19 @@ async def test_who_the_bot_is_is_asked_with_patience(
         assert poller.memory.me == Me(7_000_000_001, "rumi_test_bot")
 
 
+async def test_a_worker_that_was_not_to_poll_while_it_asked_who_the_bot_is_polls_later(
+    autojump_clock: MockClock, api: BotApi, shelf: Shelf
+) -> None:
+    api.faults.next(Reset(), "getMe", times=3)
+    serves = trio.Event()
+    async with polling(api, shelf, polls=serves.is_set):
+        await trio.sleep(60)
+        assert not [call for call in api.calls if call.method == "getUpdates"]
+        serves.set()
+        ana_says(api, "hello")
+        await shelf.got("hello", within_s=60)
+
+
 async def test_a_bot_that_is_known_already_is_not_asked(
     autojump_clock: MockClock, api: BotApi, shelf: Shelf
 ) -> None:

@@ -86,7 +86,6 @@ class Poller(Receiver[PollerMessage]):
         else:
             self.start_soon(self._join_albums)  # of a webhook that was here before
             self.start_soon(self._poll)
-            self.start_soon(self._give_way)
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
@@ -111,6 +110,7 @@ class Poller(Receiver[PollerMessage]):
 
     async def _take(self) -> None:
         me = await self._introduced()
+        self.start_soon(self._give_way)  # not before: it must end a poll, and not the introduction
         while me is not None and not self._memory.ended:
             updates: Sequence[RawUpdate] = ()
             # The end cancels only the poll: received updates are stored.
