@@ -12,7 +12,7 @@ from rumi.cluster.files import SandboxLease
 from rumi.cluster.lease import SPARE, ClusterSettings
 from rumi.cluster.listening import Ear, PostgresEar
 from rumi.journal import ON_A_SERVER, JournalError, Store
-from rumi.sandbox import Leases, no_leases
+from rumi.sandbox import Leases, boottime, no_leases
 from rumi.store.backend import PostgresServer
 from rumi.store.ownership import Ownership
 
@@ -91,7 +91,7 @@ def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Clust
     server = PostgresServer(url, ON_A_SERVER, password)
     return Cluster(
         server,
-        Ownership(now=trio.current_time),
+        Ownership(now=trio.current_time, boottime=boottime),
         settings,
         StoreThread(server),
         lambda: PostgresEar(server),

@@ -89,7 +89,7 @@ class Lease(Actor[Never]):
         ownership, settings = self._ownership, self._settings
         ownership.begin(self._new_name(), self._lose)
         while True:
-            sent = trio.current_time()
+            sent = trio.current_time(), boottime()
             try:
                 await self._ask(Join(ownership.worker, settings.version, settings.address, settings.lease_s))
                 break
@@ -99,11 +99,10 @@ class Lease(Actor[Never]):
         self._extend(sent)
         self.start_soon(self._renew)
 
-    def _extend(self, sent: float) -> None:
-        """The lease lasts from the moment in which its renewal was sent."""
-        until = sent + self._settings.lease_s * (1 - SPARE)
-        self._ownership.valid_until = until
-        self._ownership.boottime_until = boottime() + until - trio.current_time()
+    def _extend(self, sent: tuple[float, float]) -> None:
+        """The lease lasts from the moment in which its renewal was sent, by both clocks."""
+        lasts_s = self._settings.lease_s * (1 - SPARE)
+        self._ownership.valid_until, self._ownership.boottime_until = (each + lasts_s for each in sent)
 
     def _lose(self, numbers: frozenset[int]) -> None:
         """A write was refused. Called by the journal's thread."""
@@ -128,8 +127,8 @@ class Lease(Actor[Never]):
     async def _renewed(self) -> bool:
         """Renew the lease, in as many attempts as its time allows; return False if it has ended."""
         ownership = self._ownership
-        while trio.current_time() < ownership.valid_until:
-            sent, had = trio.current_time(), dict(ownership.fences)
+        while not ownership.over:
+            sent, had = (trio.current_time(), boottime()), dict(ownership.fences)
             with trio.move_on_at(ownership.valid_until):
                 try:
                     status = json.dumps({"lease_s": self._settings.lease_s, **self._status()})

@@ -144,10 +144,10 @@ class Partitions(Actor[Drain]):
             if claimed:
                 await self._take_over(claimed)
         elif len(had) > share:
-            # Where something runs, a later step hands it over: other partitions may do instead.
-            idle = sorted(had - self._busy())
-            too_many = (idle or sorted(had))[: len(had) - share]
-            await self._hand_over(frozenset(too_many), self._settings.drain_s)
+            # Where something runs, a later step hands it over: others may do instead, and nothing waits for it.
+            idle = sorted(had - self._busy())[: len(had) - share]
+            if idle:
+                await self._hand_over(frozenset(idle), self._settings.drain_s)
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
         """Serve partitions, as soon as no sandbox of an earlier worker can be there."""

@@ -37,10 +37,17 @@ class Ownership:
     `boottime_until` by the clock that all processes of a machine share.
     """
 
-    def __init__(self, worker: str = "", now: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        worker: str = "",
+        now: Callable[[], float] = lambda: 0.0,
+        boottime: Callable[[], float] = lambda: -math.inf,
+    ) -> None:
+        """`boottime` is the clock that goes on while the machine sleeps."""
         self.valid_until = math.inf
         self.boottime_until = 0.0
         self._now = now
+        self._boottime = boottime
         self._served = Served(worker)
         self._lost: Callable[[frozenset[int]], object] = lambda numbers: None
 
@@ -77,7 +84,12 @@ class Ownership:
 
     def serves(self, chat: str) -> bool:
         """Return True if the chat's partition is one of them, and the lease lasts."""
-        return partition_of(chat) in self.fences and self._now() < self.valid_until
+        return partition_of(chat) in self.fences and not self.over
+
+    @property
+    def over(self) -> bool:
+        """Return True if the lease has ended, as far as this process knows."""
+        return self._now() >= self.valid_until or self._boottime() >= self.boottime_until
 
     def part(self) -> float:
         """Return the share of all partitions that is served; a worker without any has the smallest one."""
