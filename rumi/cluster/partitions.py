@@ -144,7 +144,7 @@ class Partitions(Actor[Drain]):
             if claimed:
                 await self._take_over(claimed)
         elif len(had) > share:
-            # Where something runs, a later step hands it over: others may do instead, and nothing waits for it.
+            # Where something runs, a later step hands it over; others may do instead.
             idle = sorted(had - self._busy())[: len(had) - share]
             if idle:
                 await self._hand_over(frozenset(idle), self._settings.drain_s)
