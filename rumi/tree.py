@@ -381,7 +381,9 @@ class Tree:
             settings.sandbox.timeout_s,
         )
         kept_s = settings.session.keep_days * DAY_S
-        self.root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, kept_s, recorder)))
+        self.root.add(
+            ChildSpec("undo", lambda: UndoSweep(journal, undo, kept_s, recorder, alone=cluster is None))
+        )
         self.services = ChatServices(
             journal=journal,
             sandboxes=sandboxes,

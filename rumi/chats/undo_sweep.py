@@ -32,12 +32,19 @@ class UndoSweep(Actor[Never]):
     """Starts before the chats: what was built and is not to be put in place goes, before a chat builds.
 
     Snapshots and recordings older than `keep_s` go every hour, and those of chats that were deleted; 0 keeps
-    them.
+    them. What an interrupted restore left stays if this process is not `alone`: workers may share it.
     """
 
     def __init__(
-        self, journal: ActorRef[JournalMessage], undo: Undo, keep_s: float, recordings: Kept | None = None
+        self,
+        journal: ActorRef[JournalMessage],
+        undo: Undo,
+        keep_s: float,
+        recordings: Kept | None = None,
+        *,
+        alone: bool = True,
     ) -> None:
+        self._alone = alone
         self._kept: tuple[Kept, ...] = (undo.snapshots, *((recordings,) if recordings else ()))
         self._journal = journal
         self._undo = undo
@@ -46,7 +53,7 @@ class UndoSweep(Actor[Never]):
     async def started(self) -> None:
         """Remove what an interrupted restore left, unless the chat's start completes it."""
         undo = self._undo
-        for chat in await undo.offload(undo.snapshots.chats):
+        for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:
                 await undo.offload(partial(undo.restoring.discard, chat))
         self.start_soon(self._sweep)
