@@ -87,7 +87,7 @@ def test_a_write_with_a_stale_fence_is_refused_and_the_rest_of_the_batch_is_stor
     ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
     lost: list[frozenset[int]] = []
     assert first._ownership is not None
-    first._ownership.lost = lost.append
+    first._ownership.lost = lambda worker, numbers: lost.append(numbers)  # type: ignore[method-assign]
     for_any = Accept((Incoming(chat="cli"),))
     stale, fine, free = first.run(
         [Append("cli", 1, (said("stale"),)), Append("a_b", 1, (said("fine"),)), for_any]
@@ -236,7 +236,7 @@ def test_claims_of_three_workers_at_once_never_overlap(url: str) -> None:
         numbers: list[int] = []
         for _ in range(4):
             together.wait(30)
-            (claimed,) = stores[place].run([Claim(f"w{place}", 20)])
+            (claimed,) = stores[place].run([Claim(f"w{place}", 20, has=tuple(numbers))])
             numbers += [each.number for each in claimed]  # type: ignore[attr-defined]
         return numbers
 

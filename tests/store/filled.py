@@ -43,8 +43,10 @@ def fill(home: Path, rows: int = MANY) -> None:
 def _value(column: str, kind: str, number: int) -> object:
     if column == "source":
         return ("explicit", "auto")[number % 2]
-    if kind == "INTEGER":
+    if kind in ("INTEGER", "BIGINT"):
         return number % 3 == 0 if column in FLAGS else number
+    if kind == "BLOB":
+        return b"bytes \0"
     if kind == "REAL":
         return number + 0.25
     return f"{column} {number} ' é 😀 _%" + ("\0" if column == "value" else "")
