@@ -100,7 +100,7 @@ def seconds_of(pids: Sequence[int]) -> float:
 
 
 def database_pids(database: Server) -> list[int]:
-    pid = database.process.pid
+    pid = database.pid
     return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
