@@ -32,14 +32,13 @@ simulate: $(READY)
 	$(BIN)/python -m tests.simulation.many
 
 # What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
-# processors for itself, and 1,000 histories, always the same ones, of which `make test` plays the first 50; of
-# several workers 200, and in `make test` the first 100.
+# processors for itself, and 500 histories, always the same ones, of which `make test` plays the first 50; of
+# several workers `make test` plays 60.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
 	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none
 	$(BIN)/pytest -m alone
-	SIMULATIONS=1000 $(BIN)/pytest tests/simulation/test_histories.py
-	SIMULATIONS=200 $(BIN)/pytest tests/simulation/cluster/test_cluster_histories.py
+	SIMULATIONS=500 $(BIN)/pytest tests/simulation/test_histories.py
 
 # The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.
 check: format lint types imports docs-check histories test

@@ -35,7 +35,7 @@ REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 """What may not be missing: where it is, a skip is a failure."""
 
 
-SLOW_FIRST = ("simulation", "sandbox", "cli", "page", "chats", "telegram", "web")
+SLOW_FIRST = ("cluster", "simulation", "sandbox", "cli", "page", "chats", "telegram", "web")
 """Folders in the order in which they begin: a slow module that begins last keeps one worker busy alone."""
 
 # What Hypothesis collects of modules and of Unicode is kept with the environment: it takes a worker a second.

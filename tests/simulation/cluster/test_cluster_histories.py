@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.many import play_many
 
-SIMULATIONS = int(os.environ.get("SIMULATIONS", "100"))
+SIMULATIONS = int(os.environ.get("SIMULATIONS", "60"))
 FROM = int(os.environ.get("SIMULATION_FROM", "0"))
 WITHIN_S = 300.0 + 3 * SIMULATIONS
 """What is left at this time is not played, and that is a failure."""
