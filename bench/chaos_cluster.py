@@ -297,7 +297,7 @@ class Chaos:
             finally:
                 filler.unlink(missing_ok=True)
             await trio.sleep(1)
-            if database.process.poll() is not None:  # it had no room to write what it needs to run
+            if not database.runs:  # it had no room to write what it needs to run
                 self.note("the database had ended for lack of room")
                 database.stop()
                 await trio.to_thread.run_sync(database.start)
