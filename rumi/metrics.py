@@ -18,8 +18,7 @@ Labels: TypeAlias = Mapping[str, object]
 class Figure:
     """A number that an actor below the root reports in its `metrics`, and the metric that it becomes.
 
-    `path` leads to it: the actor's id, then the keys. Where there is no such actor or number, there is no
-    metric.
+    `path` names it: the actor's id, then the keys. Without such an actor or number, the metric is left out.
     """
 
     path: tuple[str, ...]

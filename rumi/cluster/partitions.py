@@ -99,7 +99,7 @@ class Partitions(Actor[Drain]):
             async with self._changing:
                 for part in self._parts:
                     await part.take_over(
-                        [Claimed(each, fence, False, last) for each, fence in self._ownership.fences.items()]
+                        [Claimed(each, fence, last) for each, fence in self._ownership.fences.items()]
                     )
         self.start_soon(self._balance)
         self.start_soon(self._read_directory)

@@ -75,31 +75,29 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
     """Take free partitions, the first ones first, and those of this worker that it does not know of."""
     db, now = transaction.db, transaction.now()
     skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
-    over = db.execute(f"SELECT name, until FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
-    ended: dict[str | None, float] = dict(over)
+    over = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
     # A renewal that waits for the row must find that it is too late.
-    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", [(name,) for name, _ in over])
+    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", over)
     free = db.execute(
-        "SELECT number, worker, fence, clean, ready_at FROM partitions WHERE number < ?"
+        "SELECT number, worker, fence, ready_at FROM partitions WHERE number < ?"
         " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
         f" ORDER BY number LIMIT ?{skip}",
         (PARTITIONS, now, request.most),
     ).fetchall()
     known = as_values(request.has) or "-1"
     free += db.execute(
-        "SELECT number, worker, fence, clean, ready_at FROM partitions"
+        "SELECT number, worker, fence, ready_at FROM partitions"
         f" WHERE number < ? AND worker = ? AND number NOT IN ({known}) ORDER BY number{skip}",
         (PARTITIONS, request.worker),
     ).fetchall()
     (last,) = db.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
     claimed = []
-    for number, worker, fence, clean, ready_at in free:
-        ended_at = ended.get(worker, 0.0)
-        ready_at = max(ready_at, now + request.after_s if worker is not None else 0.0, ended_at)
-        handed_over = bool(clean) and worker is None
-        claimed.append(Claimed(number, fence + 1, handed_over, last, max(0.0, ready_at - now)))
+    for number, worker, fence, ready_at in free:
+        if worker is not None:  # it has not handed the partition over
+            ready_at = max(ready_at, now + request.after_s)
+        claimed.append(Claimed(number, fence + 1, last, max(0.0, ready_at - now)))
         db.execute(
-            "UPDATE partitions SET worker = ?, fence = ?, clean = FALSE, ready_at = ? WHERE number = ?",
+            "UPDATE partitions SET worker = ?, fence = ?, ready_at = ? WHERE number = ?",
             (request.worker, fence + 1, ready_at, number),
         )
     return tuple(claimed)
@@ -109,9 +107,8 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
 def release(request: Release, transaction: Transaction) -> None:
     """Free partitions of this worker."""
     if request.numbers:
-        clean = ", clean = TRUE, ready_at = 0" if request.clean else ""
         transaction.db.execute(
-            f"UPDATE partitions SET worker = NULL{clean} WHERE worker = ?"
+            "UPDATE partitions SET worker = NULL, ready_at = 0 WHERE worker = ?"
             f" AND number IN ({as_values(request.numbers)})",
             (request.worker,),
         )

@@ -40,13 +40,12 @@ class Leave(Request[None]):
 class Claimed:
     """A partition that a worker serves from now on.
 
-    `clean`: the earlier worker has handed it over. Otherwise messages up to the number `last` may have been
-    seen by it, and its sandboxes may be there until `wait_s` seconds from now.
+    Messages up to the number `last` may have been seen by the earlier worker, and its sandboxes may be there
+    until `wait_s` seconds from now.
     """
 
     number: int
     fence: int
-    clean: bool
     last: int
     wait_s: float = 0.0
 
@@ -67,14 +66,10 @@ class Claim(Request[tuple[Claimed, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Release(Request[None]):
-    """Hand partitions over, of which nothing runs any more in this worker.
-
-    `clean`: this worker has served them. Otherwise they stay as the earlier worker has left them.
-    """
+    """Hand partitions over, of which nothing runs any more in this worker."""
 
     worker: str
     numbers: tuple[int, ...]
-    clean: bool = True
 
 
 @dataclass(frozen=True, slots=True)

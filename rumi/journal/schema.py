@@ -293,7 +293,6 @@ CREATE TABLE partitions (        -- who serves the chats of a partition
     number   INTEGER PRIMARY KEY,
     worker   TEXT,               -- null: nobody
     fence    INTEGER NOT NULL DEFAULT 0,      -- higher with each change of its worker
-    clean    INTEGER NOT NULL DEFAULT 1,      -- its last worker has handed it over
     ready_at REAL NOT NULL DEFAULT 0          -- no sandbox of an earlier worker is there after that
 );
 CREATE TABLE album_parts (       -- messages of albums that come one by one, until they become one message
@@ -522,7 +521,6 @@ CREATE TABLE partitions (
     number   INTEGER PRIMARY KEY,
     worker   TEXT,
     fence    INTEGER NOT NULL DEFAULT 0,
-    clean    INTEGER NOT NULL DEFAULT 1,
     ready_at REAL NOT NULL DEFAULT 0
 );
 CREATE TABLE album_parts (

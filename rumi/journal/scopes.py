@@ -16,7 +16,6 @@ from rumi.journal.messages import (
     AddSchedule,
     AddTask,
     Append,
-    AskToLearn,
     Begin,
     BeginTask,
     DeleteSchedule,
@@ -36,7 +35,6 @@ from rumi.journal.messages import (
     MarkStopping,
     Moved,
     MoveSchedules,
-    NameChat,
     NewSession,
     PartSent,
     PauseFailed,
@@ -56,7 +54,7 @@ from rumi.journal.messages import (
 from rumi.journal.transaction import mine
 from rumi.journal.undo import EndUndo, TakeBack
 from rumi.store.backend import as_values
-from rumi.store.ownership import PARTITIONS, SHARED, partition_of
+from rumi.store.ownership import SHARED, partition_of
 from rumi.store.steps import Transaction
 
 OWNERS: Final = (
@@ -66,8 +64,6 @@ OWNERS: Final = (
 )
 """Requests of a turn, a task or a schedule at work: only the owner of its partition may do them."""
 
-_OF_OUTBOX: Final = (Delivered, PartSent)
-_OF_A_MESSAGE: Final = (Previewed, EndUndo)
 _OF_A_TASK: Final = (
     BeginTask,
     KeepTask,
@@ -117,8 +113,6 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
     match request:
         case Accept():
             return [message.chat for message in request.batch]
-        case Settle() | Begin() | Append() | TakeBack() | NameChat() | Undeliverable():
-            return [request.chat]
         case Fire():
             return _found(transaction, "chat", "schedules", [each.schedule for each in request.firings])
         case MoveSchedules():
@@ -132,8 +126,6 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
                 f"SELECT DISTINCT chat FROM album_parts WHERE TRUE{mine(transaction)}"
             )
             return [str(chat) for (chat,) in rows]
-        case AskToLearn():
-            return [request.chat or ""]
         case EndUndo():
             return _found(transaction, "chat", "messages", [request.undone.message])
         case Previewed():
@@ -153,6 +145,3 @@ def _found(transaction: Transaction, what: str, table: str, numbers: Sequence[in
         return []
     sql = f"SELECT DISTINCT {what} FROM {table} WHERE id IN ({as_values(numbers)})"
     return [str(place) for (place,) in transaction.db.execute(sql)]
-
-
-__all__ = ["OWNERS", "PARTITIONS", "Scope", "scopes_of"]

@@ -15,6 +15,7 @@ from rumi.store.sqlite import LOCKED_S, OPEN_S, Schema, decoded
 
 if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
+
 ENDED_S: Final = 10.0
 """How long a server may take to end a transaction whose client it has lost."""
 
@@ -67,7 +68,7 @@ class Backend(Protocol):
         ...
 
     def notify(self, db: Database, channel: str, payload: str) -> None:
-        """Tell whoever listens to a channel, when the transaction is committed."""
+        """Notify the listeners of a channel when the transaction is committed."""
         ...
 
     def lock(self, db: Database, names: Iterable[str]) -> None:
@@ -181,9 +182,16 @@ class PostgresServer:
 
     def open(self, name: str, schema: Schema, *, copying: bool = False) -> Database:
         """Connect. Only `copying` takes a database whose copy is not complete."""
+        more = self._more.get(name, "")
+        return self._prepared(
+            lambda db: self._postgres.bring_up_to_date(db, name, schema, more, copying=copying)
+        )
+
+    def _prepared(self, prepare: "Callable[[Postgres], object]") -> "Postgres":
+        """Connect, and prepare the connection; close it if that fails."""
         db = self._postgres.Postgres(self.server)
         try:
-            self._postgres.bring_up_to_date(db, name, schema, self._more.get(name, ""), copying=copying)
+            prepare(db)
         except BaseException:
             db.close()
             raise
@@ -191,25 +199,12 @@ class PostgresServer:
 
     def reader(self) -> "Postgres":
         """Return a connection that cannot write; its transactions read what was there at their start."""
-        db = self._postgres.Postgres(self.server)
-        try:
-            db.execute(
-                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-            )
-        except BaseException:
-            db.close()
-            raise
-        return db
+        sql = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        return self._prepared(lambda db: db.execute(sql))
 
     def listener(self, channel: str) -> "Postgres":
         """Return a connection that listens to a channel."""
-        db = self._postgres.Postgres(self.server)
-        try:
-            db.execute(f"LISTEN {channel}")
-        except BaseException:
-            db.close()
-            raise
-        return db
+        return self._prepared(lambda db: db.execute(f"LISTEN {channel}"))
 
     def trouble_of(self, error: Exception) -> Trouble | None:
         """Return why the database cannot be written now."""

@@ -46,7 +46,7 @@ _BUSY: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.Seriali
 
 FLAGS: Final = frozenset(
     {"fresh", "asked", "forget", "tainted", "undone", "unattended", "admin", "apart", "notice", "attached"}
-    | {"priced", "done", "leaving", "clean"}
+    | {"priced", "done", "leaving"}
 )
 """Columns that are true or false. SQLite keeps them as integers."""
 
@@ -67,7 +67,7 @@ class Server:
         return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
     def parameters(self) -> str:
-        """Return libpq's connection string; the password comes from the environment.
+        """Return libpq's connection string; without a password, that of the environment is used.
 
         A server that is not on this machine has to prove by a certificate who it is.
         """
@@ -95,7 +95,7 @@ def server_of(url: str, password: str = "") -> Server:
     """Return where a URL leads.
 
     Raises:
-        UsageError: It is no such URL, or it has a password in it.
+        UsageError: The text is not such a URL, or the URL contains a password.
     """
     try:
         parts = urlsplit(url)
@@ -146,7 +146,7 @@ class _Cursor(RawCursor[tuple[Any, ...]]):
 
 
 class Postgres:
-    """An open connection; `opened` is when, on the monotonic clock.
+    """An open connection.
 
     Raises:
         psycopg.Error: The server does not answer, or refuses.

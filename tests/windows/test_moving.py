@@ -68,7 +68,7 @@ async def test_a_reached_chat_goes_on_when_it_has_moved(tmp_path: Path) -> None:
 
 
 async def test_a_chat_of_a_worker_that_is_not_reached_is_answered_once(tmp_path: Path) -> None:
-    """The replies come out of the journal, whoever told them."""
+    """The window reads the replies from the journal, whichever process told them."""
 
     async def gone_from(chat: str, worker: str) -> None:
         await trio.sleep_forever()
