@@ -53,12 +53,15 @@ def _of_workers(as_json: bool) -> bool:
     from rumi.config import home_from, load_settings
     from rumi.errors import RumiError
 
-    url = load_settings(home_from(os.environ), os.environ, {}).settings.store.url
-    if not url:
+    loaded = load_settings(home_from(os.environ), os.environ, {})
+    if not loaded.settings.store.url:
         return False
     from rumi.cluster import read_workers
+    from rumi.settings import cluster_of
 
-    workers = read_workers(url)
+    cluster = cluster_of(loaded)
+    assert cluster is not None, "there is a URL"
+    workers = read_workers(cluster.backend)
     try:
         here = json.loads(status_of_holder())
     except RumiError:

@@ -2,20 +2,19 @@
 
 from typing import Any, Final
 
-from rumi.journal import ON_A_SERVER, Backlog, Backlogs, Member, Members, Store
+from rumi.journal import Backlog, Backlogs, Member, Members, Store
 from rumi.store.backend import PostgresServer
 
 _FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
 
 
-def read_workers(url: str) -> dict[str, Any]:
+def read_workers(server: PostgresServer) -> dict[str, Any]:
     """Return the workers, and what waits in partitions that none of them serves. Blocking.
 
     Raises:
         JournalError: The database does not answer.
-        UsageError: The URL is not one of a PostgreSQL database.
     """
-    store = Store(PostgresServer(url, ON_A_SERVER), now=None)
+    store = Store(server, now=None)
     try:
         members, backlogs = store.run([Members(), Backlogs()])
     finally:
