@@ -90,7 +90,6 @@ class Partitions(Actor[Drain]):
         self._directory = directory or Directory()
         self._changing = trio.Lock()
         self._leaving = False
-        self._members: tuple[Member, ...] = ()
 
     async def started(self) -> None:
         """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
@@ -116,17 +115,20 @@ class Partitions(Actor[Drain]):
             await trio.sleep(self._settings.lease_s / RENEWALS / 2)
 
     async def _balance(self) -> None:
-        """Keep the worker's share, as others come and go."""
+        """Keep the worker's share, as others come and go: after each look at them."""
+        done = -1.0
         while True:
+            while self._directory.read == done:
+                await self._directory.changed.wait()
+            done = self._directory.read
             try:
                 await self._step()
             except JournalError as error:
                 logger.warning("partitions stay as they are: %s", error)
-            await trio.sleep(self._settings.lease_s / RENEWALS / 2)
 
     async def _step(self) -> None:
-        self._members = await self._ask(Members())
-        limited = {each.name: each.status.get("limited", 0) for each in self._members}
+        members = self._directory.members
+        limited = {each.name: each.status.get("limited", 0) for each in members}
         if any(self._limited.get(name, count) != count for name, count in limited.items()):
             self._slow_down()
         self._limited = limited
@@ -136,8 +138,9 @@ class Partitions(Actor[Drain]):
 
     async def _come_to_share(self) -> None:
         worker, had = self._ownership.worker, self._ownership.numbers()
-        share = share_of(worker, self._members)
-        noted = next((each.partitions for each in self._members if each.name == worker), 0)
+        members = self._directory.members
+        share = share_of(worker, members)
+        noted = next((each.partitions for each in members if each.name == worker), 0)
         if len(had) < share or noted > len(had):
             most = max(0, share - len(had))
             claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
@@ -210,8 +213,9 @@ class Partitions(Actor[Drain]):
 
     def metrics(self) -> Mapping[str, object]:
         """Return how many workers there are, and the share of this one."""
-        live = [each for each in self._members if each.left_s > 0]
-        return {"workers": len(live), "share": share_of(self._ownership.worker, self._members)}
+        members = self._directory.members
+        live = [each for each in members if each.left_s > 0]
+        return {"workers": len(live), "share": share_of(self._ownership.worker, members)}
 
 
 def share_of(worker: str, members: Iterable[Member]) -> int:

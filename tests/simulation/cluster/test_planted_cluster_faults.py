@@ -124,7 +124,7 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 RARE: Mapping[Plant, int] = {
     checks_no_fence_of_what_a_turn_appends: 76,
-    claims_without_a_new_fence: 168,
+    claims_without_a_new_fence: 86,
     does_a_commit_without_an_answer_again: 168,
     hands_over_before_the_sandbox_is_gone: 66,
     forgets_what_it_has_claimed: 20,
