@@ -109,10 +109,13 @@ class Partitions(Actor[Drain]):
         """Keep what is known of the others, also while partitions are handed over."""
         while True:
             try:
-                self._directory.update(await self._ask(Members()), await self._ask(Owners()))
+                await self._read()
             except JournalError as error:
                 logger.warning("the other workers are not known: %s", error)
             await trio.sleep(self._settings.lease_s / RENEWALS / 2)
+
+    async def _read(self) -> None:
+        self._directory.update(await self._ask(Members()), await self._ask(Owners()))
 
     async def _balance(self) -> None:
         """Keep the worker's share, as others come and go: after each look at them."""

@@ -186,9 +186,9 @@ async def test_partitions_whose_claim_had_no_answer_are_served(postgres: Server,
     ownership.begin("w1", lambda numbers: None)
     partitions = _partitions(_Losing(ask, Claim, 1), ownership)
     with pytest.raises(JournalError):
-        await partitions._step()
+        await _look(partitions)
     assert not ownership.numbers()
-    await partitions._step()
+    await _look(partitions)
     assert len(ownership.numbers()) == PARTITIONS
     ask.close()
 
@@ -198,12 +198,17 @@ async def test_partitions_whose_release_had_no_answer_are_free(postgres: Server,
     await ask(Join("w1", "1", "", 60.0))
     ownership.begin("w1", lambda numbers: None)
     partitions = _partitions(_Losing(ask, Release, 1), ownership)
-    await partitions._step()
+    await _look(partitions)
     await ask(Join("w2", "1", "", 60.0))
-    await partitions._step()
+    await _look(partitions)
     assert len(ownership.numbers()) == PARTITIONS // 2
     assert len(await ask(Claim("w2", PARTITIONS))) == PARTITIONS // 2
     ask.close()
+
+
+async def _look(partitions: Partitions) -> None:
+    await partitions._read()
+    await partitions._step()
 
 
 def _partitions(ask: Any, ownership: Ownership) -> Partitions:

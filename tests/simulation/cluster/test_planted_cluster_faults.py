@@ -123,12 +123,12 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 
 RARE: Mapping[Plant, int] = {
-    checks_no_fence_of_what_a_turn_appends: 76,
+    checks_no_fence_of_what_a_turn_appends: 124,
     claims_without_a_new_fence: 86,
-    does_a_commit_without_an_answer_again: 168,
-    hands_over_before_the_sandbox_is_gone: 66,
-    forgets_what_it_has_claimed: 20,
-    looks_for_no_notification_that_was_lost: 37,
+    does_a_commit_without_an_answer_again: 205,
+    forgets_what_it_has_claimed: 46,
+    hands_over_before_the_sandbox_is_gone: 112,
+    looks_for_no_notification_that_was_lost: 45,
 }
 """Faults that no history before this seed shows: the search begins there."""
 
