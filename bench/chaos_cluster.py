@@ -2,17 +2,17 @@
 
     python -m bench.chaos_cluster
 
-Environment: CHAOS_FAULTS (200), CHAOS_SEED (any number), CHAOS_LIMIT_S (480: no more faults after that),
-CHAOS_CHATS (300), CHAOS_ONLY (names of faults with commas between them), CHAOS_KEEP (a folder for logs).
+Environment: CHAOS_FAULTS (200), CHAOS_SEED (any number), CHAOS_LIMIT_S (1200: no more faults after that),
+CHAOS_CHATS (300), CHAOS_ONLY (names of faults with commas between them), CHAOS_ROLLING (0: instead of faults,
+restart all workers in order, so many times), CHAOS_KEEP (a folder for logs).
 
-CHAOS_CHATS (300), CHAOS_ONLY (faults with commas between them), CHAOS_KEEP (a folder for logs).
-chats' files; Telegram and Groq are fakes in this process. People write all the time, reminders come and
-schedules fire every minute. Workers are killed, paused for longer than their lease, told to end, and cut off
-from the database, whose answers are lost or late; the database is restarted, crashes, ends all connections,
-and its disk is full. Another process looks every 10 ms which chats have sandboxes. Exits with 1 where a
-message has no reply, ran twice, was replied to twice without a reason or out of order, a chat had two
-sandboxes, or anything of a worker is left. It fills a disk where it may mount
-one, as root.
+Three workers share a PostgreSQL database and the folder of the chats' files; Telegram and Groq are fakes in
+this process. People write all the time, reminders come and schedules fire every minute. Workers are killed,
+paused for longer than their lease, told to end, and cut off from the database, whose answers are lost or
+late; the database is restarted, crashes, ends all connections, and its disk is full (as root, where a disk
+can be mounted). Another process looks every 10 ms which chats have sandboxes. Exits with 1 where a message
+has no reply, ran twice, was replied to twice without a reason or out of order, a chat had two sandboxes, or
+anything of a worker is left; a rolling restart may cut no turn and send no reply twice either.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ from tests.fakes.bot_api_world import Message
 from tests.postgres import Server, server
 
 FAULTS: Final = 200
-LIMIT_S: Final = 480.0
+LIMIT_S: Final = 1200.0
 CHATS: Final = 300
 PAUSE_S: Final = 45.0
 """Between one's messages: 300 people write about seven messages a second."""
@@ -312,6 +312,14 @@ class Chaos:
         finally:
             self.doing.discard(key)
 
+    async def roll(self) -> None:
+        """Restart each worker in order; the next one when all serve again."""
+        for worker in self.cluster.workers:
+            self.doing.add(worker)
+            await self.run("end", worker)
+            await until(lambda: worker.runs, f"{worker.name} starts again", 30)
+            await self.cluster.ready(len(self.cluster.workers), 60)
+
     def draw(self, names: Mapping[str, int]) -> tuple[str, Worker | None] | None:
         """Draw the next fault; None while all that it could be about is busy."""
         name = self.dice.choices(list(names), list(names.values()))[0]
@@ -404,6 +412,7 @@ class Plan:
     """What is tried: so many faults, drawn by their weights, within a time, while so many chats write.
 
     `pause_s` is the time between one's messages; `reminders`: some ask for reminders and schedules, too.
+    `rolling`: instead of faults, all workers are restarted in order, so many times.
     """
 
     seed: int
@@ -415,6 +424,7 @@ class Plan:
     pause_s: float = PAUSE_S
     between_s: float = 1.5
     reminders: bool = True
+    rolling: int = 0
 
 
 @dataclass(frozen=True)
@@ -450,7 +460,8 @@ async def main() -> int:
         if disk is None:
             print("The database's disk cannot be filled: this machine does not let folders be mounted.")
             weights.pop("full", None)
-        plan = Plan(seed, wanted, limit_s, chats, weights, pause_s=PAUSE_S * chats / CHATS)
+        rolling = int(setting("ROLLING", 0))
+        plan = Plan(seed, wanted, limit_s, chats, weights, pause_s=PAUSE_S * chats / CHATS, rolling=rolling)
         async with (
             house.outside(model) as out,
             cluster(running, out, WORKERS, range(1, chats + 1), sections=SECTIONS) as workers,
@@ -494,7 +505,14 @@ async def torment(
             if plan.reminders:
                 crowd.ask_for_schedules(EACH_MINUTE)
             shown, reminded = 0, 0.0
-            while chaos.done.total() < plan.faults and time.monotonic() - began < plan.limit_s:
+            for turn in range(plan.rolling):
+                await chaos.roll()
+                say(f"restarted {turn + 1} times, {time.monotonic() - began:.0f} s")
+            while (
+                not plan.rolling
+                and chaos.done.total() < plan.faults
+                and time.monotonic() - began < plan.limit_s
+            ):
                 if plan.reminders and time.monotonic() > reminded + 1:
                     reminded = time.monotonic()
                     crowd.ask_for_reminders(sum(each.waits for each in read().schedules.values()))
@@ -505,6 +523,8 @@ async def torment(
                     shown = chaos.done.total()
                     say(f"{shown} faults, {time.monotonic() - began:.0f} s")
             await until(lambda: not chaos.doing, "the last faults are over", 90)
+            if plan.rolling:
+                chaos.spans.clear()  # which explain nothing
             crowd.hush()
             await chaos.settle()
             nursery.cancel_scope.cancel()
@@ -514,6 +534,8 @@ async def torment(
             left += [f"control group {left}" for left in Cgroups(worker.installation).leftovers()]
         ledger.wrong += left
         closing = ledger.close()
+        if plan.rolling and (cut := closing.reasons["interrupted"]):
+            ledger.wrong.append(f"{cut} turns were cut, though each could have ended in time")
     finally:
         doubled, looks = eyes.close()
         keep(workers, chaos)
