@@ -317,7 +317,7 @@ class Chaos:
         for worker in self.cluster.workers:
             self.doing.add(worker)
             await self.run("end", worker)
-            await until(lambda: worker.runs, f"{worker.name} starts again", 30)
+            await until(lambda ended=worker: ended.runs, f"{worker.name} starts again", 30)
             await self.cluster.ready(len(self.cluster.workers), 60)
 
     def draw(self, names: Mapping[str, int]) -> tuple[str, Worker | None] | None:
