@@ -22,6 +22,11 @@ BOT = "bot."
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 
+BOT_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
+"""The name of one of several bots of a channel, as it stands in the ids of its chats."""
+
+_NAMED = re.compile(BOT_NAME.pattern + "-")
+
 
 def check_chat_id(chat: str) -> str:
     """Return the id.
@@ -52,13 +57,20 @@ class Prefix:
 
     An id below it is the prefix, the name of a user or a group, and, after a `_`, the topic if there is one.
     `numbers`: the names are numbers, so that an owner may be given as a number alone. `groups`: how the names
-    of groups begin; without it, every chat of the channel may be one.
+    of groups begin; without it, every chat of the channel may be one. `bots`: the channel may have several
+    bots, and the ids of all but the first have the bot's name and a `-` behind the prefix: `tgwork-123`.
     """
 
     text: str
     channel: str
     numbers: bool = False
     groups: str = ""
+    bots: bool = False
+
+    def of_bot(self, chat: str) -> str:
+        """Return the part of an id that all chats of its bot begin with: `tg`, `tgwork-`."""
+        named = _NAMED.match(chat, len(self.text)) if self.bots else None
+        return self.text if named is None else chat[: named.end()]
 
     def owns(self, chat: str) -> bool:
         """Return True if the chat is one of the channel's."""
@@ -93,13 +105,18 @@ class ChatIds:
         prefix, owner = self._of_channel(chat), self.owner_of(chat)
         if prefix is None or not prefix.numbers or self.may_be_group(chat):
             return None
-        number = owner.removeprefix(prefix.text)
+        number = owner.removeprefix(prefix.of_bot(chat))
         return int(number) if _NUMBER.fullmatch(number) else None
 
     def may_be_group(self, chat: str) -> bool:
         """Return True if more than one person may write in the chat."""
         prefix = self._of_channel(chat)
-        return prefix is not None and chat.startswith(f"{prefix.text}{prefix.groups}")
+        return prefix is not None and chat.startswith(f"{prefix.of_bot(chat)}{prefix.groups}")
+
+    def private_owner(self, chat: str, user: int) -> str:
+        """Return the owner of the private chats that a person in a chat has with the same bot."""
+        prefix = self._of_channel(chat)
+        return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 
     def owner(self, given: object) -> str:
         """Return the owner that a person names: an owner, one of its chats, or a number alone.

@@ -4,7 +4,7 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -107,9 +107,17 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
     yield from _tree(dump)
     actors = {node["id"]: node["figures"] for node in dump["tree"]["children"]}
     for figure in FIGURES:
-        value = _at(actors, figure.path)
+        if samples := list(_samples(actors, figure.path)):
+            yield from _family(figure.name, figure.kind, figure.about, samples)
+
+
+def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
+    """Yield the number at a path; then those of further bots, whose actors have the bot's name in theirs."""
+    for id in actors:
+        name, _, bot = id.partition("-")
+        value = _at(actors, (id, *path[1:])) if name == path[0] else None
         if value is not None:
-            yield from _one(figure.name, figure.kind, figure.about, value)
+            yield ({"bot": bot} if bot else {}), value
 
 
 def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:

@@ -73,7 +73,7 @@ class PeopleCommands:
         ids, key = self.people.ids, written(command.rest)
         if not ids.may_be_group(message.chat) or message.user is None:
             return texts.share_in_groups(language)
-        group, owner = ids.owner_of(message.chat), ids.owner(str(message.user))
+        group, owner = ids.owner_of(message.chat), ids.private_owner(message.chat, message.user)
         if not key:
             shared = await self.memory(Shared(group, owner))
             return texts.shared_facts(language, [fact.key for _, fact in shared])

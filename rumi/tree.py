@@ -503,8 +503,7 @@ class Tree:
 
     def _channel_of(self, chat: str) -> Channel:
         """Return the channel that the chat belongs to; the files of clients for the chats of no channel."""
-        of_chat = (each for each in self._channels if each.prefix is not None and each.prefix.owns(chat))
-        return next(of_chat, self._handed)
+        return next((each for each in self._channels if each.owns(chat)), self._handed)
 
     def _happened(self, event: TreeEvent) -> None:
         """Publish an event of the tree to subscribers, and log errors."""

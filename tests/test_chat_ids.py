@@ -21,6 +21,7 @@ def test_channels_that_run_are_added_once() -> None:
 
 def test_an_owner_is_named_by_itself_by_a_chat_or_by_a_number() -> None:
     ids = BUILT_IN.including([LINES])
+    assert [ids.owner(one) for one in ("tgwork-5", "tgwork--100777_5")] == ["tgwork-5", "tgwork--100777"]
     named = ("local", "tg5", "tg-100777_5", "-100777", "11", "lnana", "lnana_5")
     assert [ids.owner(one) for one in named] == [
         "local", "tg5", "tg-100777", "tg-100777", "tg11", "lnana", "lnana",
@@ -37,10 +38,20 @@ def test_a_client_chooses_no_id_of_a_channel_and_nothing_that_is_none(chat: str)
 
 @pytest.mark.parametrize(
     ("chat", "may"),
-    [("tg123", False), ("tg123_5", False), ("tg-100777", True), ("tg-100777_5", True), ("cli", False)],
+    [
+        *(("tg123", False), ("tg123_5", False), ("tg-100777", True), ("tg-100777_5", True), ("cli", False)),
+        *(("tgwork-123", False), ("tgwork-123_5", False), ("tgwork--100777", True), ("tgwork--1_5", True)),
+    ],
 )
 def test_the_number_of_a_telegram_chat_says_if_it_is_a_group(chat: str, may: bool) -> None:
     assert BUILT_IN.may_be_group(chat) is may
+
+
+def test_a_person_is_the_same_with_each_bot_and_has_facts_with_each() -> None:
+    chats = ("tg12", "tg12_3", "tgwork-12", "tgwork-12_3", "tg-12", "tgwork--12", "tgwork-x", "cli")
+    assert [BUILT_IN.user_of(chat) for chat in chats] == [12, 12, 12, 12, None, None, None, None]
+    groups = ("tg-100777_5", "tgwork--100777")
+    assert [BUILT_IN.private_owner(chat, 12) for chat in groups] == ["tg12", "tgwork-12"]
 
 
 def test_where_a_channel_does_not_say_every_chat_may_be_a_group() -> None:

@@ -7,7 +7,7 @@ place in the tree: it talks to chats of its own process, or of another one over 
 from rumi.channels.channel import Channel, Process
 from rumi.chat_ids import ChatIds, Prefix
 
-TELEGRAM = Prefix("tg", "Telegram", numbers=True, groups="-")
+TELEGRAM = Prefix("tg", "Telegram", numbers=True, groups="-", bots=True)
 
 BUILT_IN = ChatIds((TELEGRAM,))
 """The chat ids of Rumi's own channels, known without loading one: also where none of them runs, their chats

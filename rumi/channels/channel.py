@@ -120,6 +120,10 @@ class Channel:
 
     # Services for the channel's chats
 
+    def owns(self, chat: str) -> bool:
+        """Return True if the chat is one of the channel's."""
+        return self.prefix is not None and self.prefix.owns(chat)
+
     def tools_for(self, chat: str) -> "tuple[Tool, ...]":
         """Return the tools that a chat has because it is one of the channel's."""
         return ()

@@ -104,4 +104,4 @@ def _referenced(root: "Path") -> set[str]:
     except ConfigError:  # `set` may be what corrects it
         return set()
     keys = {key_source(text).variable for text in key_references(settings.model).values()} - {""}
-    return {*keys, *variables_of(settings.mcp)}
+    return {*keys, *variables_of(settings)}

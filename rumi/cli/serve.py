@@ -37,7 +37,9 @@ def command(web: str | None, webhook: str | None, listen: str | None, debug: boo
     serve_until_signal(
         "rumi serve",
         web=web,
-        telegram=lambda loaded: bool(loaded.secrets.telegram_token or loaded.settings.telegram.webhook),
+        telegram=lambda loaded: any(
+            (*loaded.bots().values(), loaded.settings.telegram.bots, loaded.settings.telegram.webhook)
+        ),
         flags=flags,
     )
 
@@ -115,7 +117,8 @@ async def _serve(
         from rumi.channels import telegram as room
 
         require_model(loaded)
-        bots = (room.Telegram(loaded.settings.telegram.webhook),)
+        webhook = loaded.settings.telegram.webhook
+        bots = tuple([room.Telegram(webhook, name) for name in loaded.bots()])
     else:
         require_chosen_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.config.editing import as_toml
 from rumi.config.given import Given
-from rumi.config.schema import McpSection, Section, Settings, references
+from rumi.config.schema import McpSection, Section, Settings, TelegramBotSection, TelegramSection, references
 from rumi.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
 from rumi.errors import ConfigError
 from rumi.providers import PROVIDERS
@@ -54,6 +54,15 @@ class Loaded:
             raise ConfigError(fault.message, fault.advice)
         return self.secrets.keys.get(name)
 
+    def bots(self) -> dict[str, Secret | None]:
+        """Return the tokens of the Telegram bots by their names, None for one without a token.
+
+        The first bot's name is empty. Without a token it is there only if there is no other bot.
+        """
+        first, found = self.secrets.telegram_token, self.secrets.referenced
+        named = {name: found.get(TelegramBotSection.variable(name)) for name in self.settings.telegram.bots}
+        return named if first is None and named else {"": first, **named}
+
     def is_of_this_run(self, key: str) -> bool:
         """Return True if a flag or a variable gave the value; the other values hold for every run."""
         return self.origins[key] not in ("default", FILE_NAME)
@@ -85,7 +94,7 @@ class Loaded:
         """Return every key with its value and origin, then the secrets."""
         hide = Redactor(()).text  # a key may be written into a command by mistake
         rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
-        for name in NAMES:
+        for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
             origin = self.secrets.origins.get(name, "")
             rows.append(Row(name, "set" if origin else "not set", origin))
         return rows
@@ -104,7 +113,7 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     given.add_flags(flags)
     settings = given.settings()
     origins = {key: given.origin(key) for key, _ in _leaves(settings)}
-    secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings.mcp))
+    secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings))
     return Loaded(settings, origins, secrets, _notes(home))
 
 
@@ -113,10 +122,12 @@ def _key_name(name: str) -> str:
     return PROVIDERS[name].key_variable if name in PROVIDERS else key_place(name)
 
 
-def variables_of(servers: Mapping[str, McpSection]) -> frozenset[str]:
-    """Return the variables that servers of tools refer to."""
-    texts = (text for server in servers.values() for text in (*server.env.values(), *server.headers.values()))
-    return frozenset(name for text in texts for name in references(text))
+def variables_of(settings: Settings) -> frozenset[str]:
+    """Return the variables that servers of tools refer to, and those with the tokens of further bots."""
+    servers = settings.mcp.values()
+    texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
+    tokens = map(TelegramBotSection.variable, settings.telegram.bots)
+    return frozenset((*(name for text in texts for name in references(text)), *tokens))
 
 
 def _notes(home: Path) -> tuple[str, ...]:
@@ -130,7 +141,8 @@ def _notes(home: Path) -> tuple[str, ...]:
 
 def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield each dotted key with its value; servers and prices come after the other keys of their section."""
-    for name in type(section).model_fields:
+    named = section.bots if isinstance(section, TelegramSection) else {}
+    for name in (*type(section).model_fields, *named):
         value = getattr(section, name)
         if isinstance(value, Section):
             yield from _leaves(value, f"{prefix}{name}.")

@@ -23,6 +23,8 @@ from rumi.config.schema import (
     RoleSection,
     Section,
     Settings,
+    TelegramBotSection,
+    TelegramSection,
 )
 from rumi.config.secrets import NAMES
 from rumi.errors import ConfigError
@@ -35,6 +37,7 @@ _PREFIX = "RUMI_"
 _CUSTOM: Key = ("model", "custom")
 _PRICES: Key = ("prices",)
 _MCP: Key = ("mcp",)
+_TELEGRAM: Key = ("telegram",)
 _PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
 _TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
 """Sections of sections whose names people choose."""
@@ -61,6 +64,7 @@ class Given:
 
     def __init__(self) -> None:
         self._values: dict[Key, tuple[object, str]] = {}
+        self._bots: set[str] = set()  # a bot's section may be empty
 
     def add_file(self, path: Path) -> None:
         """Add a TOML file, if it exists.
@@ -134,7 +138,7 @@ class Given:
         Raises:
             ConfigError: A value is not allowed.
         """
-        tree: dict[str, Any] = {}
+        tree: dict[str, Any] = {_TELEGRAM[0]: {name: {} for name in sorted(self._bots)}}
         general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
         for key, (value, _) in (general | self._values).items():
             if value is None and key[:-1] in MAPS:
@@ -155,7 +159,7 @@ class Given:
         section = _section_at(prefix)
         for name, value in table.items():
             key = (*prefix, name)
-            if section is not None and name not in section.model_fields:
+            if section is not None and name not in section.model_fields and not _is_bot(key, value):
                 raise _unknown(key, value, origin, section.model_fields)
             map_or_table = key in (*_TABLES, *MAPS)
             if prefix in MAPS or (section is not None and not map_or_table and _section_at(key) is None):
@@ -166,6 +170,8 @@ class Given:
                     f"It is a section: [{_dotted(key)}].",
                 )
             else:
+                if _is_bot(key, value):
+                    self._bots.add(name)
                 self._add_table(value, key, origin)
 
     def _known(self, key: Key, value: object, origin: str) -> Key:
@@ -180,7 +186,8 @@ class Given:
                 raise ConfigError(
                     f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
-            if section is not None and key[length] not in section.model_fields:
+            of_bot = length < len(key) - 1 and _is_bot(key[: length + 1], {})
+            if section is not None and key[length] not in section.model_fields and not of_bot:
                 raise _unknown(key, value, origin, section.model_fields, length)
         if _section_at(key) is not None or key in (*_TABLES, *MAPS):
             raise ConfigError(
@@ -254,9 +261,17 @@ def _section_at(key: Key) -> type[Section] | None:
         return McpSection
     if len(key) == 2 and key[:1] in _PEOPLE:
         return _PEOPLE[key[:1]]
+    if _is_bot(key, {}):
+        return TelegramBotSection
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
+
+
+def _is_bot(key: Key, value: object) -> bool:
+    """Return True if the key with this value is the section of a further bot of Telegram."""
+    known = TelegramSection.model_fields
+    return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in known and isinstance(value, dict)
 
 
 def _unknown(

@@ -38,16 +38,25 @@ def check_people(settings: Settings) -> None:
                 )
 
 
-def listed(settings: Settings) -> dict[int, tuple[str, str]]:
-    """Return who may talk to the bot: the name and the role of each Telegram id, an empty name without one.
+def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:
+    """Return who may talk to a bot: the name and the role of each Telegram id, an empty name without one.
 
-    A section of `[people]` wins over `telegram.admins`, and that over `telegram.allowed_users`.
+    A section of `[people]` wins over `telegram.admins`, and that over `allowed_users`. `bot` is the name of
+    the bot, empty for the first one; without it, everybody is listed who may talk to one of them.
     """
     telegram = settings.telegram
+    asked = ("", *telegram.bots) if bot is None else (bot,)
+    users = {user for each in asked for user in _users(settings, each)}
     found = {
-        **dict.fromkeys(telegram.allowed_users, ("", "member")),
+        **dict.fromkeys(users, ("", "member")),
         **dict.fromkeys(telegram.admins, ("", "admin")),
     }
     for name, person in settings.people.items():
         found |= dict.fromkeys(person.telegram, (name, person.role))
     return found
+
+
+def _users(settings: Settings, bot: str) -> tuple[int, ...]:
+    telegram = settings.telegram
+    own = telegram.bots[bot].allowed_users if bot else None
+    return telegram.allowed_users if own is None else own

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from rumi.chat_ids import BOT_NAME
 from rumi.config.sources import key_source
 from rumi.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
 
@@ -496,17 +497,49 @@ class SkillsSection(Section):
     max_in_prompt: Annotated[int, Field(ge=0, le=1000)] = 20
 
 
+class TelegramBotSection(Section):
+    """`[telegram.NAME]`: one more bot of the same Rumi, with chats of its own. Its token is the variable
+    `TELEGRAM_TOKEN_NAME`.
+
+    `allowed_users` are those who may talk to it beside the admins and the people of `[people]`; without them
+    they are those of `[telegram]`.
+    """
+
+    allowed_users: tuple[UserId, ...] | None = None
+
+    @staticmethod
+    def variable(name: str) -> str:
+        """Return the variable that has the token of the bot with that name."""
+        return f"TELEGRAM_TOKEN_{name.upper()}"
+
+
 class TelegramSection(Section):
-    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone.
+    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone. Further bots are sections
+    in it: `[telegram.work]`.
 
     `webhook` is the address at which Telegram delivers updates; without one it is polled. `listen` is where
     this machine takes them, and answers for health and metrics.
     """
 
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, TelegramBotSection] = Field(init=False)
+
     allowed_users: tuple[UserId, ...] = ()
     admins: tuple[UserId, ...] = ()
     webhook: Annotated[str, _checked(_check_url)] | None = None
     listen: Annotated[str, _checked(_check_listen)] | None = None
+
+    @property
+    def bots(self) -> Mapping[str, TelegramBotSection]:
+        """The bots beside the first one, by their names."""
+        return self.__pydantic_extra__
+
+    @model_validator(mode="after")
+    def _named(self) -> "TelegramSection":
+        for name in self.bots:
+            if BOT_NAME.fullmatch(name) is None:
+                raise ValueError("bots with names of up to 16 small letters and digits, a letter first")
+        return self
 
 
 class McpSection(Section):

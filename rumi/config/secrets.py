@@ -41,8 +41,9 @@ class Secrets:
 
     `keys` are those of model servers, by the provider's scheme or by `custom:NAME`. `commands` are the
     commands that print a key, by the same names; `rumi.config.commands` runs them. `faults` say why a key
-    cannot be had. `referenced` are the variables that servers of tools refer to. The base URLs are addresses
-    of test servers and proxies. They are not secret, but they decide where secrets are sent.
+    cannot be had. `referenced` are the variables that servers of tools refer to, and the tokens of further
+    bots. The base URLs are addresses of test servers and proxies. They are not secret, but they decide where
+    secrets are sent.
     """
 
     telegram_token: Secret | None
@@ -120,7 +121,7 @@ def load_secrets(
 ) -> Secrets:
     """Return the secrets by their names. `references` say where a server's key is, by the server's name.
 
-    The `variables` are those that servers of tools refer to.
+    The `variables` are those that the configuration names.
 
     An empty variable counts as not set.
 

@@ -138,7 +138,7 @@ async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> No
         )
         fix = "Fix one of them: commands need a sandbox."
         examination.add(Check("sandbox", "failure", found, fix))
-    elif wanted == "auto" and "docker" not in works and loaded.secrets.telegram_token is not None:
+    elif wanted == "auto" and "docker" not in works and any(loaded.bots().values()):
         found = "there is a Telegram token, and rumi telegram wants Docker"
         fix = 'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"'
         examination.add(Check("sandbox", "failure", found, fix))

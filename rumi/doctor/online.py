@@ -21,7 +21,7 @@ CLOCK_OFF_S = 60.0
 async def online(examination: Examination, loaded: Loaded) -> None:
     """Make one short model call, ask for the bot's name, and compare the clock with a server's."""
     await examination.look("model online", partial(_model, loaded))
-    if loaded.secrets.telegram_token is not None:
+    if any(loaded.bots().values()):
         await examination.look("telegram online", partial(_telegram, loaded))
 
 
@@ -77,7 +77,6 @@ async def clock(url: str) -> list[Check]:
 async def _telegram(loaded: Loaded) -> list[Check]:
     from rumi.channels.telegram import bot_name
 
-    token = loaded.secrets.telegram_token
-    assert token is not None
-    name = await bot_name(token.reveal(), loaded.secrets.telegram_base_url)
-    return [Check("telegram online", "ok", f"Telegram knows the bot as @{name}")]
+    tokens = [token for token in loaded.bots().values() if token is not None]
+    names = [await bot_name(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    return [Check("telegram online", "ok", f"Telegram knows the bot as @{name}") for name in names]

@@ -5,6 +5,7 @@ from collections import Counter
 
 from rumi.config import Loaded
 from rumi.config.people import listed
+from rumi.config.schema import TelegramBotSection
 from rumi.doctor.check import Check
 from rumi.errors import RumiError
 from rumi.home import Home
@@ -57,7 +58,12 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
 
 
 def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
-    if loaded.secrets.telegram_token is None:
+    bots = loaded.bots()
+    lacking = [TelegramBotSection.variable(name) for name, token in bots.items() if name and token is None]
+    if lacking:
+        found = f"a bot is configured, and its token {lacking[0]} is not set"
+        return Check("telegram", "failure", found, f"Put {lacking[0]}=… into {file}, or the environment.")
+    if not any(bots.values()):
         return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
     if not has_key:
         found = "there is a token, and rumi telegram does not start without the model's key"
@@ -67,6 +73,9 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
         found = "there is a token, and nobody may talk to the bot"
         fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
         return Check("telegram", "warning", found, fix)
+    if len(bots) > 1:
+        each = "; ".join(f"{name or 'the first'}: {len(listed(loaded.settings, name))}" for name in bots)
+        return Check("telegram", "ok", f"{len(bots)} bots; people who may talk to them: {each}")
     return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
 
 

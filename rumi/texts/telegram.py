@@ -98,14 +98,14 @@ def serving(language: Language, bot: str, users: int) -> str:
     )
 
 
-def nobody_allowed(language: Language) -> str:
-    """Say that the list of users is empty."""
+def nobody_allowed(language: Language, section: str) -> str:
+    """Say that the list of users is empty; `section` is where it stands."""
     return pick(
         language,
         "Nadie puede hablarle todavía. Escribile al bot: te dice tu id. Ponelo en config.toml: "
-        "[telegram] allowed_users = [TU_ID]",
+        f"[{section}] allowed_users = [TU_ID]",
         "Nobody may talk to it yet. Write to the bot: it tells you your id. Put that into config.toml: "
-        "[telegram] allowed_users = [YOUR_ID]",
+        f"[{section}] allowed_users = [YOUR_ID]",
     )
 
 

@@ -31,13 +31,13 @@ class Server(Protocol):
 class World:
     """Servers that can go away and come back: a Telegram, a Groq, and what else a test brings.
 
-    `api` is what there is on that Telegram.
+    `api` is what there is on that Telegram, for the first bot; `others` are what there is for further ones.
     """
 
-    def __init__(self, *, token: str = TOKEN, key: str = KEY, said: str = "") -> None:
+    def __init__(self, *others: BotApi, token: str = TOKEN, key: str = KEY, said: str = "") -> None:
         """`said` is what all voice messages say."""
         self.api = BotApi(time.monotonic, token=token)
-        self.telegram = TelegramServer(self.api)
+        self.telegram = TelegramServer(self.api, *others)
         self.groq = GroqServer(think, key=key, audio=Transcript(said))
         self._people = count(FIRST_PERSON)
         self._ready = threading.Event()

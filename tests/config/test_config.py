@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rumi.config import Loaded, Secret, home_from, load_settings
+from rumi.config.people import listed
 from rumi.config.schema import memory_bytes
 from rumi.errors import ConfigError
 from rumi.settings import chat_limits_of
@@ -212,6 +213,32 @@ def test_lists_in_the_environment_are_json_and_replace_the_list_before(tmp_path:
     assert loaded.settings.model.fallbacks == ()
 
 
+def test_each_bot_has_a_token_and_users_of_its_own(tmp_path: Path) -> None:
+    toml = (
+        "[telegram]\nallowed_users = [1]\nadmins = [2]\n[telegram.work]\nallowed_users = [3]\n"
+        "[telegram.home]\n[people.ana]\ntelegram = [4]\n"
+    )
+    environment = {"TELEGRAM_TOKEN": "1:a", "TELEGRAM_TOKEN_WORK": "2:b"}
+    loaded = load(tmp_path, toml, environment)
+    assert {name: token and token.reveal() for name, token in loaded.bots().items()} == {
+        "": "1:a",
+        "work": "2:b",
+        "home": None,
+    }
+    assert set(loaded.secrets.values()) >= {"1:a", "2:b"}
+    users = {bot: sorted(listed(loaded.settings, bot)) for bot in (None, *loaded.bots())}
+    assert users == {None: [1, 2, 3, 4], "": [1, 2, 4], "work": [2, 3, 4], "home": [1, 2, 4]}
+    shown = rows(loaded)
+    assert shown["telegram.work.allowed_users"] == ("[3]", "config.toml")
+    assert shown["telegram.home.allowed_users"] == ("", "default")
+    assert shown["TELEGRAM_TOKEN_WORK"] == ("set", "environment")
+    assert shown["TELEGRAM_TOKEN_HOME"] == ("not set", "")
+    assert set(load(tmp_path, toml, {"TELEGRAM_TOKEN_HOME": "3:c"}).bots()) == {"work", "home"}
+    given = load(tmp_path, "", {"RUMI_TELEGRAM__WORK__ALLOWED_USERS": "[9]"}).settings
+    assert given.telegram.bots["work"].allowed_users == (9,)
+    assert load(tmp_path, "").bots() == {"": None}
+
+
 def test_words_of_the_environment_become_numbers_and_truths(tmp_path: Path) -> None:
     environment = {
         "RUMI_MODEL__TEMPERATURE": "0.5",
@@ -298,6 +325,12 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ('[search]\nprovider = "bing"', ["'tavily', 'kagi' or 'ddgs'"]),
         ('[telegram]\nallowed_users = ["1"]', ['telegram.allowed_users[0] = "1"', "whole number"]),
         ("[telegram]\nallowed_users = [-5]", ["telegram.allowed_users[0] = -5"]),
+        ("[telegram]\nalowed_users = [5]", ["telegram.alowed_users", "Did you mean telegram.allowed_users?"]),
+        ("[telegram.work]\nadmins = [5]", ["telegram.work.admins", "allowed_users"]),
+        ("[telegram.work]\nallowed_users = [0]", ["telegram.work.allowed_users[0] = 0"]),
+        ("[telegram.my-bot]\n", ["telegram", "small letters and digits"]),
+        ("[telegram.my-bot]\nallowed_users = [1]", ["telegram", "small letters and digits"]),
+        ("[telegram.listen]\nx = 1", ["telegram.listen"]),
         ('[skills]\ndirs = [""]', ['skills.dirs[0] = ""']),
         ('[memory]\nextract = "yes"', ['memory.extract = "yes"', "true or false"]),
         ('language = "fr"', ['language = "fr"', "'auto', 'es' or 'en'"]),

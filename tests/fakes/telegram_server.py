@@ -31,8 +31,10 @@ class TelegramServer:
     """`open` is the number of connections, `connections` how many there were, `left` how many clients went
     away while they waited for an answer."""
 
-    def __init__(self, api: BotApi) -> None:
+    def __init__(self, api: BotApi, *others: BotApi) -> None:
+        """`others` are further bots: each has a token of its own."""
         self.api = api
+        self.apis = (api, *others)
         self.port = 0
         self.open = 0
         self.connections = 0
@@ -64,14 +66,15 @@ class TelegramServer:
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(deliver, self.api)
+            for api in self.apis:
+                nursery.start_soon(deliver, api)
             await trio.serve_listeners(self._connection, listeners)
 
     async def _connection(self, stream: trio.SocketStream) -> None:
         self.open += 1
         self.connections += 1
         try:
-            await _Connection(stream, self.api).run()
+            await _Connection(stream, self.apis).run()
         except (trio.BrokenResourceError, trio.ClosedResourceError, _ClientLeftError):
             self.left += 1
         except h11.RemoteProtocolError:  # in the middle of a request
@@ -91,9 +94,9 @@ class _ClientLeftError(Exception):
 
 
 class _Connection:
-    def __init__(self, stream: trio.SocketStream, api: BotApi) -> None:
+    def __init__(self, stream: trio.SocketStream, apis: tuple[BotApi, ...]) -> None:
         self._stream = stream
-        self._api = api
+        self._apis = apis
         self._http = h11.Connection(h11.SERVER)
 
     async def run(self) -> None:
@@ -157,12 +160,13 @@ class _Connection:
         not_found = {"ok": False, "error_code": 404, "description": "Not Found"}
         if request is None:
             return Answer(404, not_found)
-        wrong = self._api.wrong_token(request.token)
+        api = next((one for one in self._apis if one.token == request.token), self._apis[0])
+        wrong = api.wrong_token(request.token)
         if wrong is not None:
             return wrong
         if request.download:
-            return await download(self._api, request.method)
-        return await exchange(self._api, request.method, request.params, request.files)
+            return await download(api, request.method)
+        return await exchange(api, request.method, request.params, request.files)
 
     async def _send(self, answer: Answer) -> None:
         body = answer.bytes()

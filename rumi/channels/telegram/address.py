@@ -1,24 +1,30 @@
-"""The address of a chat: its id in Rumi, and its numbers on Telegram."""
+"""The address of a chat: its id in Rumi, its numbers on Telegram, and the bot that it is with."""
 
 import re
 from dataclasses import dataclass
 
 from rumi.channels import TELEGRAM
+from rumi.chat_ids import BOT_NAME
 
-_CHAT = re.compile(TELEGRAM.text + r"(-?[0-9]{1,20})(?:_([0-9]{1,20}))?")
+_CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})(?:_([0-9]{{1,20}}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A chat's number, negative for groups, and the number of the topic if it has one."""
+    """A chat's number, negative for groups, the number of the topic if it has one, and the name of its bot.
+
+    The first bot, that of `[telegram]`, has no name.
+    """
 
     number: int
     topic: int | None = None
+    bot: str = ""
 
     @property
     def chat(self) -> str:
-        """Return the chat's id in Rumi: `tg123`, `tg-100777_5`."""
-        return f"{TELEGRAM.text}{self.number}" + ("" if self.topic is None else f"_{self.topic}")
+        """Return the chat's id in Rumi: `tg123`, `tg-100777_5`, and with the bot `work`: `tgwork-123`."""
+        bot = f"{self.bot}-" if self.bot else ""
+        return f"{TELEGRAM.text}{bot}{self.number}" + ("" if self.topic is None else f"_{self.topic}")
 
     @property
     def group(self) -> bool:
@@ -31,4 +37,4 @@ def address_of(chat: str) -> Address | None:
     found = _CHAT.fullmatch(chat)
     if found is None:
         return None
-    return Address(int(found[1]), int(found[2]) if found[2] else None)
+    return Address(int(found[2]), int(found[3]) if found[3] else None, found[1] or "")

@@ -15,7 +15,7 @@ from telegram.error import TelegramError
 from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi import texts
 from rumi.channels import TELEGRAM, Channel, Process
-from rumi.channels.telegram.api.bot import introduce, open_bot
+from rumi.channels.telegram.api.bot import TokenRefused, introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
 from rumi.channels.telegram.messages import (
     Flush,
@@ -39,6 +39,7 @@ from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats import Hub, Inbox
 from rumi.config.people import listed
+from rumi.config.schema import TelegramBotSection
 from rumi.errors import ConfigError
 from rumi.home import Home
 from rumi.journal import Attachment, Claimed, JournalMessage
@@ -72,8 +73,13 @@ class Telegram(Channel):
     name = "telegram"
     prefix = TELEGRAM
 
-    def __init__(self, webhook: str | None = None) -> None:
-        """`webhook` is the address at which Telegram reaches the listener; without one it is polled."""
+    def __init__(self, webhook: str | None = None, bot_name: str = "") -> None:
+        """`webhook` is the address at which Telegram reaches the listener; without one it is polled.
+
+        `bot_name` is the name that the configuration has for the bot, empty for the first one.
+        """
+        self._bot_name = bot_name
+        self._variable = TelegramBotSection.variable(bot_name) if bot_name else "TELEGRAM_TOKEN"
         self._bot: Bot
         self._who: Who
         self._files: TelegramFiles
@@ -84,13 +90,13 @@ class Telegram(Channel):
         self._part: Callable[[], float] = lambda: 1.0
         self._limits = SendLimits(part=lambda: self._part())
         self._memory = ReceiverMemory()
-        self._moves = Moves()
+        self._moves = Moves(bot_name)
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
         self._receiver: ActorRef[StopPolling] | None = None
-        self._webhook = None if webhook is None else with_path(webhook)
-        self.deliveries = Deliveries()
+        self._webhook = None if webhook is None else with_path(webhook, bot_name)
+        self.deliveries = Deliveries(bot_name)
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:
@@ -101,19 +107,20 @@ class Telegram(Channel):
         """
         self._serves, self._part = process.serves, process.part
         home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
-        if secrets.telegram_token is None:
+        token = process.loaded.bots().get(self._bot_name)
+        if token is None:
             raise ConfigError(
-                "TELEGRAM_TOKEN is missing.",
-                f"Get one from @BotFather and put TELEGRAM_TOKEN=… into {home.root / '.env'}.",
+                f"{self._variable} is missing.",
+                f"Get one from @BotFather and put {self._variable}=… into {home.root / '.env'}.",
             )
-        people = listed(given)
+        people = listed(given, self._bot_name)
         admins = frozenset(id for id, (_, role) in people.items() if role == "admin")
         who = Who(frozenset(people), admins, given.language, process.language)
 
         def workspace(chat: str) -> Path:
             return prepare_workspace(home.root, chat, *process.user)
 
-        async with open_bot(secrets.telegram_token.reveal(), secrets.telegram_base_url) as bot:
+        async with open_bot(token.reveal(), secrets.telegram_base_url, variable=self._variable) as bot:
             key = secrets.groq_api_key
             transcriber = Transcriber(key.reveal(), secrets.groq_base_url) if key is not None else None
             files = TelegramFiles(
@@ -156,7 +163,7 @@ class Telegram(Channel):
         """Add the sender."""
         self._sender = root.add(
             ChildSpec(
-                "sender",
+                self._named("sender"),
                 lambda: Sender(
                     self._bot,
                     journal,
@@ -187,22 +194,27 @@ class Telegram(Channel):
         if url is None:
             self._receiver = root.add(
                 ChildSpec(
-                    "poller", lambda: Poller(self._bot, intake, memory, random=Random(), polls=self._polls)
+                    self._named("poller"),
+                    lambda: Poller(self._bot, intake, memory, random=Random(), polls=self._polls),
                 )
             )
             return
         secret = self.deliveries.secret
         self._receiver = self.deliveries.actor = root.add(
             ChildSpec(
-                "webhook",
+                self._named("webhook"),
                 lambda: Webhook(self._bot, intake, memory, url=url, secret=secret, random=Random()),
                 capacity=DELIVERIES,
             )
         )
 
     def _polls(self) -> bool:
-        """Return True if this process polls: one of several that share a database does."""
-        return self._serves(POLLER)
+        """Return True if this process polls: one of several that share a database does, for each bot."""
+        return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
+
+    def _named(self, actor: str) -> str:
+        """Return the name of the bot's own actor: those of further bots have the bot's name in theirs."""
+        return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
     def _say(self, words: Say) -> None:
         assert self._sender is not None
@@ -210,6 +222,10 @@ class Telegram(Channel):
             self._sender.tell_nowait(words)
 
     # Services for chats
+
+    def owns(self, chat: str) -> bool:
+        """Return True if the chat is one with this bot."""
+        return self._moves.address_of(chat) is not None
 
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
         """Return the tools that a chat has because its user is on Telegram."""
@@ -245,12 +261,17 @@ class Telegram(Channel):
         with trio.move_on_after(FIRST_LOOK_S):
             try:
                 self._memory.me = await introduce(self._bot)
+            except TokenRefused:
+                if not self._bot_name:
+                    raise
+                raise TokenRefused(f"Telegram does not accept {self._variable}.", self._variable) from None
             except TelegramError:
                 logger.info("Telegram cannot be reached yet")
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
         say(texts.serving(self._who.default, me.username if me is not None else "", users))
         if not users:
-            say(texts.nobody_allowed(self._who.default))
+            section = f"telegram.{self._bot_name}" if self._bot_name else "telegram"
+            say(texts.nobody_allowed(self._who.default, section))
 
     async def stop_receiving(self) -> None:
         """Take no more updates; return when those that came are stored."""

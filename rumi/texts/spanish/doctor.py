@@ -60,6 +60,8 @@ DOCTOR: Final[dict[str, str]] = {
     "replaced in the home: {names}": "reemplazados en el home: {names}",
     "no token, so no bot; the terminal needs none": "sin token no hay bot; la terminal no lo necesita",
     "a token is set; {people} may talk to the bot": "hay un token; {people} pueden hablar con el bot",
+    "a bot is configured, and its token {variable} is not set": "hay un bot configurado, y falta su token {variable}",
+    "{number} bots; people who may talk to them: {each}": "{number} bots; personas que pueden hablarles: {each}",
     "there is a token, and nobody may talk to the bot": "hay un token, y nadie puede hablar con el bot",
     "Put their ids into config.toml: [telegram] allowed_users = [11111111]": "Poné sus ids en config.toml: [telegram] allowed_users = [11111111]",
     "there is a token, and rumi telegram does not start without the model's key": "hay un token, y rumi telegram no arranca sin la clave del modelo",

@@ -168,11 +168,11 @@ RUNNING: Final[dict[str, str]] = {
     # Models.
     "the server reported an error": "el servidor informó un error",
     # Telegram.
-    "TELEGRAM_TOKEN is not a Telegram bot's token.": "TELEGRAM_TOKEN no es el token de un bot de Telegram.",
+    "{variable} is not a Telegram bot's token.": "{variable} no es el token de un bot de Telegram.",
+    "Telegram does not accept {variable}.": "Telegram no acepta {variable}.",
     "TELEGRAM_BASE_URL is not the address of a server.": "TELEGRAM_BASE_URL no es la dirección de un servidor.",
     "It looks like: http://127.0.0.1:8081": "Es como: http://127.0.0.1:8081",
-    "TELEGRAM_TOKEN is missing.": "Falta TELEGRAM_TOKEN.",
-    "Get one from @BotFather and put TELEGRAM_TOKEN=… into {path}.": "Pedile uno a @BotFather y poné TELEGRAM_TOKEN=… en {path}.",
+    "Get one from @BotFather and put {variable}=… into {path}.": "Pedile uno a @BotFather y poné {variable}=… en {path}.",
     "It is larger than {most} MB.": "Tiene más de {most} MB.",
     "No transcriber is configured.": "Acá no hay nada que lo pueda escuchar.",
     "Please write instead.": "Escribilo, por favor.",

@@ -46,17 +46,19 @@ CALL_WAIT_S: Final = 60.0
 
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
-    "Set TELEGRAM_TOKEN to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
+    "Set {variable} to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
     " the root of a Bot API server."
 )
 _KEYS_LEFT = Redactor([])
 
 
 class TokenRefused(ConfigError):
-    """Telegram does not know the token."""
+    """Telegram does not know the token. `variable` is where it stands."""
 
-    def __init__(self, message: str = "Telegram does not accept the bot's token.") -> None:
-        super().__init__(message, _ADVICE)
+    def __init__(
+        self, message: str = "Telegram does not accept the bot's token.", variable: str = "TELEGRAM_TOKEN"
+    ) -> None:
+        super().__init__(message, _ADVICE.format(variable=variable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,13 @@ class Me:
 
 
 @asynccontextmanager
-async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot]:
+async def open_bot(
+    token: str, base_url: str | None = None, *, variable: str = "TELEGRAM_TOKEN"
+) -> AsyncIterator[Bot]:
     """Open a bot that is ready for calls until the block ends. It asks Telegram nothing yet.
 
-    `base_url` is the root of a Bot API server, the official one by default. `rumi.http` describes proxies and
-    certificates. Closing is bounded, also when cancelled.
+    `base_url` is the root of a Bot API server, the official one by default; `variable` is where the token
+    stands. `rumi.http` describes proxies and certificates. Closing is bounded, also when cancelled.
 
     Raises:
         TokenRefused: The token has an invalid form.
@@ -80,7 +84,7 @@ async def open_bot(token: str, base_url: str | None = None) -> AsyncIterator[Bot
         SetupError: The environment's certificates cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
-        raise TokenRefused("TELEGRAM_TOKEN is not a Telegram bot's token.")
+        raise TokenRefused(f"{variable} is not a Telegram bot's token.", variable)
     root = _root(base_url)
     shared = {"verify": await http.Tls().context(), **http.settings()}
     polls = GuardedHTTP(

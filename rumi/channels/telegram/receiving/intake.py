@@ -7,7 +7,6 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from rumi import texts
-from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
 from rumi.channels.telegram.moves import Moves, moves_in
@@ -80,11 +79,15 @@ class Intake:
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
         read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
-        moved = {number: (Address(old).chat, Address(new).chat) for number, (old, new) in moves.items()}
+        moved = {
+            number: (self._moves.chat_of(old), self._moves.chat_of(new))
+            for number, (old, new) in moves.items()
+        }
         numbers = list(dict.fromkeys(number_of(update) for update in updates))
         messages = [
             replace(
-                Incoming(update_of(number)) if isinstance(one, Stranger) else one, moved=moved.get(number)
+                Incoming(update_of(number, self._moves.bot)) if isinstance(one, Stranger) else one,
+                moved=moved.get(number),
             )
             for number, one in zip(numbers, read, strict=True)
         ]

@@ -128,7 +128,7 @@ def read_batch(
         found: Read | None = None
         if letter is not None and (album := albums[_together(letter)])[-1] is letter:
             found = _judge(album, who, apart=apart)
-        read.append(found or Incoming(update_of(update_id)))
+        read.append(found or Incoming(update_of(update_id, moves.bot)))
     return read
 
 
@@ -251,7 +251,7 @@ def _message(letter: _Letter, who: Who) -> Incoming:
         # Unless the journal knows what it says.
         answer, text = texts.question_closed(letter.language), ""
     return Incoming(
-        update=update_of(letter.update),
+        update=update_of(letter.update, letter.address.bot),
         chat=letter.address.chat,
         text=text,
         language=letter.language,

@@ -60,9 +60,9 @@ def number_of(update: RawUpdate) -> int:
     return number(update, "update_id")
 
 
-def update_of(number: int) -> Update:
-    """Return the name that the journal has for the update with that number."""
-    return Update("telegram", number)
+def update_of(number: int, bot: str = "") -> Update:
+    """Return the name that the journal has for the update with that number: each bot has its own numbers."""
+    return Update(f"telegram.{bot}" if bot else "telegram", number)
 
 
 def _is_numbered(update: object) -> bool:

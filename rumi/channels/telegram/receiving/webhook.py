@@ -50,18 +50,22 @@ def secret_of(token: str) -> str:
     return hmac.new(token.encode(), b"rumi telegram webhook", hashlib.sha256).hexdigest()
 
 
-def with_path(url: str) -> str:
-    """Return the address for Telegram: without a path of its own it gets that of the listener."""
-    return url if urlsplit(url).path.strip("/") else url.rstrip("/") + PATH
+def with_path(url: str, bot: str = "") -> str:
+    """Return the address for Telegram: without a path of its own it gets that of the listener.
+
+    The name of a bot that is not the first is the last part of its path.
+    """
+    url = url.rstrip("/") if bot or not urlsplit(url).path.strip("/") else url
+    return (url if urlsplit(url).path.strip("/") else url + PATH) + (f"/{bot}" if bot else "")
 
 
 class Deliveries:
     """What the listener hands on to the webhook's actor: a `rumi.channels.listening.Taker`."""
 
-    path = PATH
     most_bytes = MOST_BYTES
 
-    def __init__(self) -> None:
+    def __init__(self, bot: str = "") -> None:
+        self.path = f"{PATH}/{bot}" if bot else PATH
         self.secret = ""
         self.actor: ActorRef[WebhookMessage] | None = None
 

@@ -14,7 +14,6 @@ from telegram.error import TelegramError
 from actors import Actor, ActorError, ActorRef, Refused, answers
 from rumi import texts
 from rumi.agent import TurnFinished
-from rumi.channels.telegram.address import Address, address_of
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.messages import (
@@ -244,7 +243,7 @@ class Sender(Actor[SenderMessage]):
             await self._change.wait()
 
     def _destination(self, chat: str, *, owned: bool = False) -> Destination | None:
-        address = address_of(chat)
+        address = self._wire.moves.address_of(chat)
         return None if address is None else Destination(self._wire, address, owned=owned)
 
     def _changed(self) -> None:
@@ -256,19 +255,20 @@ class Sender(Actor[SenderMessage]):
     def _moved(self, old: int, new: int) -> None:
         """Store the move, and let a typed answer count: the new group numbers messages from 1."""
         for outbox in self._outboxes.values():
-            address = address_of(outbox.chat)
+            address = self._wire.moves.address_of(outbox.chat)
             if address is not None and address.number == old:
                 outbox.questions.moved()
         self.start_soon(self._note_move, old, new)
 
     async def _note_move(self, old: int, new: int) -> None:
+        moves = self._wire.moves
         try:
-            ours = await self._journal.ask(Moved(Address(old).chat, Address(new).chat))
+            ours = await self._journal.ask(Moved(moves.chat_of(old), moves.chat_of(new)))
         except ActorError:  # Telegram reports it again, at the next attempt to send there
             logger.warning("a group's new number could not be noted")
         else:
             if ours:
-                self._wire.moves.learn(old, new)
+                moves.learn(old, new)
 
     # Chats that are gone
 
@@ -330,7 +330,7 @@ class Sender(Actor[SenderMessage]):
     @answers(SendFile)
     async def send_file(self, file: SendFile) -> None:
         """Send it after everything that waits for the chat."""
-        if address_of(file.chat) is None:
+        if self._wire.moves.address_of(file.chat) is None:
             raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
         before = await self._last_reply(file.chat)
         outbox = self._outbox(file.chat)
