@@ -33,7 +33,7 @@ simulate: $(READY)
 
 # What `make test` leaves out: the planted faults, what takes longer than about three seconds, what needs the
 # processors for itself, and 500 histories, always the same ones, of which `make test` plays the first 50; of
-# several workers `make test` plays 60.
+# several workers `make test` plays 500.
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
 	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none

@@ -195,7 +195,7 @@ class ClusterHistory:
             self.people.curious = 0.0
             nursery.start_soon(self._deliver)
             nursery.start_soon(self._beat)
-            stops = [trio.Event() for _ in range(random.choice((2, 2, 2, 3, 3, 4)))]
+            stops = [trio.Event() for _ in range(random.choice((2, 2, 2, 3, 4, 5)))]
             for number, stop in enumerate(stops):
                 nursery.start_soon(self._machine, number, stop, random.choice((0, 0, 0.5, 3)))
             await trio.sleep(random.choice((0, 5, 20)))
