@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 import trio
 
@@ -48,6 +49,9 @@ RECOVERY_S = 30.0
 
 HEALED_S = 200.0
 """After this time nobody tries any more to take buttons away."""
+
+MOST_LIVES = 50
+"""Of the program in the calm, before a history is given up: a fault may end each of them at its start."""
 
 GAPS_S = (0.3, 0.3, 2, 30)
 QUIET_WEEK_S = 8 * 24 * 3600.0
@@ -166,7 +170,12 @@ class History:
                 await self._process()
                 await self._done.wait()
             await self._process(last=True)
-            while not self._settled:  # it did not survive the bad weather before the calm
+            for again in count():  # it did not survive the bad weather before the calm
+                if self._settled:
+                    break
+                if again == MOST_LIVES:
+                    self.world.complain(f"{MOST_LIVES} processes have not survived the calm")
+                    break
                 await trio.sleep(random.choice(GAPS_S))
                 await self._process(last=True)
             nursery.cancel_scope.cancel()

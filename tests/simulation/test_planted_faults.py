@@ -349,11 +349,11 @@ def sends_to_one_chat_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def lets_one_call_a_model_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(limits._ServerState, "full", property(lambda self: self.running > 0))
+    patch.setattr(limits._ServerState, "full", lambda self, part: self.running > 0)
 
 
 def counts_no_model_calls(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(limits._ServerState, "full", property(lambda self: False))
+    patch.setattr(limits._ServerState, "full", lambda self, part: False)
 
 
 def keeps_permits(patch: pytest.MonkeyPatch) -> None:
