@@ -71,7 +71,7 @@ from tests.simulation.play import play
 from tests.simulation.world import Theme, World
 
 SEEDS = range(2000)
-THEMED = range(4000)
+THEMED = range(5000)
 """Of these only the histories are played that are about what is planted: one in ten."""
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -714,7 +714,7 @@ RARE: Mapping[Plant, int] = {
     counts_steps_that_nobody_sees: 25,
     crashes_on_a_full_disk: 127,
     forgets_a_box: 891,
-    forgets_a_turn_that_began_behind_the_order: 2300,
+    forgets_a_turn_that_began_behind_the_order: 4113,
     forgets_tasks_when_it_stops_everything: 195,
     forgets_what_a_full_disk_refused: 220,
     forgets_what_waited_at_a_stop: 42,
