@@ -2,7 +2,7 @@
 
 import sqlite3
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import trio
@@ -68,6 +68,23 @@ async def test_a_stop_in_the_new_group_stops_the_turn_of_the_old_one(
         api.say(api.people[ANA], f"{TO} and now", new)
         await house.until(lambda: len(new.texts) == 2)
         assert new.texts[1] == "wait 500 / and now"
+        await house.idle()
+    assert chats_stored(tmp_path) == {"tg-5"}
+
+
+async def test_a_worker_knows_a_move_that_another_one_has_stored(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    """Telegram has told the other worker of it: this one got the messages, and not the move."""
+    journals: list[Any] = []
+    group = api.group(NEW, members=list(api.people.values()))
+    async with telegram_house(
+        tmp_path, api, add=lambda root, inbox, journal, hub: journals.append(journal)
+    ) as house:
+        house.telegram.among_workers(cast(Any, None))
+        await journals[0].ask(Moved(f"tg{OLD}", f"tg{NEW}"))
+        api.say(api.people[ANA], f"{TO} hello", group)
+        await house.until(lambda: group.texts)
         await house.idle()
     assert chats_stored(tmp_path) == {"tg-5"}
 

@@ -70,6 +70,16 @@ class Moves:
             self.on_move(old, new)
 
 
+def in_group(update: RawUpdate) -> bool:
+    """Return True if the update is a message or a press in a group."""
+    try:
+        query = record_or_none(update, "callback_query")
+        message = record_or_none(update if query is None else query, "message")
+        return message is not None and number(record(message, "chat"), "id") < 0
+    except OddField:  # reading the message reports it
+        return False
+
+
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
     """Return the moves among the updates, by the update's number: the old number of the group, and the new
     one.

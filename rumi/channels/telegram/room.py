@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -12,9 +13,9 @@ import trio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from actors import ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
+from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi import texts
-from rumi.channels import TELEGRAM, Channel, Process
+from rumi.channels import TELEGRAM, Channel, Process, Reached
 from rumi.channels.telegram.api.bot import TokenRefused, introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
 from rumi.channels.telegram.messages import (
@@ -42,7 +43,7 @@ from rumi.config.people import listed
 from rumi.config.schema import TelegramBotSection
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import Attachment, Claimed, JournalMessage
+from rumi.journal import Attachment, Claimed, JournalMessage, MovedGroups
 from rumi.models import Transcriber
 from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
@@ -62,6 +63,9 @@ FIRST_LOOK_S: Final = 5.0
 
 POLLER = "telegram poller"
 """The worker that serves this place polls for all: Telegram answers one poll at a time."""
+
+MOVES_S = 5.0
+"""So old may be what a worker knows of the moves that others have stored."""
 
 LEAVE_S = 5.0
 """How long replies that wait are sent before another worker serves their chats."""
@@ -91,6 +95,7 @@ class Telegram(Channel):
         self._limits = SendLimits(part=lambda: self._part())
         self._memory = ReceiverMemory()
         self._moves = Moves(bot_name)
+        self._moves_until = inf  # until then the moves are known: alone, this process knows all
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
@@ -188,7 +193,14 @@ class Telegram(Channel):
         presses = Presses(inbox, self._sender, strangers)
         self._moves.works = inbox.works
         intake = Intake(
-            inbox, strangers, presses, self._who, moves=self._moves, hears=self._voice, say=self._say
+            inbox,
+            strangers,
+            presses,
+            self._who,
+            moves=self._moves,
+            hears=self._voice,
+            know_moves=partial(self._know_moves, journal),
+            say=self._say,
         )
         memory, url = self._memory, self._webhook
         if url is None:
@@ -215,6 +227,20 @@ class Telegram(Channel):
     def _named(self, actor: str) -> str:
         """Return the name of the bot's own actor: those of further bots have the bot's name in theirs."""
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
+
+    def among_workers(self, reached: Callable[[str], Reached]) -> None:
+        """Take note that other workers receive messages too, and learn of moves."""
+        self._moves_until = -inf
+
+    async def _know_moves(self, journal: ActorRef[JournalMessage]) -> None:
+        """Read the moves that other workers have stored, at most every `MOVES_S`."""
+        if trio.current_time() < self._moves_until:
+            return
+        try:
+            self._moves.load(await journal.ask(MovedGroups()))
+        except ActorError:  # then the messages cannot be stored either
+            return
+        self._moves_until = trio.current_time() + MOVES_S
 
     def _say(self, words: Say) -> None:
         assert self._sender is not None

@@ -9,7 +9,7 @@ import trio
 from rumi import texts
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
-from rumi.channels.telegram.moves import Moves, moves_in
+from rumi.channels.telegram.moves import Moves, in_group, moves_in
 from rumi.channels.telegram.receiving.presses import Presses, read_presses
 from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
@@ -40,8 +40,9 @@ class Accepts(Protocol):
 class Intake:
     """Stores updates, each once, and does what follows. It outlives the incarnations of its source.
 
-    `hears`: voice messages can be transcribed. `say` sends words to a chat, if that is possible at once.
-    `last` is when updates were stored last, on trio's clock; `counts` counts updates.
+    `hears`: voice messages can be transcribed. `know_moves` reads the moves of groups that other workers have
+    stored; it is called before messages of groups are read. `say` sends words to a chat, if that is possible
+    at once. `last` is when updates were stored last, on trio's clock; `counts` counts updates.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Intake:
         *,
         moves: Moves,
         hears: bool,
+        know_moves: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         say: Callable[[Say], object] = lambda words: None,
     ) -> None:
         self.who = who
@@ -63,6 +65,7 @@ class Intake:
         self._presses = presses
         self._moves = moves
         self._hears = hears
+        self._know_moves = know_moves
         self._say = say
         self._told: set[str] = set()  # chats that got a notice
 
@@ -75,6 +78,8 @@ class Intake:
             NotTaken: Nothing can be stored now. The senders got a notice.
             RumiError: Nothing was stored, so the same updates come again.
         """
+        if any(in_group(update) for update in updates):
+            await self._know_moves()
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
