@@ -96,6 +96,9 @@ class Store:
         self._ownership = ownership
         self._batch = 0
         self._unsure: _Unsure | None = None
+        self._done: list[
+            tuple[Request[Any], object]
+        ] = []  # by commits without an answer, and not replied yet
         self._touched: set[str] = set()
         self.undelivered = 0
         self._db = self._open()
@@ -141,7 +144,8 @@ class Store:
 
     def may_have(self, request: Request[Any]) -> bool:
         """Return True if the request is in a transaction whose commit had no answer: it may be done."""
-        return self._unsure is not None and any(each is request for each in self._unsure.requests)
+        unsure = () if self._unsure is None else self._unsure.requests
+        return any(each is request for each in (*unsure, *(done for done, _ in self._done)))
 
     def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.
@@ -170,7 +174,8 @@ class Store:
     def _run_shared(
         self, requests: Sequence[Request[Any]], asked: Sequence[Served], ownership: Ownership
     ) -> list[object]:
-        known = self._after_an_unsure_commit()
+        self._after_an_unsure_commit()
+        known = {id(request): reply for request, reply in self._done}
         pairs = zip(requests, asked, strict=True)
         left = [(request, served) for request, served in pairs if id(request) not in known]
         if left:
@@ -182,23 +187,26 @@ class Store:
                 except self._backend.error as error:
                     if attempt + 1 == ATTEMPTS or not self._backend.passes(error):
                         raise
+        self._done = []
         return [known[id(request)] for request in requests]
 
-    def _after_an_unsure_commit(self) -> dict[int, object]:
-        """Connect again where the connection has ended; return the replies of a commit that had no answer."""
+    def _after_an_unsure_commit(self) -> None:
+        """Connect again where the connection has ended; keep the replies of a commit that had no answer.
+
+        They are kept until `run` returns them: the next commit may have no answer either.
+        """
         if getattr(self._db, "broken", False):
             self._db = self._open()
             self._transaction = self._new_transaction()
         unsure = self._unsure
         if unsure is None:
-            return {}
+            return
         # The server may still be at work on that commit, or wait for it: the lock waits for its end.
         sql = f"SELECT batch FROM workers WHERE name = ?{self._backend.lock_rows}"
         row = self._db.execute(sql, (unsure.worker,)).fetchone()
         self._unsure = None
-        if row is None or row[0] != unsure.batch:
-            return {}
-        return dict(zip(map(id, unsure.requests), unsure.replies, strict=True))
+        if row is not None and row[0] == unsure.batch:
+            self._done += zip(unsure.requests, unsure.replies, strict=True)
 
     def _try(self, asked: Sequence[tuple[Request[Any], Served]], ownership: Ownership) -> list[object]:
         db, batch, now = self._db, self._batch + 1, ownership.served

@@ -175,6 +175,27 @@ def test_a_commit_without_an_answer_is_neither_lost_nor_done_twice(url: str, pro
     store.close()
 
 
+@pytest.mark.parametrize("second", ["before", "after"])
+def test_two_commits_in_a_row_without_an_answer_are_done_once(url: str, proxy: Proxy, second: Any) -> None:
+    """What the first has done is known, also when the commit of what came since has no answer either."""
+    store = shared_store(through(proxy, url))
+    requests: list[Any] = [Append("cli", 1, (said("first"),))]
+    proxy.cut = "after"
+    with pytest.raises(Unwritable):
+        store.run(requests)
+    requests.append(Append("cli", 1, (said("second"),)))
+    proxy.cut = second
+    with pytest.raises(Unwritable):
+        store.run(requests)
+    assert proxy.cuts == 2
+    assert store.may_have(requests[0])
+    requests.append(Append("cli", 1, (said("third"),)))
+    assert store.run(requests) == [None] * 3
+    assert texts(store, "cli") == ["first", "second", "third"]
+    assert not any(store.may_have(request) for request in requests)
+    store.close()
+
+
 def test_a_server_that_is_gone_and_comes_back_loses_nothing(url: str, proxy: Proxy) -> None:
     store = shared_store(through(proxy, url))
     there, proxy.server = proxy.server, free_port()

@@ -18,6 +18,7 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Stranger, read_batch
 from rumi.channels.telegram.receiving.updates import number_of, update_of
+from rumi.chat_ids import TASK
 from rumi.chats import ChatEvent, Replied, TurnStarted
 from rumi.errors import RumiError
 from rumi.home import Home
@@ -201,6 +202,7 @@ class ClusterHistory:
             await trio.sleep(random.choice((0, 5, 20)))
             async with trio.open_nursery() as busy:
                 busy.start_soon(self.people.live, self.places, random.randint(4, 9))
+                busy.start_soon(self.doings.live, self.people, self.places)
                 busy.start_soon(self._mischief)
             self._calm()
             if await self._settle():
@@ -228,7 +230,9 @@ class ClusterHistory:
         """One machine: its worker begins again whenever it has ended."""
         await trio.sleep(after_s)
         while not stop.is_set():
-            worker = Worker(self.world, self.server, f"w{number}-{next(self._lives)}", self._sent)
+            worker = Worker(
+                self.world, self.server, f"w{number}-{next(self._lives)}", self._sent, self.place_of
+            )
             async with trio.open_nursery() as nursery:
                 context = copy_context()
                 context.run(GATE.set, worker.gate)
@@ -433,18 +437,22 @@ class ClusterHistory:
 
     def see(self, worker: Worker, event: ChatEvent) -> None:
         """Something is told at the hub of a worker."""
+        self.doings.see(event)
         chat, turn, complain = event.chat, event.turn, self.world.complain
         match event.what:
             case TurnStarted(text):
                 self.world.note(worker.name, f"{chat}: {turn} begins", lambda: repr(text))
-                if turn in self._started:
+                if turn in self._started and not chat.startswith(TASK):  # a task goes on where it was
                     complain(f"{chat} {turn}: started twice, by {self._started[turn]} and {worker.name}")
                 self._started[turn] = worker.name
                 for other in self.workers:
                     if other is not worker and not other.gate.closed and other.process.calls[chat]:
                         complain(f"{chat} {turn}: started while {other.name} works there")
                 # One that goes on behind a pause may tell what it had stored before.
-                if not worker.ownership.serves(chat) and worker.went_on_at != trio.current_time():
+                if (
+                    not worker.ownership.serves(self.place_of(chat))
+                    and worker.went_on_at != trio.current_time()
+                ):
                     complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
             case TurnFinished(reason, answer):
                 self.world.counts[f"turns {reason}"] += 1
@@ -457,6 +465,10 @@ class ClusterHistory:
                     if number in self._told:
                         complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {text!r}")
                     self._told[number] = text
+
+    def place_of(self, chat: str) -> str:
+        """Return what is served where something of a chat, or of a task of it, is done."""
+        return self.doings.place_of(chat).chat
 
     def _sent(self, worker: Worker, method: str, parameters: Any) -> None:
         if worker.process.life.dead:
@@ -564,5 +576,6 @@ class ClusterHistory:
         self.ledger.check()
         checks._check_boxes()
         checks._check_facts()
+        self.doings.check(undisturbed=False)
         if self.world.budgets:
             self.purse.check(self.book)

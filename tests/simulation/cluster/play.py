@@ -4,6 +4,7 @@ import logging
 import os
 import tempfile
 from pathlib import Path
+from random import Random
 from unittest.mock import patch
 
 from actors.testing import run
@@ -25,7 +26,8 @@ def world_of(seed: int, *, trace: bool = False) -> World:
     """Return the world of a seed: what is drawn for histories of one process is not drawn here."""
     world = World(seed, trace=trace)
     world.theme = world.stuck = None
-    world.tasks = world.stops = world.guests = False
+    world.tasks = Random(f"tasks of workers {seed}").random() < 0.3
+    world.stops = world.guests = False
     world.measure = dict.fromkeys(FAMILIES, 0.0)
     for family in ("telegram", "model", "sandbox"):
         world.measure[family] = world.random.choice((0.0, 0.0, 0.0, 0.5))

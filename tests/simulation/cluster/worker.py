@@ -113,7 +113,7 @@ class OwnClient(Client):
         other = self.daemon.live.get(chat_id)
         if other is not None and other.client is not self:
             self.daemon.world.complain(f"{chat_id}: a box is made while another worker has one")
-        if not self.worker.ownership.serves(chat_id):
+        if not self.worker.ownership.serves(self.worker.place_of(chat_id)):
             self.daemon.world.complain(f"{chat_id}: a box is made by a worker that does not serve it")
         self.lease_of[f"box-{len(self.daemon.made)}"] = self.worker.ownership.worker
         return await super().create(chat_id, workspace)
@@ -165,9 +165,17 @@ class Worker:
     """What makes a process a worker. Each life of a worker has its own."""
 
     def __init__(
-        self, world: World, server: Server, name: str, sends: Callable[["Worker", str, Any], None]
+        self,
+        world: World,
+        server: Server,
+        name: str,
+        sends: Callable[["Worker", str, Any], None],
+        place_of: Callable[[str], str],
     ) -> None:
-        """`sends` is told of what goes to Telegram: the method and its parameters."""
+        """`sends` is told of what goes to Telegram: the method and its parameters. `place_of` returns the
+        chat whose worker does what concerns a chat, or a task of it.
+        """
+        self.place_of = place_of
         self.world = world
         self.name = name
         self.gate = Gate()
