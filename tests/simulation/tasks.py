@@ -131,8 +131,18 @@ class Doings:
     """All tasks of a history."""
 
     def __init__(
-        self, world: World, book: Book, places: Mapping[str, Place], start_soon: Callable[..., None]
+        self,
+        world: World,
+        book: Book,
+        places: Mapping[str, Place],
+        start_soon: Callable[..., None],
+        *,
+        stops_within_s: float = AT_ONCE_S,
+        clocks_s: float = 0.0,
     ) -> None:
+        """`stops_within_s`: what was told to be stopped is over. `clocks_s`: so much clocks may differ."""
+        self._clocks_s = clocks_s
+        self._stops_within_s = stops_within_s
         self._world = world
         self._book = book
         self._places = places
@@ -219,13 +229,20 @@ class Doings:
         found = self._book.ask("SELECT spent FROM tasks WHERE id = ?", int(key.removeprefix(TASK)))
         return int(json.loads(found[0][0]).get("calls", 0)) if found else 0
 
+    def ends(self, key: str, life: Life) -> None:
+        """A process says that a task has ended: it knows nothing of what another one has done last."""
+        doing = self.of(key)
+        if doing.life is not life:
+            doing.lost += doing.since_kept
+            doing.since_kept = 0
+
     def looks(self, doing: Doing, at: str) -> None:
         """A task begins to look at something."""
         world, key = self._world, doing.key
         world.note(key, f"looks at {at}")
         world.counts["task looks"] += 1
         doing.since_kept = 0  # the call is stored, with all that was spent until then
-        if doing.stopped_at is not None and trio.current_time() > doing.stopped_at + AT_ONCE_S:
+        if doing.stopped_at is not None and trio.current_time() > doing.stopped_at + self._stops_within_s:
             world.complain(f"{key}: looks at {at} though it was stopped")
         if doing.ran[at] > doing.told[at]:
             world.complain(f"{key}: looks at {at} again, and its model was not told that it may have")
@@ -252,7 +269,7 @@ class Doings:
             self._start_soon(self._look_behind, doing)
 
     async def _look_behind(self, doing: Doing) -> None:
-        await trio.sleep(AT_ONCE_S)
+        await trio.sleep(self._stops_within_s)
         if doing.running:
             self._world.complain(f"{doing.key}: was stopped, and still looks")
 
@@ -333,7 +350,7 @@ class Doings:
                 if (
                     created <= one.life.died_at
                     and ended is not None
-                    and ended > one.life.died_at
+                    and ended > one.life.died_at + self._clocks_s
                     and state != "interrupted"
                 ):
                     self._world.complain(f"task {id} is {state}, and its process was killed")
@@ -354,7 +371,7 @@ class Doings:
             said_over = any(reply == f"❌ {texts.told_error(one, over)}" for one in LANGUAGES)
             if owner != BUILT_IN.owner_of(chat) and (said_over or _STOPS.fullmatch(reply)):
                 self._world.complain(f"{chat}: {text!r} reached the task {id} of {owner}: {reply!r}")
-            if said_over and (ended is None or ended > created):
+            if said_over and (ended is None or ended > created + self._clocks_s):
                 self._world.complain(f"{chat}: was told that the task {id} has ended, and it had not")
 
 

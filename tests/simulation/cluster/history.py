@@ -33,7 +33,7 @@ from tests.simulation.book import Book
 from tests.simulation.checks import Checks
 from tests.simulation.cluster.database import Server
 from tests.simulation.cluster.pausing import GATE
-from tests.simulation.cluster.worker import LEASE_S, OUTSIDE, OwnClient, Worker
+from tests.simulation.cluster.worker import LEASE_S, OUTSIDE, SKEWS_S, OwnClient, Worker
 from tests.simulation.containers import Daemon
 from tests.simulation.history import Telegram
 from tests.simulation.ledger import Ledger
@@ -69,6 +69,9 @@ ENDED = ": this attempt ended without an answer]"
 
 IDLES = 4
 """In one history of so many it is waited until nothing is kept any more."""
+
+STOPS_WITHIN_S = 60.0
+"""A task that is told to stop at another worker ends, also if that one is paused or cut off meanwhile."""
 
 BEAT_S = 0.5
 """So long after the end of a lease the boxes of its worker are gone."""
@@ -155,7 +158,14 @@ class ClusterHistory:
         self.ledger = Ledger(world, self.api, self.all_places, self.book, noted_s=math.inf)
         places = by_chat(self.all_places)
         self.asking = Asking(world, places)
-        self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
+        self.doings = Doings(
+            world,
+            self.book,
+            places,
+            lambda *work: self._nursery.start_soon(*work),
+            stops_within_s=STOPS_WITHIN_S,
+            clocks_s=2 * max(map(abs, SKEWS_S)),
+        )
         self.stops = Stops(world, self.book, self.daemon, self.doings, dict)
         self.purse = Purse(world)
         self.setting = Setting(
@@ -455,6 +465,8 @@ class ClusterHistory:
                 ):
                     complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
             case TurnFinished(reason, answer):
+                if chat.startswith(TASK):
+                    self.doings.ends(chat, worker.process.life)
                 self.world.counts[f"turns {reason}"] += 1
                 self.world.note(worker.name, f"{chat}: {turn} ends", lambda: f"{reason}: {answer[:50]!r}")
             case Replied(delivery, messages, text):

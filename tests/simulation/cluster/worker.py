@@ -234,6 +234,8 @@ class Worker:
             if chats:
                 process.telegram.look(tuple(chats))
             await process.inbox.look(chats)
+            if process.tasks is not None:
+                await process.tasks.look()
 
         def busy() -> frozenset[int]:
             tasks = () if process.tasks is None else process.tasks.open_tasks().values()
