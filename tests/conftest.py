@@ -64,11 +64,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # thousands of collected tests are no garbage, and each search would look at all of them
 
 
+ALONE = ("tests/simulation/", "tests/bots/test_weeks.py", "tests/schedules/test_month.py")
+"""Tests that share nothing and take long."""
+
+
 class Modules(LoadScopeScheduling):
-    """Gives a worker a module at a time; where tests share nothing and take long, a test."""
+    """Gives a worker a module at a time; of `ALONE` a test."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith("tests/simulation/") else nodeid.split("::", 1)[0]
+        return nodeid if nodeid.startswith(ALONE) else nodeid.split("::", 1)[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

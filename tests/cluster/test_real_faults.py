@@ -80,7 +80,7 @@ async def test_no_message_is_lost_or_done_twice(fault: str, on_disk: tuple[Serve
     if fault == "full" and disk is None:
         pytest.skip("this machine does not let a small disk be mounted")
     model = Model()
-    plan = Plan(7, 1, 15.0, CHATS, {fault: 1}, groups=1, pause_s=1.5, between_s=0.5, reminders=False)
+    plan = Plan(7, 1, 90.0, CHATS, {fault: 1}, groups=1, pause_s=1.5, between_s=0.5, reminders=False)
     async with (
         house.outside(model) as out,
         cluster(server, out, 2, range(1, CHATS + 1), sections=SECTIONS) as workers,
