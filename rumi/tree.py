@@ -36,7 +36,7 @@ from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
 from rumi.bots import BotFiles, BotKind, Bots, Bounds, FetchedSkills, bots_calls
-from rumi.budgets import BudgetCommands, Budgets, Ledger, usage_calls
+from rumi.budgets import BudgetCommands, Budgets, Ledger, SharedLedger, WriteNow, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
 from rumi.channels.handed import Handed
@@ -443,7 +443,7 @@ class Tree:
         )
         self._partitions = None
         if cluster is not None:
-            self._partitions = self._add_partitions(cluster, journal.ask, channels, lessons)
+            self._partitions = self._add_partitions(cluster, journal.ask, channels, lessons, ledger)
         for channel in channels:
             channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
@@ -601,10 +601,16 @@ class Tree:
         )
 
     def _add_partitions(
-        self, cluster: Cluster, ask: Ask, channels: Sequence[Channel], lessons: Lessons
+        self,
+        cluster: Cluster,
+        ask: Ask,
+        channels: Sequence[Channel],
+        lessons: Lessons,
+        ledger: ActorRef[WriteNow],
     ) -> ActorRef[Drain]:
         """Below everything that serves chats: it ends first."""
-        parts: tuple[Part, ...] = (*channels, lessons, self.tasks, self.windows, self.inbox, self.schedules)
+        above: tuple[Part, ...] = (SharedLedger(ledger), *channels, lessons)
+        parts: tuple[Part, ...] = (*above, self.tasks, self.windows, self.inbox, self.schedules)
 
         async def look(chats: Collection[str] | None) -> None:
             for channel in channels if chats else ():

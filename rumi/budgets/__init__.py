@@ -6,7 +6,7 @@ months. `report` answers what was used, `serving` serves chats and other process
 """
 
 from rumi.budgets.amounts import Amount, amount_text, as_usd, nano_of, parse_amount
-from rumi.budgets.keeping import Budgets, Ledger, Rules, WriteNow
+from rumi.budgets.keeping import Budgets, Ledger, Rules, SharedLedger, WriteNow
 from rumi.budgets.periods import days_of, renewal
 from rumi.budgets.prices import OWN_PRICES, PRICES_OF, Price, price_of
 from rumi.budgets.report import report
@@ -21,6 +21,7 @@ __all__ = [
     "Ledger",
     "Price",
     "Rules",
+    "SharedLedger",
     "WriteNow",
     "amount_text",
     "as_usd",

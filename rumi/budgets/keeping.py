@@ -6,7 +6,7 @@ that was cut off is settled by what it had reserved: soon, or at the next start.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import tzinfo
 from functools import partial
@@ -15,13 +15,24 @@ from uuid import uuid4
 
 import trio
 
-from actors import Actor, ActorError, Request, answers
+from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi import texts
 from rumi.budgets.amounts import amount_text, as_usd
 from rumi.budgets.periods import day_of, days_of, renewal
 from rumi.budgets.prices import OWN_PRICES, Price, price_of
 from rumi.cancellation_grace import with_grace
-from rumi.journal import Ask, Bound, RecordUsage, ReserveCall, SettleCall, Spending, Standing, State, UsageRow
+from rumi.journal import (
+    Ask,
+    Bound,
+    Claimed,
+    RecordUsage,
+    ReserveCall,
+    SettleCall,
+    Spending,
+    Standing,
+    State,
+    UsageRow,
+)
 from rumi.models import OFFLINE, Account, Counted, Hold, Limit, ModelError, Usage
 from rumi.texts import Language
 
@@ -406,3 +417,25 @@ class Ledger(Actor[WriteNow]):
             "usd": as_usd(used.nano_usd),
         }
         return {**self._budgets.figures, "total": total}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLedger:
+    """The ledger of a worker that shares its database: a `rumi.cluster.partitions.Part`.
+
+    It writes everything before partitions are handed over, because the next worker counts what is reserved
+    there then as used.
+    """
+
+    ledger: ActorRef[WriteNow]
+
+    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Return: there is nothing to go on with."""
+        await trio.lowlevel.checkpoint()
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Write what was gathered and what is to be settled."""
+        try:
+            await self.ledger.ask(WriteNow())
+        except ActorError as error:
+            logger.warning("what model calls have used is not written: %r", error)

@@ -445,8 +445,8 @@ class Tasks(StoredTasks):
         self._open = {task.id: task for task in tasks}
 
     def open_too(self, tasks: Sequence[TaskRecord]) -> None:
-        """Note further tasks that have not ended."""
-        self._open |= {task.id: task for task in tasks}
+        """Note further tasks that have not ended, besides those that are handed over by now."""
+        self._open |= {task.id: task for task in tasks if self._serves(task)}
 
     def spent(self, id: int) -> Spent | None:
         """Return what a task has spent, where it worked in this process."""
@@ -542,6 +542,8 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
     async def _resume(self, tasks: Sequence[TaskRecord]) -> None:
         for task in tasks:
+            if task.id not in self._tasks.open_tasks():  # it has ended, or is handed over
+                continue
             try:
                 await self._tasks.start(task.id)
             except ActorStopped:

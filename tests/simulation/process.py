@@ -15,7 +15,7 @@ from telegram import Bot
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
 from rumi.agent import TurnLimits
 from rumi.audit import AuditLog
-from rumi.budgets import Budgets
+from rumi.budgets import Budgets, WriteNow
 from rumi.budgets import Ledger as UsageLedger
 from rumi.channels import BUILT_IN
 from rumi.channels.telegram.room import Telegram
@@ -219,9 +219,10 @@ class Process:
             self.telegram._serves = ownership.serves
             membership.add_lease(self)
         self.budgets: Budgets | None = None
+        self.usage: ActorRef[WriteNow] | None = None
         if world.budgets:
             budgets = self.budgets = Budgets(setting.purse.watch(journal.ask), RULES, now)
-            self.root.add(ChildSpec("budgets", lambda: UsageLedger(budgets)))
+            self.usage = self.root.add(ChildSpec("budgets", lambda: UsageLedger(budgets)))
         keeper = MemoryDisk(disk)
         memory = self.root.add(ChildSpec("memory", lambda: Memory(home.memory_db, keeper, now)))
         self.sandboxes = add_sandboxes(

@@ -10,6 +10,7 @@ import trio
 from telegram.request import RequestData
 
 from actors import ActorRef, ChildSpec, Request
+from rumi.budgets import SharedLedger
 from rumi.cluster import ClusterSettings, Drain, Lease, Partitions
 from rumi.cluster.partitions import Part
 from rumi.journal import Join, JournalError, Renew
@@ -229,6 +230,9 @@ class Worker:
         parts: tuple[Part, ...] = (process.telegram, process.services.lessons, process.inbox)
         if process.tasks is not None:
             parts = (process.telegram, process.services.lessons, process.tasks, process.inbox)
+
+        if process.usage is not None:
+            parts = (SharedLedger(process.usage), *parts)
 
         async def look(chats: Collection[str] | None) -> None:
             if chats:
