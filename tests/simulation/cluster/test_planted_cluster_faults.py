@@ -21,7 +21,7 @@ from tests.simulation.test_planted_faults import by_promise
 
 pytestmark = pytest.mark.long
 
-SEEDS = range(400)
+SEEDS = range(1000)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -126,9 +126,10 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 RARE: Mapping[Plant, int] = {
     checks_no_fence_of_what_a_turn_appends: 126,
     claims_without_a_new_fence: 127,
-    does_a_commit_without_an_answer_again: 45,
-    forgets_what_it_has_claimed: 146,
-    hands_over_before_the_sandbox_is_gone: 24,
+    does_a_commit_without_an_answer_again: 63,
+    forgets_what_it_has_claimed: 172,
+    hands_over_before_the_sandbox_is_gone: 806,
+    looks_for_no_notification_that_was_lost: 36,
 }
 """Faults that no history before this seed shows: the search begins there; see `by_promise`."""
 
