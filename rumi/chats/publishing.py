@@ -71,6 +71,9 @@ class PendingMessages:
         """Messages up to `last` are earlier processes'. Only the first time counts."""
         if self.boot is None:
             self.boot = last
+            for cursor in self.cursors.values() if self.worker is None else ():
+                # Of a chat that was woken before this: a task that an earlier process left has ended.
+                cursor.judged = max(cursor.judged, last)
 
     def serve_as(self, worker: str) -> None:
         """Be a worker among others. A new one knows nothing of what an earlier one has done."""

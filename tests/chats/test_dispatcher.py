@@ -7,9 +7,9 @@ import trio
 from trio.testing import MockClock
 
 from actors.testing import crash
-from rumi.chats.recovery import CHATS_AT_ONCE
+from rumi.chats.recovery import CHATS_AT_ONCE, Recovery
 from rumi.chats.session import ChatSession
-from rumi.journal import Accept, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
+from rumi.journal import Accept, Begin, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
 from rumi.journal.store import Store
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.texts import busy, gave_up
@@ -261,3 +261,26 @@ async def test_a_chat_that_is_ended_while_it_starts_leaves_nothing_in_memory(
         assert list(home.services.pending.cursors) == ["cli"]
         await home.inbox.end("cli")
         assert home.services.pending.cursors == {}
+
+
+async def test_a_chat_that_is_woken_before_recovery_is_up_begins_no_turn_again(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a task of an earlier process does, whose end wakes its chat."""
+    database = Store(tmp_path / "state.db")
+    database.run([Accept((Incoming(chat="cli", text="hello"),)), Begin("cli", 1, "t1", 1)])
+    database.close()
+    started = Recovery.started
+
+    async def late(self: Recovery) -> None:
+        self._pending.cursor("cli").missed = 1
+        await started(self)
+
+    monkeypatch.setattr(Recovery, "started", late)
+    async with house(tmp_path, echo) as home:
+        await trio.sleep(10)
+        await settled(home)
+        ((messages, text),) = await replies(home, "cli")
+    assert messages == (1,)
+    assert "hello" in text
+    assert text.startswith("⚠️")
