@@ -1,6 +1,7 @@
 """One history of several workers on one database: people all the while, faults, and a calm ending."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -189,7 +190,8 @@ class ClusterHistory:
         self._lives = count(1)
         self._nursery: trio.Nursery
         self._ended = False
-        self._told: dict[int, str] = {}
+        self._told: dict[int, tuple[int, str]] = {}
+        self._tellers: defaultdict[int, set[str]] = defaultdict(set)
         self._started: dict[str, str] = {}
         self._moves = Moves()
         self._me = Me(self.api.bot.id, self.api.bot.username or "")
@@ -459,10 +461,9 @@ class ClusterHistory:
                     if other is not worker and not other.gate.closed and other.process.calls[chat]:
                         complain(f"{chat} {turn}: started while {other.name} works there")
                 # One that goes on behind a pause may tell what it had stored before.
-                if (
-                    not worker.ownership.serves(self.place_of(chat))
-                    and worker.went_on_at != trio.current_time()
-                ):
+                goes_on = worker.went_on_at == trio.current_time()
+                place = self.place_of(chat)
+                if not worker.ownership.serves(place) and not goes_on and not self._is_ending(worker, place):
                     complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
             case TurnFinished(reason, answer):
                 if chat.startswith(TASK):
@@ -474,9 +475,19 @@ class ClusterHistory:
                     worker.name, f"{chat}: reply {delivery} to {messages}", lambda: repr(text[:50])
                 )
                 for number in messages:
-                    if number in self._told:
-                        complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {text!r}")
-                    self._told[number] = text
+                    # Another worker may tell those who look at it what was stored.
+                    name, stored = worker.name, (delivery, text)
+                    if number in self._told and (
+                        self._told[number] != stored or name in self._tellers[number]
+                    ):
+                        complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {stored!r}")
+                    self._told[number] = stored
+                    self._tellers[number].add(name)
+
+    def _is_ending(self, worker: Worker, place: str) -> bool:
+        """Return True while no other worker can serve a place, though the worker takes its lease for over."""
+        ((owner,),) = self.book.ask("SELECT worker FROM partitions WHERE number = ?", partition_of(place))
+        return worker.ownership.over and owner == worker.ownership.worker and worker.serves_now
 
     def place_of(self, chat: str) -> str:
         """Return what is served where something of a chat, or of a task of it, is done."""
