@@ -159,7 +159,11 @@ class Given:
         section = _section_at(prefix)
         for name, value in table.items():
             key = (*prefix, name)
-            if section is not None and name not in section.model_fields and not _is_bot(key, value):
+            if (
+                section is not None
+                and name not in section.model_fields
+                and not (isinstance(value, dict) and _is_bot(key))
+            ):
                 raise _unknown(key, value, origin, section.model_fields)
             map_or_table = key in (*_TABLES, *MAPS)
             if prefix in MAPS or (section is not None and not map_or_table and _section_at(key) is None):
@@ -170,7 +174,7 @@ class Given:
                     f"It is a section: [{_dotted(key)}].",
                 )
             else:
-                if _is_bot(key, value):
+                if _is_bot(key):
                     self._bots.add(name)
                 self._add_table(value, key, origin)
 
@@ -186,7 +190,7 @@ class Given:
                 raise ConfigError(
                     f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
                 )
-            of_bot = length < len(key) - 1 and _is_bot(key[: length + 1], {})
+            of_bot = length < len(key) - 1 and _is_bot(key[: length + 1])
             if section is not None and key[length] not in section.model_fields and not of_bot:
                 raise _unknown(key, value, origin, section.model_fields, length)
         if _section_at(key) is not None or key in (*_TABLES, *MAPS):
@@ -261,17 +265,16 @@ def _section_at(key: Key) -> type[Section] | None:
         return McpSection
     if len(key) == 2 and key[:1] in _PEOPLE:
         return _PEOPLE[key[:1]]
-    if _is_bot(key, {}):
+    if _is_bot(key):
         return TelegramBotSection
     found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
     annotation = found.annotation if found else None
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
 
 
-def _is_bot(key: Key, value: object) -> bool:
-    """Return True if the key with this value is the section of a further bot of Telegram."""
-    known = TelegramSection.model_fields
-    return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in known and isinstance(value, dict)
+def _is_bot(key: Key) -> bool:
+    """Return True if a section with this key is that of a further bot of Telegram."""
+    return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in TelegramSection.model_fields
 
 
 def _unknown(

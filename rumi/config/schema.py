@@ -509,8 +509,8 @@ class TelegramBotSection(Section):
 
     @staticmethod
     def variable(name: str) -> str:
-        """Return the variable that has the token of the bot with that name."""
-        return f"TELEGRAM_TOKEN_{name.upper()}"
+        """Return the variable that has the token of the bot with that name; the first one has none."""
+        return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
 
 
 class TelegramSection(Section):

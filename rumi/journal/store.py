@@ -96,9 +96,8 @@ class Store:
         self._ownership = ownership
         self._batch = 0
         self._unsure: _Unsure | None = None
-        self._done: list[
-            tuple[Request[Any], object]
-        ] = []  # by commits without an answer, and not replied yet
+        self._done: list[tuple[Request[Any], object]] = []
+        """What commits without an answer have done, and its replies, which nobody has yet."""
         self._touched: set[str] = set()
         self.undelivered = 0
         self._db = self._open()

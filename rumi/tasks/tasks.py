@@ -381,6 +381,10 @@ class Tasks(StoredTasks):
         """Return the tasks that have not ended, by number."""
         return dict(self._open)
 
+    def is_open(self, id: int) -> bool:
+        """Return True if the task has not ended, and this process has it."""
+        return id in self._open
+
     def has_actor(self, id: int) -> bool:
         """Return True if the task's actor is there, which removes what the task leaves."""
         return self._children.lookup(str(id)) is not None
@@ -542,7 +546,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
     async def _resume(self, tasks: Sequence[TaskRecord]) -> None:
         for task in tasks:
-            if task.id not in self._tasks.open_tasks():  # it has ended, or is handed over
+            if not self._tasks.is_open(task.id):  # it has ended, or is handed over
                 continue
             try:
                 await self._tasks.start(task.id)

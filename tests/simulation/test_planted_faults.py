@@ -746,9 +746,13 @@ def by_promise(seeds: Sequence[int], first: int) -> list[int]:
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:
     """Play with a fault planted until it is found."""
     plant(patch)
-    seeds = by_promise(seeds, RARE.get(plant, 0))
+    search(complaint, by_promise(seeds, RARE.get(plant, 0)), lambda seed: play(World(seed)))
+
+
+def search(complaint: str, seeds: Sequence[int], play_seed: Callable[[int], World]) -> None:
+    """Play histories until one has the complaint; fail if none has."""
     for played, seed in enumerate(seeds, 1):
-        if any(complaint in wrong for wrong in play(World(seed)).wrong):
+        if any(complaint in wrong for wrong in play_seed(seed).wrong):
             print(f"found with seed {seed}, the history {played} of {len(seeds)}")
             return
     pytest.fail(f"none of {len(seeds)} histories found it")

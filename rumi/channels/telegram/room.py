@@ -83,7 +83,7 @@ class Telegram(Channel):
         `bot_name` is the name that the configuration has for the bot, empty for the first one.
         """
         self._bot_name = bot_name
-        self._variable = TelegramBotSection.variable(bot_name) if bot_name else "TELEGRAM_TOKEN"
+        self._variable = TelegramBotSection.variable(bot_name)
         self._bot: Bot
         self._who: Who
         self._files: TelegramFiles

@@ -17,7 +17,7 @@ from rumi.journal.transaction import steps
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
 from tests.simulation.cluster.play import play_cluster, world_of
-from tests.simulation.test_planted_faults import by_promise
+from tests.simulation.test_planted_faults import by_promise, search
 
 pytestmark = pytest.mark.long
 
@@ -153,8 +153,4 @@ def test_a_planted_fault_of_workers_is_found(
 ) -> None:
     plant(monkeypatch)
     seeds = by_promise(SEEDS, RARE.get(plant, 0))
-    for played, seed in enumerate(seeds, 1):
-        if any(complaint in wrong for wrong in play_cluster(world_of(seed)).wrong):
-            print(f"found with seed {seed}, the history {played} of {len(seeds)}")
-            return
-    pytest.fail(f"none of {len(seeds)} histories found it")
+    search(complaint, seeds, lambda seed: play_cluster(world_of(seed)))

@@ -55,8 +55,9 @@ def with_path(url: str, bot: str = "") -> str:
 
     The name of a bot that is not the first is the last part of its path.
     """
-    url = url.rstrip("/") if bot or not urlsplit(url).path.strip("/") else url
-    return (url if urlsplit(url).path.strip("/") else url + PATH) + (f"/{bot}" if bot else "")
+    if not urlsplit(url).path.strip("/"):
+        url = url.rstrip("/") + PATH
+    return f"{url.rstrip('/')}/{bot}" if bot else url
 
 
 class Deliveries:
