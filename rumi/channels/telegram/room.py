@@ -16,7 +16,7 @@ from telegram.error import TelegramError
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi import texts
 from rumi.channels import TELEGRAM, Channel, Process, Reached
-from rumi.channels.telegram.api.bot import TokenRefused, introduce, open_bot
+from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files import TelegramFiles
 from rumi.channels.telegram.messages import (
     Flush,
@@ -93,7 +93,7 @@ class Telegram(Channel):
         self._in_memory = trio.CapacityLimiter(FILES_AT_ONCE)
         self._part: Callable[[], float] = lambda: 1.0
         self._limits = SendLimits(part=lambda: self._part())
-        self._memory = ReceiverMemory()
+        self._memory = ReceiverMemory(variable=self._variable)
         self._moves = Moves(bot_name)
         self._moves_until = inf  # until then the moves are known: alone, this process knows all
         self.statistics = Statistics()
@@ -286,11 +286,7 @@ class Telegram(Channel):
         """
         with trio.move_on_after(FIRST_LOOK_S):
             try:
-                self._memory.me = await introduce(self._bot)
-            except TokenRefused:
-                if not self._bot_name:
-                    raise
-                raise TokenRefused(f"Telegram does not accept {self._variable}.", self._variable) from None
+                self._memory.me = await introduce(self._bot, self._variable)
             except TelegramError:
                 logger.info("Telegram cannot be reached yet")
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)

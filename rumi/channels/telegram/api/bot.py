@@ -44,6 +44,9 @@ CALL_CONNECTIONS: Final = 512
 CALL_WAIT_S: Final = 60.0
 """How long a call waits for a connection. Telegram slows a busy bot down, so some must wait."""
 
+VARIABLE: Final = "TELEGRAM_TOKEN"
+"""Where the first bot's token stands."""
+
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
     "Set {variable} to the token that @BotFather gave you; TELEGRAM_BASE_URL, if it is set, has to be"
@@ -55,10 +58,9 @@ _KEYS_LEFT = Redactor([])
 class TokenRefused(ConfigError):
     """Telegram does not know the token. `variable` is where it stands."""
 
-    def __init__(
-        self, message: str = "Telegram does not accept the bot's token.", variable: str = "TELEGRAM_TOKEN"
-    ) -> None:
-        super().__init__(message, _ADVICE.format(variable=variable))
+    def __init__(self, variable: str = VARIABLE, message: str = "") -> None:
+        refused = "the bot's token" if variable == VARIABLE else variable
+        super().__init__(message or f"Telegram does not accept {refused}.", _ADVICE.format(variable=variable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Me:
 
 @asynccontextmanager
 async def open_bot(
-    token: str, base_url: str | None = None, *, variable: str = "TELEGRAM_TOKEN"
+    token: str, base_url: str | None = None, *, variable: str = VARIABLE
 ) -> AsyncIterator[Bot]:
     """Open a bot that is ready for calls until the block ends. It asks Telegram nothing yet.
 
@@ -84,7 +86,7 @@ async def open_bot(
         SetupError: The environment's certificates cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
-        raise TokenRefused(f"{variable} is not a Telegram bot's token.", variable)
+        raise TokenRefused(variable, f"{variable} is not a Telegram bot's token.")
     root = _root(base_url)
     shared = {"verify": await http.Tls().context(), **http.settings()}
     polls = GuardedHTTP(
@@ -141,8 +143,8 @@ def _root(base_url: str | None) -> str:
     return root
 
 
-async def introduce(bot: Bot) -> Me:
-    """Ask Telegram for the bot's identity.
+async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
+    """Ask Telegram for the bot's identity; `variable` is where its token stands.
 
     Raises:
         TokenRefused: Telegram does not know the token, or there is no Bot API at that address.
@@ -153,7 +155,7 @@ async def introduce(bot: Bot) -> Me:
         if type(user.id) is not int:
             raise TypeError
     except InvalidToken:
-        raise TokenRefused from None
+        raise TokenRefused(variable) from None
     except (TypeError, AttributeError):  # the library received something else than a user
         raise NetworkError(NO_ANSWER) from None
     return Me(user.id, user.username if isinstance(user.username, str) else "")

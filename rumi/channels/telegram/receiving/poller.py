@@ -80,7 +80,7 @@ class Poller(Receiver[PollerMessage]):
             TokenRefused: An earlier incarnation found that the token is refused.
         """
         if self._memory.refused:
-            raise TokenRefused
+            raise TokenRefused(self._memory.variable)
         if self._memory.ended:
             self._done.set()
         else:

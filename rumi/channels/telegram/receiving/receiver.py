@@ -12,7 +12,15 @@ from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from actors import Actor, ActorError, Backoff
-from rumi.channels.telegram.api.bot import Me, TokenRefused, about_webhook, in_words, introduce, wait_of
+from rumi.channels.telegram.api.bot import (
+    VARIABLE,
+    Me,
+    TokenRefused,
+    about_webhook,
+    in_words,
+    introduce,
+    wait_of,
+)
 from rumi.channels.telegram.receiving.intake import Intake
 from rumi.channels.telegram.receiving.registration import register_commands
 
@@ -36,13 +44,15 @@ class ReceiverMemory:
     """State that outlives the incarnations of the poller or the webhook. Their maker makes it once.
 
     `me` is the bot's identity, once it is known; `ended`: no more updates are taken; `refused`: Telegram does
-    not know the token, and no restart would help; `registered`: the commands are registered.
+    not know the token, and no restart would help; `registered`: the commands are registered. `variable` is
+    where the token stands.
     """
 
     me: Me | None = None
     ended: bool = False
     refused: bool = False
     registered: bool = False
+    variable: str = VARIABLE
 
 
 class Receiver(Actor[M]):
@@ -114,7 +124,7 @@ class Receiver(Actor[M]):
 
     async def _introduce(self) -> Me:
         with trio.fail_after(self._grace_s):
-            return await introduce(self._bot)
+            return await introduce(self._bot, self._memory.variable)
 
     async def _register(self) -> None:
         who = self._intake.who
@@ -133,7 +143,7 @@ class Receiver(Actor[M]):
             except InvalidToken as error:
                 refusals += 1
                 if refusals > REFUSALS:
-                    raise TokenRefused from None
+                    raise TokenRefused(self._memory.variable) from None
                 await self._wait(attempt, in_words(error))
             except trio.TooSlowError:
                 await self._wait(attempt, in_words(TimedOut()))

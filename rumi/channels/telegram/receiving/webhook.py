@@ -142,7 +142,7 @@ class Webhook(Receiver[WebhookMessage]):
             TokenRefused: An earlier incarnation found that the token is refused.
         """
         if self._memory.refused:
-            raise TokenRefused
+            raise TokenRefused(self._memory.variable)
         if not self._memory.ended:
             self.start_soon(self._keep_set)
             self.start_soon(self._keep_joining)
