@@ -59,10 +59,8 @@ class _Context(click.Context):
 
     def make_formatter(self) -> click.HelpFormatter:
         """Return a formatter that uses the reader's language."""
-        from rumi.cli.speaking import Formatter, summary
+        from rumi.cli.speaking import Formatter
 
-        for command in getattr(self.command, "commands", {}).values():
-            command.short_help = command.short_help or summary(command.help or "")
         return Formatter(width=self.terminal_width, max_width=self.max_content_width)
 
 
@@ -122,8 +120,13 @@ class LazyGroup(click.Group):
 
 
 def _speaking(command: click.Command) -> click.Command:
-    """Return the command with its help, and that of its subcommands, in the reader's language."""
+    """Return the command with its help, and that of its subcommands, in the reader's language.
+
+    Its group lists it with the first sentence of its help, complete.
+    """
     command.context_class = _Context
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    command.short_help = command.short_help or first.partition(". ")[0].removesuffix(".") + "."
     for inner in getattr(command, "commands", {}).values():
         _speaking(inner)
     return command

@@ -74,12 +74,6 @@ def _about(help: str) -> str:
     return told(help) if extra is None else f"{told(extra[1])}  {told(f'[{extra[2]}]')}"
 
 
-def summary(help: str) -> str:
-    """Return the first sentence of a command's help, complete."""
-    first = " ".join(help.split("\n\n")[0].split())
-    return first.partition(". ")[0].removesuffix(".") + "."
-
-
 def show_usage_error(error: click.ClickException) -> None:
     """Print the usage error and the way to the help, on standard error."""
     lines = []
