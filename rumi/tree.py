@@ -36,11 +36,12 @@ from actors import ActorRef, ChildSpec, Supervisor, TreeEvent, pending_asks
 from rumi import texts
 from rumi.audit import AuditLog
 from rumi.bots import BotFiles, BotKind, Bots, Bounds, FetchedSkills, bots_calls
+from rumi.bound_models import BoundModels
 from rumi.budgets import BudgetCommands, Budgets, Ledger, SharedLedger, WriteNow, usage_calls
 from rumi.building import sandbox_limits, selection_of
 from rumi.channels import Channel
 from rumi.channels.handed import Handed
-from rumi.chat_ids import ChatIds, task_key
+from rumi.chat_ids import ChatIds
 from rumi.chats import (
     ChatContext,
     ChatServices,
@@ -58,20 +59,17 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
-from rumi.cluster import CarriedFiles, Cluster, Drain, Lease, Part, Partitions
+from rumi.cluster import CarriedFiles, Cluster, Part
 from rumi.config import Loaded
-from rumi.control import ControlServer, Stream, dump_on_signal, peer_of, socket_path
+from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
 from rumi.counts import Counts
-from rumi.errors import RumiError
 from rumi.forgetting import Forgetting, schedules_of, tasks_of
 from rumi.home import Home
-from rumi.journal import Ask, Incoming, Journal, JournalMessage, JournalPieces, Shelf, TaskRecord
+from rumi.journal import Ask, Journal, JournalMessage, JournalPieces, Shelf
 from rumi.mcp import ForChat, McpServers
 from rumi.memory import ForgetOwner, Memory, MemoryMessage, asking, extract, memory_calls
-from rumi.models import OFFLINE, Account, Model, ModelSet, Waiting, models_with_pictures
+from rumi.models import OFFLINE, ModelSet, Waiting, models_with_pictures
 from rumi.offload import Threads
-from rumi.passing import Passing
-from rumi.places import places_of
 from rumi.recall import Recall, RecallCommands, RecallMessage, Unindex, facts_for, recall_calls
 from rumi.recall import asking as asking_recall
 from rumi.recorder import Recorder
@@ -118,13 +116,14 @@ from rumi.stopping import Everything
 from rumi.store.ownership import partition_of
 from rumi.store.protocol import Trouble
 from rumi.switchboard import Switchboard
-from rumi.tasks import Tasks, TaskServices, account_of, places, tasks_calls
+from rumi.tasks import Tasks, TaskServices, places, tasks_calls
 from rumi.toolbox import Toolbox
 from rumi.tools import Tool
 from rumi.undo import Snapshots
 from rumi.viewing import Seen, Viewer, ViewLimits
 from rumi.web import add_fetcher, guarded_streams
 from rumi.windows import About, FileStream, Live, ReachedChat, TaskStream, Windows, of_the_tree
+from rumi.workers import Alone, Worker
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +157,7 @@ class Tree:
         cluster: Cluster | None = None,
     ) -> None:
         settings = loaded.settings
-        self._cluster = cluster
+        self._workers = workers = Alone() if cluster is None else Worker(cluster)
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
         self._channels = tuple(channels)
         self._handed = Handed(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
@@ -166,8 +165,7 @@ class Tree:
         self._counts = Counts()
         self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
-        if cluster is not None:
-            self._add_lease(cluster)
+        workers.add_lease(self.root, self._as_worker)
         self.budgets = Budgets(journal.ask, budget_rules_of(loaded), time.time)
         ledger = self.root.add(
             ChildSpec("budgets", lambda: Ledger(self.budgets), shutdown=JOURNAL_SHUTDOWN_S)
@@ -177,7 +175,7 @@ class Tree:
         trusted = TrustedSkills(home.root / "skills-trusted.json")
         skills = self._add_skills(home, loaded, trusted)
         web = add_fetcher(self.root, web_settings_of(loaded))
-        permits = self.root.add(models.spec((lambda: 1.0) if cluster is None else cluster.ownership.part))
+        permits = self.root.add(models.spec(workers.part))
         sandboxes = add_sandboxes(
             self.root, engine, sandbox_limits(loaded), home.root, folder=home.workspaces
         )
@@ -186,33 +184,9 @@ class Tree:
         for channel in channels:
             channel.add_sender(self.root, journal, hub, lambda chat: self.inbox.end(chat))
 
-        def model_for(chat: str, spoken: texts.Language, chosen: str) -> Model:
-            account = Account(chat, ids.owner_of(chat))
-            return models.bind(
-                chat, permits, language=spoken, chosen=chosen, account=account, meter=self.budgets
-            )
-
-        def speakers_model(message: Incoming, spoken: texts.Language) -> Model:
-            return models.bind(
-                message.chat,
-                permits,
-                language=spoken,
-                chosen=people.of(message).rights.model(message.model, models.name),
-                account=people.account(message),
-                meter=self.budgets,
-            )
-
-        def model_for_task(task: TaskRecord) -> Model:
-            chosen = task.model or (settings.research.model if not task.bot else "") or ""
-            return models.bind(
-                task_key(task.id),
-                permits,
-                language=task.language,
-                chosen=people.of_task(task).rights.model(chosen, models.name),
-                account=people.account_of_task(task, account_of(task, task_limits)),
-                meter=self.budgets,
-            )
-
+        task_limits = task_limits_of(loaded, models.context_tokens)
+        research = settings.research.model or ""
+        bound = BoundModels(models, permits, self.budgets, ids, people, task_limits, research)
         self.mcp = McpServers(
             self.root,
             home.root,
@@ -239,7 +213,7 @@ class Tree:
             skills=skills.ask,
             runner=CodeRunner(trusted, Threads()),
             workspaces=home.workspaces,
-            model_for=model_for,
+            model_for=bound.of_chat,
             tasks=lambda: self.tasks,
             schedules=lambda: self.schedules,
             bots=lambda: self.bots,
@@ -263,7 +237,7 @@ class Tree:
         instructions = prompts.instructions(strict.there, settings.sandbox.timeout_s)
 
         context = ChatContext(
-            model_for=model_for,
+            model_for=bound.of_chat,
             limits=chat_limits_of(loaded, models.context_tokens),
             language=language,
             ids=ids,
@@ -285,7 +259,7 @@ class Tree:
             thinks=models.name != OFFLINE,
             own_model=models.name,
             people=people,
-            speakers_model=speakers_model,
+            speakers_model=bound.of_speaker,
             aliases=settings.model.aliases,
         )
         pending = PendingMessages()
@@ -294,7 +268,6 @@ class Tree:
             hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
         )
         workspaces = self._workspaces(home, loaded, engine, journal.ask)
-        task_limits = task_limits_of(loaded, models.context_tokens)
         bot_files, threads = BotFiles(home.root, home.files), Threads()
         network = partial(guarded_streams, web_settings_of(loaded))
         cache = RepositoryCache(home.root / "cache" / "repositories")
@@ -304,7 +277,7 @@ class Tree:
             sandboxes=sandboxes,
             workspaces=workspaces,
             publisher=publisher,
-            model_for=model_for_task,
+            model_for=bound.of_task,
             kinds={
                 "web": WebKind(
                     web,
@@ -340,7 +313,7 @@ class Tree:
             ended=lambda id: self.tasks.ended(id),
             stepped=lambda id, step: self.tasks.stepped(id, step),
             people=people,
-            serves=lambda place: cluster is None or cluster.ownership.serves(place),
+            serves=workers.serves,
         )
         self.tasks = Tasks(self.root, task_services, ids)
         room = sandbox_limits(loaded)
@@ -382,7 +355,9 @@ class Tree:
         )
         kept_s = settings.session.keep_days * DAY_S
         self.root.add(
-            ChildSpec("undo", lambda: UndoSweep(journal, undo, kept_s, recorder, alone=cluster is None))
+            ChildSpec(
+                "undo", lambda: UndoSweep(journal, undo, kept_s, recorder, alone=workers.ownership is None)
+            )
         )
         self.services = ChatServices(
             journal=journal,
@@ -406,15 +381,15 @@ class Tree:
             self.services,
             how_to_make_room=self._how_to_make_room,
             whole_status=partial(self._whole_status, language),
-            worker=self._worker,
+            worker=lambda: workers.name,
         )
-        passing = None if cluster is None else self._passing(cluster, journal.ask)
+        workers.reach_others(journal.ask, self.inbox.takes)
         everything = Everything(
             self.inbox,
             self.tasks,
             ids,
             {"schedules": self.schedules.pause_all},
-            None if passing is None else partial(self._stop_others, passing),
+            workers.stop_others,
         )
         rooms["everything"] = everything
         self.forgetting = Forgetting(
@@ -437,13 +412,19 @@ class Tree:
             loaded.marks(),
             tuple(notes),
         )
-        until_other = None if cluster is None else cluster.directory.until_other
         self.windows = Windows(
-            self.inbox, self.tasks, self.schedules, lessons, journal, hub, pending, ids, about, until_other
+            self.inbox,
+            self.tasks,
+            self.schedules,
+            lessons,
+            journal,
+            hub,
+            pending,
+            ids,
+            about,
+            workers.until_other,
         )
-        self._partitions = None
-        if cluster is not None:
-            self._partitions = self._add_partitions(cluster, journal.ask, channels, lessons, ledger)
+        self._add_partitions(journal.ask, lessons, ledger)
         for channel in channels:
             channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
@@ -457,7 +438,7 @@ class Tree:
             failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
             counts=self._counts.dump,
             pending=lambda: sum(map(len, pending.untold.values())),
-            workers=None if cluster is None else cluster.directory.as_json,
+            workers=workers.shown,
         )
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
@@ -472,9 +453,7 @@ class Tree:
             "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
         answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
-        if passing is not None:
-            answers = {name: passing.call(name, call) for name, call in answers.items()}
-        calls = {name: self.windows.counted(call) for name, call in answers.items()}
+        calls = {name: self.windows.counted(call) for name, call in workers.calls(answers).items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
         streams: dict[str, Stream] = {
@@ -483,21 +462,19 @@ class Tree:
             "task": TaskStream(self.tasks, hub, self.bots.asked).serve,
             "file": FileStream(self._handed, self.inbox, ids).serve,
         }
-        if passing is not None:
-            streams = {name: passing.stream(name, stream) for name, stream in streams.items()}
-            streams["events"] = passing.of_all("events", self._live.serve)
+        streams = dict(workers.streams(streams))
         for name in ("task", "file"):
             streams[name] = self.windows.counted_stream(streams[name])
-        of = None if cluster is None else cluster.settings
-        peer = peer_of(of.address, of.key) if of is not None and of.address and of.key is not None else None
         self.root.add(
             ChildSpec(
                 "control",
-                lambda: ControlServer(path, calls, streams, beside=dumps, peer=peer, own=("make_way",)),
+                lambda: ControlServer(
+                    path, calls, streams, beside=dumps, peer=workers.peer, own=("make_way",)
+                ),
             )
         )
         for channel in channels:
-            if cluster is not None:
+            if workers.ownership is not None:
                 channel.among_workers(partial(ReachedChat, path))
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
@@ -528,8 +505,8 @@ class Tree:
 
     def _whole_status(self, language: texts.Language) -> str:
         """Return how the process is, for an admin's `/status`: trouble, then the workers, then the tree."""
-        trouble, cluster = self._shelf.trouble, self._cluster
-        workers = () if cluster is None else cluster.directory.as_json()
+        trouble, shown = self._shelf.trouble, self._workers.shown
+        workers = () if shown is None else shown()
         lines = [
             *([texts.log_storage(language, trouble)] if trouble is not None else ()),
             *(texts.worker_line(language, each) for each in workers),
@@ -542,9 +519,7 @@ class Tree:
         return how_to_make_room(language, self._reserve, self._shelf.large)
 
     def _add_journal(self, home: Home, keep_s: float) -> ActorRef[JournalMessage]:
-        offload, cluster = Threads(), self._cluster
-        place = home.state_db if cluster is None else cluster.backend
-        ownership = None if cluster is None else cluster.ownership
+        place, ownership, offload = self._workers.place(home.state_db), self._workers.ownership, Threads()
         return self.root.add(
             ChildSpec(
                 "journal",
@@ -556,59 +531,28 @@ class Tree:
 
     def _workspaces(self, home: Home, loaded: Loaded, engine: Engine, ask: Ask) -> Workspaces:
         """Return the chats' files. Workers carry them through the database, unless they share a folder."""
-        if self._cluster is None or loaded.settings.store.workspaces is not None:
+        ownership = self._workers.ownership
+        if ownership is None or loaded.settings.store.workspaces is not None:
             return Workspaces(home.workspaces, Threads())
         room, threads = sandbox_limits(loaded), Threads(CARRIED_AT_ONCE)
         limits = PackLimits(room.workspace_bytes, room.workspace_files)
         carrier = WorkspaceCarrier(home.workspaces, engine.user, JournalPieces(ask), threads, limits)
-        return Workspaces(home.workspaces, Threads(), CarriedFiles(carrier, self._cluster.ownership))
+        return Workspaces(home.workspaces, Threads(), CarriedFiles(carrier, ownership))
 
-    def _worker(self) -> str | None:
-        return None if self._cluster is None else self._cluster.ownership.worker
+    def _as_worker(self) -> dict[str, object]:
+        """Return what other workers show of this one."""
+        turns = sum(state.started is not None for state in self.services.hub.turns.values())
+        return {
+            "turns": turns,
+            "tasks": len(self.tasks.open_tasks()),
+            "trouble": self._shelf.trouble,
+            "waiting": max(0, len(self.inbox.unanswered()) - turns),
+            "limited": sum(channel.limited for channel in self._channels),
+        }
 
-    def _passing(self, cluster: Cluster, ask: Ask) -> Passing:
-        return Passing(
-            ask,
-            cluster.ownership,
-            cluster.directory,
-            cluster.settings.key,
-            self.inbox.takes,
-            places_of(ask),
-        )
-
-    async def _stop_others(self, passing: Passing, language: texts.Language) -> dict[str, str | RumiError]:
-        found = await passing.everywhere("stop", {"all": True, "language": language})
-        return {name: each if isinstance(each, RumiError) else str(each) for name, each in found}
-
-    def _add_lease(self, cluster: Cluster) -> None:
-        """Above everything that serves chats: it ends when the lease does."""
-
-        def status() -> dict[str, object]:
-            turns = sum(state.started is not None for state in self.services.hub.turns.values())
-            return {
-                "turns": turns,
-                "tasks": len(self.tasks.open_tasks()),
-                "trouble": self._shelf.trouble,
-                "waiting": max(0, len(self.inbox.unanswered()) - turns),
-                "limited": sum(channel.limited for channel in self._channels),
-            }
-
-        self.root.add(
-            ChildSpec(
-                "lease",
-                lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status),
-            )
-        )
-
-    def _add_partitions(
-        self,
-        cluster: Cluster,
-        ask: Ask,
-        channels: Sequence[Channel],
-        lessons: Lessons,
-        ledger: ActorRef[WriteNow],
-    ) -> ActorRef[Drain]:
+    def _add_partitions(self, ask: Ask, lessons: Lessons, ledger: ActorRef[WriteNow]) -> None:
         """Below everything that serves chats: it ends first."""
+        channels = self._channels
         above: tuple[Part, ...] = (SharedLedger(ledger), *channels, lessons)
         parts: tuple[Part, ...] = (*above, self.tasks, self.windows, self.inbox, self.schedules)
 
@@ -626,37 +570,18 @@ class Tree:
             working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
             return self.inbox.busy() | {partition_of(place) for place in working}
 
-        return self.root.add(
-            ChildSpec(
-                "partitions",
-                lambda: Partitions(
-                    cluster.ask,
-                    ask,
-                    cluster.ownership,
-                    cluster.settings,
-                    cluster.ear(),
-                    parts,
-                    look,
-                    busy,
-                    slow_down,
-                    cluster.directory,
-                ),
-            )
-        )
+        self._workers.add_partitions(self.root, ask, parts, look, busy, slow_down)
 
     async def drain(self) -> None:
         """Hand over all chats to other workers, if there are any. Turns go on for a bounded time."""
-        if self._partitions is not None:
-            await self._partitions.ask(Drain())
+        await self._workers.drain()
 
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
-        offload, cluster = Threads(), self._cluster
-        place = home.memory_db if cluster is None else cluster.backend
+        place, offload = self._workers.place(home.memory_db), Threads()
         return self.root.add(ChildSpec("memory", lambda: Memory(place, offload, time.time)))
 
     def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
-        offload, cluster = Threads(), self._cluster
-        place = home.state_db if cluster is None else cluster.backend
+        place, offload = self._workers.place(home.state_db), Threads()
         return self.root.add(
             ChildSpec("recall", lambda: Recall(home.recall_db, place, ids, offload, time.time))
         )

@@ -1,23 +1,38 @@
-"""The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it."""
+"""The journal: `state.db` with its inbox, outbox and history, and the one actor that writes it.
 
-from rumi.journal.accounts import (
-    Bound,
-    By,
-    Grant,
-    MarkNoticed,
-    Noticed,
-    RecordUsage,
-    ReserveCall,
-    SettleCall,
-    SettleLeft,
-    Spending,
-    Standing,
-    State,
-    UsageRow,
-)
+The requests stand in a module for each subject (`inbox`, `outbox`, `history`, `tasks`, …), each above the
+step that executes it in a transaction.
+"""
+
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
-from rumi.journal.history import load_message
-from rumi.journal.membership import (
+from rumi.journal.forgetting import DeleteChat, Expire, ForgetChat, Sweep
+from rumi.journal.history import (
+    Append,
+    LeftOut,
+    MarkFiles,
+    NewSession,
+    SessionApart,
+    Shorten,
+    Summarize,
+    load_message,
+)
+from rumi.journal.inbox import (
+    MOST_MOVED,
+    Accept,
+    Begin,
+    Count,
+    JoinAlbums,
+    Knows,
+    Load,
+    Moved,
+    MovedGroups,
+    NewestOpen,
+    OpenChats,
+    OpenMessages,
+    Previewed,
+    Retriable,
+)
+from rumi.journal.leases import (
     Backlog,
     Backlogs,
     Claim,
@@ -32,88 +47,11 @@ from rumi.journal.membership import (
     Renew,
     Touch,
 )
-from rumi.journal.messages import (
-    FAILURES,
-    MOST_MOVED,
-    Accept,
-    AddSchedule,
-    AddTask,
-    AheadSchedules,
-    Append,
-    AskToLearn,
-    Begin,
-    BeginTask,
-    Count,
-    CountSchedules,
-    DeleteChat,
-    DeleteSchedule,
-    DeleteTask,
-    Delivered,
-    DueSchedules,
-    EndIteration,
-    EndTask,
-    Expire,
-    FailedSchedules,
-    Fire,
-    ForgetChat,
-    InterruptTasks,
-    Iterations,
-    JoinAlbums,
-    JournalMessage,
-    KeepParked,
-    KeepTask,
-    Knows,
-    LearnedFrom,
-    LearnNothing,
-    LeftOut,
-    ListChats,
-    ListSchedules,
-    ListTasks,
-    Load,
-    LoadParked,
-    LoadSchedule,
-    LoadTask,
-    MarkFiles,
-    MarkStopping,
-    MissedSchedules,
-    Moved,
-    MovedGroups,
-    MoveSchedules,
-    NameChat,
-    NewestOpen,
-    NewSession,
-    NotStored,
-    OldTasks,
-    OpenChats,
-    OpenMessages,
-    OpenTasks,
-    PartSent,
-    PauseFailed,
-    PauseSchedules,
-    Previewed,
-    PutOff,
-    ReadHistory,
-    ReopenTask,
-    Retriable,
-    SayToTask,
-    SearchHistory,
-    SessionApart,
-    SetSchedule,
-    Settle,
-    SetZone,
-    Shorten,
-    Study,
-    Summarize,
-    Sweep,
-    TellMissed,
-    ToLearn,
-    Undeliverable,
-    Undelivered,
-    Waiting,
-    ZoneOf,
-)
+from rumi.journal.lessons import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
+from rumi.journal.outbox import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
+from rumi.journal.parked import KeepParked, LoadParked
 from rumi.journal.piece_store import JournalPieces
-from rumi.journal.reading import excerpt, folded
+from rumi.journal.reading import ListChats, NameChat, ReadHistory, SearchHistory, excerpt, folded
 from rumi.journal.records import (
     Attachment,
     Button,
@@ -126,6 +64,7 @@ from rumi.journal.records import (
     Incoming,
     IterationRecord,
     Lesson,
+    NotStored,
     ScheduleFigures,
     ScheduleKind,
     ScheduleRecord,
@@ -137,12 +76,66 @@ from rumi.journal.records import (
     Summary,
     TaskRecord,
     TaskState,
+    Undone,
     Update,
     joined,
 )
+from rumi.journal.schedules import (
+    FAILURES,
+    AddSchedule,
+    AheadSchedules,
+    CountSchedules,
+    DeleteSchedule,
+    DueSchedules,
+    FailedSchedules,
+    Fire,
+    ListSchedules,
+    LoadSchedule,
+    MissedSchedules,
+    MoveSchedules,
+    PauseFailed,
+    PauseSchedules,
+    SetSchedule,
+    SetZone,
+    TellMissed,
+    ZoneOf,
+)
 from rumi.journal.schema import ON_A_SERVER, STATE
+from rumi.journal.spending import (
+    Bound,
+    By,
+    Grant,
+    MarkNoticed,
+    Noticed,
+    RecordUsage,
+    ReserveCall,
+    SettleCall,
+    SettleLeft,
+    Spending,
+    Standing,
+    State,
+    UsageRow,
+)
 from rumi.journal.store import JournalError, NotOwner, Store, Unwritable
-from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack, Undone
+from rumi.journal.tasks import (
+    AddTask,
+    BeginTask,
+    DeleteTask,
+    EndIteration,
+    EndTask,
+    InterruptTasks,
+    Iterations,
+    KeepTask,
+    ListTasks,
+    LoadTask,
+    MarkStopping,
+    OldTasks,
+    OpenTasks,
+    ReopenTask,
+    SayToTask,
+)
+from rumi.journal.transaction import JournalMessage
+from rumi.journal.undo import EndUndo, FindLastTurn, FindUndo, LastTurn, TakeBack
 from rumi.journal.workspaces import (
     CollectPieces,
     DropWorkspace,

@@ -11,19 +11,14 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 import trio
 
 from actors import Actor, Backoff, Refused, Request, answers
-from rumi.journal.accounts import SettleLeft
-from rumi.journal.messages import (
-    Accept,
-    Expire,
-    ExpiryCursor,
-    JournalMessage,
-    LearnedFrom,
-    LearnNothing,
-    NewSession,
-    NotStored,
-    Sweep,
-)
+from rumi.journal.forgetting import Expire, ExpiryCursor, Sweep
+from rumi.journal.history import NewSession
+from rumi.journal.inbox import Accept
+from rumi.journal.lessons import LearnedFrom, LearnNothing
+from rumi.journal.records import NotStored
+from rumi.journal.spending import SettleLeft
 from rumi.journal.store import NOT_NOW, NotOwner, Store, Unwritable
+from rumi.journal.transaction import JournalMessage
 from rumi.offload import Offload
 from rumi.reserve import Large, Reserve, largest
 from rumi.store.backend import Backend

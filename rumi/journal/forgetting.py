@@ -1,12 +1,21 @@
-"""Steps that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
+"""Requests that delete: what is to be forgotten, and what is older than it has to be kept. A slice each."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from rumi.journal.messages import SLICE, DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.journal.spending import merge_chat
-from rumi.journal.transaction import mine, steps
+from rumi.journal.transaction import SLICE, JournalRequest, mine, steps
 from rumi.journal.workspaces import DropWorkspace, drop_workspace, forget_workspace
 from rumi.store.steps import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryCursor:
+    """How far an expiry has come: the number of a table, and the last row that was looked at."""
+
+    table: int = 0
+    row: int = 0
+
 
 _OF_A_SESSION = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.chat = {0}.chat AND s.number = {0}.session"
@@ -44,6 +53,11 @@ _KEYS = {"summaries": "rowid", "budget_notices": "rowid", "undos": "message"}
 """The columns that number the rows of tables without an `id` in the order of their arrival."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sweep(JournalRequest[bool]):
+    """Delete a slice of what is to be forgotten. The reply is True if there may be more."""
+
+
 @steps.of(Sweep)
 def sweep(request: Sweep, transaction: Transaction) -> bool:
     """Delete a slice of the history of sessions to forget. Return True if there may be more."""
@@ -70,6 +84,16 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
         f"{mine(transaction)} ORDER BY chat, number LIMIT 1"
     ).fetchone()
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteChat(JournalRequest[bool]):
+    """Delete a slice of all that is stored of a chat that has ended. The reply is True if there may be more.
+
+    Facts are not the chat's, but their owner's; they stay.
+    """
+
+    chat: str
 
 
 @steps.of(DeleteChat)
@@ -103,6 +127,17 @@ def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     ):
         transaction.db.execute(f"DELETE FROM {table} WHERE chat = ?", (chat,))
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetChat(JournalRequest[bool]):
+    """Delete a slice of what was said in a chat before that message. The reply is True if there may be more.
+
+    The chat goes on. Nothing is learned from what is deleted; replies that nobody has yet stay.
+    """
+
+    chat: str
+    before: int
 
 
 @steps.of(ForgetChat)
@@ -157,6 +192,18 @@ def _month(now: float) -> float:
     """Return the beginning of the local month."""
     start = datetime.fromtimestamp(now).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return start.timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(JournalRequest[ExpiryCursor | None]):
+    """Look at a slice of what is older than `before`, in seconds since 1970, and delete what is over.
+
+    What is open, undelivered, of a session that goes on, or still to be learned from stays. Replies with
+    where to go on, None at the end.
+    """
+
+    before: float
+    place: ExpiryCursor
 
 
 @steps.of(Expire)

@@ -1,35 +1,51 @@
-"""Steps that store sessions and their history."""
+"""Requests that store sessions and their history."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 
 from rumi.agent import in_short
-from rumi.journal.messages import (
-    MOST_ENTRY,
-    Append,
-    LeftOut,
-    MarkFiles,
-    NewSession,
-    SessionApart,
-    Shorten,
-    Summarize,
-)
 from rumi.journal.parked import forget_parked
 from rumi.journal.records import HistoryEntry, Summary
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import JournalRequest, OwnedWrite, clean, steps
 from rumi.models import Message, Picture, ToolCall, message_tokens
 from rumi.store.steps import Transaction
+
+MOST_ENTRY = 2**63 - 1
+"""No entry of the history has a higher number."""
+
 
 MOST_ENTRIES = 50_000
 APART_S = 86_400.0
 UNREADABLE = "(This entry of the history cannot be read any more.)"
 
 
+@dataclass(frozen=True, slots=True)
+class Append(OwnedWrite[None]):
+    """Append to a session's history, as it happens."""
+
+    chat: str
+    session: int
+    entries: tuple[HistoryEntry, ...]
+
+
 @steps.of(Append)
 def append(request: Append, transaction: Transaction) -> None:
     """Append entries to the history."""
     insert_history(transaction, request.chat, request.session, request.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession(OwnedWrite[int]):
+    """End the chat's session and begin another. The reply is its number.
+
+    `forget` deletes all history as well, in slices (`Sweep`): from now on, or, with `learn`, where there is
+    something to learn from, as soon as that is done. The parked calls are forgotten at once.
+    """
+
+    chat: str
+    forget: bool = False
+    learn: bool = False
 
 
 @steps.of(NewSession)
@@ -54,6 +70,16 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
     return _open_session(transaction, request.chat)
 
 
+@dataclass(frozen=True, slots=True)
+class SessionApart(OwnedWrite[int]):
+    """Begin a session for one turn, beside the one that goes on. The reply is its number.
+
+    It is learned from when the turn's `Settle` says, or a day later where that never comes.
+    """
+
+    chat: str
+
+
 @steps.of(SessionApart)
 def session_apart(request: SessionApart, transaction: Transaction) -> int:
     """Open a session that counts as ended: the one that goes on stays the chat's session."""
@@ -65,6 +91,20 @@ def session_apart(request: SessionApart, transaction: Transaction) -> int:
         (now, now + APART_S, request.chat, number),
     )
     return number
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize(OwnedWrite[Summary | None]):
+    """Let a summary stand for what a session began with; returns what stands in its prompts now.
+
+    With `leave_out` only its turn counts: prompts leave out what was said up to its end, and no text stands
+    for that yet. None if the session has ended, or if the text before stands for more: nothing is changed.
+    """
+
+    chat: str
+    session: int
+    summary: Summary
+    leave_out: bool = False
 
 
 @steps.of(Summarize)
@@ -95,6 +135,15 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
     return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
+    """Return what prompts leave out of a session and no summary covers: the latest, in about `max_tokens`."""
+
+    chat: str
+    session: int
+    max_tokens: int
+
+
 @steps.of(LeftOut)
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
     """Return the entries that prompts leave out and no summary covers."""
@@ -103,6 +152,18 @@ def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, 
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
     ).fetchone() or (0, 0)
     return _entries(transaction, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Shorten(OwnedWrite[None]):
+    """From now on prompts show the session's tool results shortened, but those of its latest entries.
+
+    `latest` is how many entries those are. The history itself stays as it is.
+    """
+
+    chat: str
+    session: int
+    latest: int
 
 
 @steps.of(Shorten)
@@ -119,6 +180,14 @@ def shorten(request: Shorten, transaction: Transaction) -> None:
             "UPDATE sessions SET short = ?1 WHERE chat = ?2 AND number = ?3 AND short < ?1",
             (row[0], *session),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFiles(OwnedWrite[None]):
+    """Note that something in the chat's files came from outside, or nothing any more."""
+
+    chat: str
+    tainted: bool
 
 
 @steps.of(MarkFiles)

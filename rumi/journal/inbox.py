@@ -1,43 +1,49 @@
-"""Steps that store messages, and find those without a reply."""
+"""Requests that store messages, and find those without a reply."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final, get_args
 
 from rumi.journal.albums import insert_part, part_of
 from rumi.journal.history import history_of, insert_history, session_of, taint_of
-from rumi.journal.messages import (
-    MOST_MOVED,
-    SEEN_LEAST,
-    SEEN_S,
-    Accept,
-    Begin,
-    Count,
-    JoinAlbums,
-    Knows,
-    Load,
-    LoadParked,
-    Moved,
-    MovedGroups,
-    NewestOpen,
-    OpenChats,
-    OpenMessages,
-    Previewed,
-    Retriable,
-)
 from rumi.journal.outbox import insert_reply
-from rumi.journal.parked import buttons_json, in_words, load_parked
-from rumi.journal.records import Attachment, ChatRecord, Figures, Incoming, joined
-from rumi.journal.transaction import clean, mine, steps
-from rumi.journal.undo import FindUndo
-from rumi.journal.undoing import find_undo
+from rumi.journal.parked import LoadParked, buttons_json, in_words, load_parked
+from rumi.journal.records import Attachment, ChatRecord, Figures, HistoryEntry, Incoming, NotStored, joined
+from rumi.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
+from rumi.journal.undo import FindUndo, find_undo
 from rumi.store.steps import Transaction
 from rumi.texts import Language
+
+SEEN_S = 48 * 3600.0
+"""How long an update's number is remembered: its source keeps updates for half that time, and may begin to
+number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
+
+
+SEEN_LEAST = 1000
+"""So many of the newest are remembered however old they seem: a clock may jump ahead by days."""
+
+
+MOST_MOVED = 100_000
+"""How many moved groups are remembered: more than one bot meets, and few enough that strangers cannot fill
+the disk."""
+
 
 LANGUAGES: Final = get_args(Language)
 
 _OPEN: Final = "messages INDEXED BY messages_open"
 """Where open messages are looked up: few, among a chat's many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept(JournalRequest[tuple[Incoming | None, ...] | NotStored]):
+    """Store messages before anything is done about them: the whole batch, or nothing of it.
+
+    For each, in order: the message as it is stored, or None if its update was seen within `SEEN_S` or is one
+    of the last `SEEN_LEAST` of its source, and then it is not stored again. Of a part of an album, which is
+    no message yet, only its update.
+    """
+
+    batch: tuple[Incoming, ...]
 
 
 @steps.of(Accept)
@@ -105,6 +111,17 @@ def insert_message(message: Incoming, transaction: Transaction) -> Incoming:
     return replace(message, id=id, before=before, reply=reply)
 
 
+@dataclass(frozen=True, slots=True)
+class JoinAlbums(OwnedWrite[tuple[tuple[Incoming, ...], float | None]]):
+    """Make one message of each album of which no part has come for `quiet_s`.
+
+    An album without a part that is meant for the assistant is deleted. Return the messages as they are
+    stored, and in how many seconds the next album will be quiet; None if no parts are left.
+    """
+
+    quiet_s: float
+
+
 @steps.of(JoinAlbums)
 def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[Incoming, ...], float | None]:
     """Make messages of the albums that are complete."""
@@ -126,6 +143,17 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
         if any(part.addressed for part in parts):
             stored.append(insert_message(joined(parts), transaction))
     return tuple(stored), next_s
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(JournalRequest[bool]):
+    """Messages from the chat id `new` belong to the chat `old` from now on; the reply is whether they do.
+
+    They do not if `new`, or a topic below it, has messages of its own.
+    """
+
+    old: str
+    new: str
 
 
 @steps.of(Moved)
@@ -163,10 +191,27 @@ def _note_move(transaction: Transaction, old: str, new: str) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MovedGroups(Read[tuple[tuple[str, str], ...]]):
+    """Return the groups that moved: the id of the chat, and the one that leads to it. Oldest first."""
+
+
 @steps.of(MovedGroups)
 def moves(request: MovedGroups, transaction: Transaction) -> tuple[tuple[str, str], ...]:
     """Return all moves, oldest first."""
     return tuple(transaction.db.execute("SELECT old, new FROM moved ORDER BY rowid").fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(OwnedWrite[None]):
+    """A message became a turn of a session, which begins with `entries`. `retries` is run again by it."""
+
+    chat: str
+    message: int
+    turn: str
+    session: int
+    entries: tuple[HistoryEntry, ...] = ()
+    retries: int | None = None
 
 
 @steps.of(Begin)
@@ -189,10 +234,33 @@ def begin(request: Begin, transaction: Transaction) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Previewed(OwnedWrite[None]):
+    """The answer to a message grows in what its source calls `preview`; None: it is not there any more.
+
+    Only the sender that noted it knows which of its edits are still under way; another sender deletes it.
+    """
+
+    message: int
+    preview: int | None
+
+
 @steps.of(Previewed)
 def previewed(request: Previewed, transaction: Transaction) -> None:
     """Note the message in which an answer grows."""
     transaction.db.execute("UPDATE messages SET preview = ? WHERE id = ?", (request.preview, request.message))
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Read[ChatRecord]):
+    """Return all that is known of a chat. `limit` is how many of the latest history entries are wanted.
+
+    With `max_tokens` no more of them than take about so many in a prompt, but the latest in any case.
+    """
+
+    chat: str
+    limit: int
+    max_tokens: int | None = None
 
 
 @steps.of(Load)
@@ -214,11 +282,26 @@ def load(request: Load, transaction: Transaction) -> ChatRecord:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenMessages(Read[tuple[Incoming, ...]]):
+    """Return the chat's messages that lack a final reply, of those numbered above `after`, in their order."""
+
+    chat: str
+    after: int
+
+
 @steps.of(OpenMessages)
 def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Incoming, ...]:
     """Return the chat's messages that lack a final reply."""
     found = f"{_OPEN} WHERE chat = ? AND reply IS NULL AND id > ? ORDER BY id"
     return _messages(transaction, found, request.chat, request.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Retriable(Read[Incoming | None]):
+    """Return the last message of this session that became a turn, did not complete, and was not run again."""
+
+    chat: str
 
 
 @steps.of(Retriable)
@@ -238,6 +321,13 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
     return max(either, key=lambda message: message.id, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenChats(Read[tuple[str, ...]]):
+    """Return the chats with messages that lack a final reply; only those of some `partitions`, if named."""
+
+    partitions: frozenset[int] | None = None
+
+
 @steps.of(OpenChats)
 def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with messages that lack a final reply."""
@@ -246,6 +336,13 @@ def open_chats(request: OpenChats, transaction: Transaction) -> tuple[str, ...]:
         f"{mine(transaction, only=request.partitions)} ORDER BY chat"
     )
     return tuple(chat for (chat,) in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class NewestOpen(Read[dict[str, int]]):
+    """Return the same chats, each with the number of its newest such message. Only of `chats`, if named."""
+
+    chats: tuple[str, ...] | None = None
 
 
 @steps.of(NewestOpen)
@@ -262,6 +359,13 @@ def newest_open(request: NewestOpen, transaction: Transaction) -> dict[str, int]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Knows(JournalRequest[bool]):
+    """Ask if anything was ever said in the chat."""
+
+    chat: str
+
+
 @steps.of(Knows)
 def knows(request: Knows, transaction: Transaction) -> bool:
     """Return True if the chat has a message or a session."""
@@ -271,6 +375,11 @@ def knows(request: Knows, transaction: Transaction) -> bool:
         (request.chat, request.chat),
     )
     return bool(found.fetchone()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Read[Figures]):
+    """Return sizes for the status."""
 
 
 @steps.of(Count)

@@ -1,4 +1,4 @@
-"""Steps that decide which worker serves which chats, where several share a database.
+"""Requests that decide which worker serves which chats, where several share a database.
 
 A worker has one lease, which it renews; a lease that has ended is never renewed. Partitions of a worker whose
 lease has ended are free. A claim raises the fence of a partition, so that the earlier worker's writes are
@@ -6,30 +6,63 @@ refused from then on. Times are by the database's clock.
 """
 
 import json
+from dataclasses import dataclass, field
 from typing import Final
 
-from rumi.journal.membership import (
-    Backlog,
-    Backlogs,
-    Claim,
-    Claimed,
-    Join,
-    Leave,
-    Member,
-    Members,
-    OwnerOf,
-    Owners,
-    Release,
-    Renew,
-    Touch,
-)
-from rumi.journal.transaction import steps
+from rumi.journal.transaction import JournalRequest, steps
 from rumi.store.backend import as_values
 from rumi.store.ownership import PARTITIONS
 from rumi.store.steps import Transaction
 
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A partition that a worker serves from now on.
+
+    Messages up to the number `last` may have been seen by the earlier worker, and its sandboxes may be there
+    until `wait_s` seconds from now.
+    """
+
+    number: int
+    fence: int
+    last: int
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker, as the others see it. `left_s` is how long its lease lasts, below zero if it has ended."""
+
+    name: str
+    version: str
+    address: str
+    started: float
+    left_s: float
+    leaving: bool
+    partitions: int
+    status: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
+
+    queued: int = 0
+    undelivered: int = 0
+
+
 KEPT_S: Final = 600.0
 """How long a worker whose lease has ended stays in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join(JournalRequest[None]):
+    """Begin a worker's lease of `lease_s` seconds. Its name was never used before."""
+
+    worker: str
+    version: str
+    address: str
+    lease_s: float
 
 
 @steps.of(Join)
@@ -48,6 +81,18 @@ def join(request: Join, transaction: Transaction) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Renew(JournalRequest[dict[int, int] | None]):
+    """Let a lease end `lease_s` seconds from now. Returns the fences of the worker's partitions.
+
+    None: the lease has ended, and stays ended. `status` is what other workers show of this one, as JSON.
+    """
+
+    worker: str
+    lease_s: float
+    status: str = "{}"
+
+
 @steps.of(Renew)
 def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
     """Renew a lease that has not ended."""
@@ -63,11 +108,33 @@ def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Leave(JournalRequest[None]):
+    """Note that a worker hands over what it serves: the others take its part. `ended`: it has."""
+
+    worker: str
+    ended: bool = False
+
+
 @steps.of(Leave)
 def leave(request: Leave, transaction: Transaction) -> None:
     """Note it."""
     until = ", until = 0" if request.ended else ""
     transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (request.worker,))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(JournalRequest[tuple[Claimed, ...]]):
+    """Take up to `most` free partitions. Sandboxes of a lease that has ended are gone `after_s` later.
+
+    The worker `has` these already. Others that are its own are taken as well: the answer to an earlier claim
+    was lost.
+    """
+
+    worker: str
+    most: int
+    after_s: float = 0.0
+    has: tuple[int, ...] = ()
 
 
 @steps.of(Claim)
@@ -103,6 +170,14 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
     return tuple(claimed)
 
 
+@dataclass(frozen=True, slots=True)
+class Release(JournalRequest[None]):
+    """Hand partitions over, of which nothing runs any more in this worker."""
+
+    worker: str
+    numbers: tuple[int, ...]
+
+
 @steps.of(Release)
 def release(request: Release, transaction: Transaction) -> None:
     """Free partitions of this worker."""
@@ -120,11 +195,23 @@ _MEMBER: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Members(JournalRequest[tuple[Member, ...]]):
+    """Return the workers, in the order of their names, and those whose lease ended a short while ago."""
+
+
 @steps.of(Members)
 def members(request: Members, transaction: Transaction) -> tuple[Member, ...]:
     """Return the workers."""
     now = transaction.now()
     return tuple(_member(row, now) for row in transaction.db.execute(f"{_MEMBER} ORDER BY name"))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOf(JournalRequest[Member | None]):
+    """Return the worker that serves a partition now."""
+
+    number: int
 
 
 @steps.of(OwnerOf)
@@ -138,6 +225,11 @@ def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
     return None if row is None else _member(row, now)
 
 
+@dataclass(frozen=True, slots=True)
+class Owners(JournalRequest[dict[int, str]]):
+    """Return the names of the workers by the partitions that they serve now."""
+
+
 @steps.of(Owners)
 def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
     """Return who serves each partition, of workers whose lease lasts."""
@@ -148,6 +240,11 @@ def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
             (PARTITIONS, transaction.now()),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs(JournalRequest[dict[str, Backlog]]):
+    """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
 
 
 @steps.of(Backlogs)
@@ -164,6 +261,11 @@ def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, Backlog]:
         for number, count in db.execute(sql):
             found.setdefault(served.get(number, ""), [0, 0])[place] += count
     return {worker: Backlog(*counts) for worker, counts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Touch(JournalRequest[None]):
+    """Change nothing, but in a transaction."""
 
 
 @steps.of(Touch)

@@ -1,11 +1,11 @@
-"""Steps for learning from sessions: which are due, what was said in them, and what was learned from."""
+"""Requests for learning from sessions: which are due, what was said in them, and what was learned from."""
 
 import math
+from dataclasses import dataclass
 
 from rumi.journal.history import load_message, role_of
-from rumi.journal.messages import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
 from rumi.journal.records import DueSessions, Lesson
-from rumi.journal.transaction import clean, mine, steps
+from rumi.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction
 
 _DUE = """
@@ -15,6 +15,17 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
     FROM sessions WHERE fresh AND chat = coalesce(?1, chat){mine}
 ) AS each ORDER BY since, chat, number
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ToLearn(Read[DueSessions]):
+    """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
+
+    Only those of one chat, if one is named. With `going_on`, also those that are not due yet.
+    """
+
+    chat: str | None = None
+    going_on: bool = False
 
 
 @steps.of(ToLearn)
@@ -28,6 +39,14 @@ def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
             break
         due.append((chat, number))
     return DueSessions(tuple(due), then)
+
+
+@dataclass(frozen=True, slots=True)
+class Study(Read[Lesson]):
+    """Return what was said in a session and was not learned from yet."""
+
+    chat: str
+    session: int
 
 
 @steps.of(Study)
@@ -57,6 +76,20 @@ def study(request: Study, transaction: Transaction) -> Lesson:
     return Lesson(upto, messages, language, tries, said[0][1] if said else transaction.now())
 
 
+@dataclass(frozen=True, slots=True)
+class LearnedFrom(OwnedWrite[None]):
+    """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
+
+    The `episode` is a line on what the session was about, which `began` then; empty: none is known.
+    """
+
+    chat: str
+    session: int
+    upto: int
+    episode: str = ""
+    began: float = 0.0
+
+
 @steps.of(LearnedFrom)
 def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
     """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
@@ -80,6 +113,15 @@ def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PutOff(OwnedWrite[None]):
+    """Note that learning from a session failed; it is not due again before `until`, in seconds since 1970."""
+
+    chat: str
+    session: int
+    until: float
+
+
 @steps.of(PutOff)
 def put_off(request: PutOff, transaction: Transaction) -> None:
     """Note a failed attempt, and when the next one may be."""
@@ -89,6 +131,17 @@ def put_off(request: PutOff, transaction: Transaction) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AskToLearn(JournalRequest[None]):
+    """Learn from the session of the chat, or of all chats, now, although it goes on.
+
+    With `retry`, also sessions whose failed attempts were postponed or abandoned.
+    """
+
+    chat: str | None = None
+    retry: bool = False
+
+
 @steps.of(AskToLearn)
 def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     """Make sessions due at once, although they go on; this also holds after a restart."""
@@ -96,6 +149,16 @@ def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
     transaction.db.execute(
         f"UPDATE sessions SET asked = TRUE{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LearnNothing(JournalRequest[None]):
+    """Delete what is to be forgotten without learning from it.
+
+    With `ever`, there is nothing to learn from anything that was said so far.
+    """
+
+    ever: bool = False
 
 
 @steps.of(LearnNothing)

@@ -1,15 +1,38 @@
-"""Steps that store final replies, and follow them until a person has them."""
+"""Requests that store final replies, and follow them until a person has them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from rumi.agent import Reason
 from rumi.journal.ended_fires import fire_ended
 from rumi.journal.history import insert_history
-from rumi.journal.messages import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
 from rumi.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.journal.records import StoredReply
+from rumi.journal.records import Buttons, HistoryEntry, StoredReply
 from rumi.journal.spending import note_told
-from rumi.journal.transaction import clean, mine, steps
+from rumi.journal.transaction import OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Settle(OwnedWrite[int]):
+    """Store the final reply to messages, and the state that goes with it, in one transaction.
+
+    The first of them is the one that was worked on, and `reason` how that ended. Replies with the
+    delivery's number. A message that has its reply already keeps it. `due` moves the session's end; it is
+    None where the session has not changed. Without a `session` it is that in which the turn began. `noticed`
+    are budgets of which the reply says that they are nearly used up. The reply asks for the parked calls
+    `asked`, and has `buttons` besides those that its message came with.
+    """
+
+    chat: str
+    messages: tuple[int, ...]
+    text: str
+    reason: Reason | None = None
+    session: int = 0
+    entries: tuple[HistoryEntry, ...] = ()
+    due: float | None = None
+    noticed: tuple[str, ...] = ()
+    asked: tuple[int, ...] = ()
+    buttons: Buttons = ()
 
 
 @steps.of(Settle)
@@ -75,6 +98,14 @@ def _session_of(transaction: Transaction, message: int) -> int:
     return int(row[0] or 0) if row else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Delivered(OwnedWrite[None]):
+    """Note that a person has the reply. `by_reader`: they say so themselves, at any worker."""
+
+    delivery: int
+    by_reader: bool = False
+
+
 @steps.of(Delivered)
 def delivered(request: Delivered, transaction: Transaction) -> None:
     """Note that a person has the reply."""
@@ -84,10 +115,27 @@ def delivered(request: Delivered, transaction: Transaction) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PartSent(OwnedWrite[None]):
+    """Note that a person has the first `parts` parts of the reply."""
+
+    delivery: int
+    parts: int
+
+
 @steps.of(PartSent)
 def part_sent(request: PartSent, transaction: Transaction) -> None:
     """Note how many parts of the reply a person has."""
     transaction.db.execute("UPDATE outbox SET parts = ? WHERE id = ?", (request.parts, request.delivery))
+
+
+@dataclass(frozen=True, slots=True)
+class Undeliverable(OwnedWrite[None]):
+    """Note that the chat's waiting replies, or only the one `delivery`, can reach nobody, and `why`."""
+
+    chat: str
+    why: str
+    delivery: int | None = None
 
 
 @steps.of(Undeliverable)
@@ -100,6 +148,13 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting(Read[tuple[str, ...]]):
+    """Return the chats with replies that no one has yet; only those of some `partitions`, if named."""
+
+    partitions: frozenset[int] | None = None
+
+
 @steps.of(Waiting)
 def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with replies that no one has."""
@@ -108,6 +163,14 @@ def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
         f"{mine(transaction, only=request.partitions)} ORDER BY chat"
     )
     return tuple(chat for (chat,) in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered(Read[tuple[StoredReply, ...]]):
+    """Return the chat's replies that no one has yet, oldest first, and all `to` these messages."""
+
+    chat: str
+    to: tuple[int, ...] = ()
 
 
 @steps.of(Undelivered)

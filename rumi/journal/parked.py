@@ -1,14 +1,13 @@
-"""Steps that store calls which wait for a person's yes, and find what the buttons below replies say."""
+"""Requests that store calls which wait for a person's yes, and find what the buttons below replies say."""
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from rumi.agent import Parked, ParkedState
-from rumi.journal.messages import KeepParked, LoadParked
 from rumi.journal.records import Button, Buttons, Incoming
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import JournalRequest, OwnedWrite, clean, steps
 from rumi.store.steps import Transaction
 
 MOST_PARKED = 500
@@ -16,6 +15,13 @@ MOST_PARKED = 500
 
 MOST_WITH_BUTTONS = 100
 """So many of a chat's last messages with buttons are looked at when a button is pressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParked(JournalRequest[tuple[Parked, ...]]):
+    """Return the calls of a chat, or of a task by its key, that needed a person's yes, oldest first."""
+
+    chat: str
 
 
 @steps.of(LoadParked)
@@ -30,6 +36,15 @@ def load_parked(request: LoadParked, transaction: Transaction) -> tuple[Parked, 
         for number, call, text, state, asked in reversed(rows)
         if state in get_args(ParkedState)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KeepParked(OwnedWrite[None]):
+    """Store parked calls that are new or have changed. New ones are of the `turn`."""
+
+    chat: str
+    parked: tuple[Parked, ...]
+    turn: str = ""
 
 
 @steps.of(KeepParked)

@@ -1,13 +1,17 @@
-"""Steps for people who look for a chat or for something in it: lists, searches, and what was said before."""
+"""Requests for people who look for a chat or for something in it: lists, searches, what was said before."""
 
 import unicodedata
+from dataclasses import dataclass
 
 from rumi.chat_ids import TASK
-from rumi.journal.history import load_links, load_message
-from rumi.journal.messages import SEARCHED, ListChats, NameChat, ReadHistory, SearchHistory
+from rumi.journal.history import MOST_ENTRY, load_links, load_message
 from rumi.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
-from rumi.journal.transaction import clean, steps
+from rumi.journal.transaction import JournalRequest, Read, clean, steps
 from rumi.store.steps import Transaction
+
+SEARCHED = 1_000
+"""Rows of the history that one search looks at."""
+
 
 SHOWN_CHARS = 200
 """How much of a chat's last message a list shows."""
@@ -27,6 +31,14 @@ _GOING_ON = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ListChats(Read[tuple[StoredChat, ...]]):
+    """Return the chats with messages, the latest first; none whose id begins with one of `without`."""
+
+    without: tuple[str, ...] = ()
+    limit: int = 200
+
+
 @steps.of(ListChats)
 def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
     """Return the latest chats. The index leads from a chat to the next one, past its messages."""
@@ -43,6 +55,14 @@ def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat
     return tuple(StoredChat(chat, title, text[:SHOWN_CHARS], at) for chat, title, text, at in rows)
 
 
+@dataclass(frozen=True, slots=True)
+class NameChat(JournalRequest[None]):
+    """Give a chat a title; an empty one removes it."""
+
+    chat: str
+    title: str
+
+
 @steps.of(NameChat)
 def name_chat(request: NameChat, transaction: Transaction) -> None:
     """Store or remove a title."""
@@ -56,6 +76,19 @@ def name_chat(request: NameChat, transaction: Transaction) -> None:
         transaction.db.execute("DELETE FROM titles WHERE chat = ?", (request.chat,))
 
 
+@dataclass(frozen=True, slots=True)
+class ReadHistory(Read[tuple[StoredEntry, ...]]):
+    """Return a chat's latest entries before the entry of that number, oldest first.
+
+    They are of all its sessions, or only of the one that is `going_on`.
+    """
+
+    chat: str
+    before: int = MOST_ENTRY
+    limit: int = 200
+    going_on: bool = False
+
+
 @steps.of(ReadHistory)
 def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
     """Return the latest entries of a chat."""
@@ -65,6 +98,21 @@ def read_history(request: ReadHistory, transaction: Transaction) -> tuple[Stored
         (request.chat, request.before, request.limit),
     )
     return tuple(reversed([_entry(row) for row in rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHistory(Read[FoundEntries]):
+    """Search a slice of the history before the entry of that number, for entries with all of the words.
+
+    Searched is what users and the assistant said, of the `chat`, or of all chats whose id does not begin with
+    one of `without`. Case and accents do not matter. A caller goes on with `FoundEntries.next`: a slice is
+    short, because others wait for it.
+    """
+
+    words: str
+    chat: str = ""
+    without: tuple[str, ...] = ()
+    before: int = MOST_ENTRY
 
 
 @steps.of(SearchHistory)

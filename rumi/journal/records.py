@@ -5,9 +5,42 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rumi.agent import Parked, Reason
-from rumi.journal.undo import Undone
 from rumi.models import Message
+from rumi.store.protocol import Trouble
 from rumi.texts import Language
+
+
+@dataclass(frozen=True, slots=True)
+class NotStored:
+    """The answer to what cannot be stored now, and was not: what keeps the journal from writing."""
+
+    trouble: Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A turn that was taken back by a `message`: what is as before, and what is not.
+
+    `schedules` and `facts` are as before; `schedules_kept` and `facts_kept` were changed since by something
+    else, and stay. `parked` are questions that count no more, `tasks` were begun and are stopped. `withdrawn`
+    is its reply, if that was not sent yet and never will be; otherwise 0. `files` says what became of its
+    files: `restored`, `untouched`, or why they stay. `calls` reached beyond this machine, and
+    cannot be taken back. `done`: all of that has happened.
+    """
+
+    message: int
+    turn: str
+    text: str = ""
+    files: str = "untouched"
+    facts: tuple[str, ...] = ()
+    facts_kept: tuple[str, ...] = ()
+    schedules: tuple[int, ...] = ()
+    schedules_kept: tuple[int, ...] = ()
+    parked: tuple[int, ...] = ()
+    tasks: tuple[int, ...] = ()
+    withdrawn: int = 0
+    calls: tuple[str, ...] = ()
+    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)

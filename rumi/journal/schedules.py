@@ -1,32 +1,11 @@
-"""Steps that store schedules, and fire them: what a fire stores and the next instant are one transaction."""
+"""Requests that store and fire schedules: what a fire stores and the next instant are one transaction."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
+from rumi.journal.history import MOST_ENTRY
 from rumi.journal.inbox import LANGUAGES, insert_message
-from rumi.journal.messages import (
-    FAILURES,
-    MOST_ENTRY,
-    SLICE,
-    AddSchedule,
-    AheadSchedules,
-    CountSchedules,
-    DeleteSchedule,
-    DueSchedules,
-    FailedSchedules,
-    Fire,
-    ListSchedules,
-    LoadSchedule,
-    MissedSchedules,
-    MoveSchedules,
-    PauseFailed,
-    PauseSchedules,
-    SetSchedule,
-    SetZone,
-    TellMissed,
-    ZoneOf,
-)
 from rumi.journal.records import (
     Fired,
     Firing,
@@ -37,9 +16,13 @@ from rumi.journal.records import (
     ScheduleState,
 )
 from rumi.journal.tasks import insert_task
-from rumi.journal.transaction import clean, mine, steps
-from rumi.journal.undoing import note_schedule, schedule_row
+from rumi.journal.transaction import SLICE, JournalRequest, OwnedWrite, Read, clean, mine, steps
+from rumi.journal.undo import note_schedule, schedule_row
 from rumi.store.steps import Transaction
+
+FAILURES: Final = 3
+"""A schedule whose work failed so often in a row is paused."""
+
 
 KEPT: Final = 20
 """How many of its fires a schedule keeps: enough for a clock that goes back by some of them."""
@@ -56,6 +39,20 @@ _FIELDS: Final = (
     "id, owner, chat, kind, text, options, cron, zone, instant, next_at, state, failures, missed, missed_at,"
     " language, model, tainted, message, created, user"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AddSchedule(JournalRequest[ScheduleRecord | None]):
+    """Store a schedule. Returns it with its number; the same one for the same `message`.
+
+    None: its owner has `most` that are not done, or the person who is called one of the `users` has
+    `most_of_users`.
+    """
+
+    schedule: ScheduleRecord
+    most: int
+    most_of_users: int | None = None
+    users: tuple[int, ...] = ()
 
 
 @steps.of(AddSchedule)
@@ -95,6 +92,13 @@ def add_schedule(request: AddSchedule, transaction: Transaction) -> ScheduleReco
     return replace(new, id=id, next_at=new.next_at or new.instant, created=now)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadSchedule(Read[ScheduleRecord | None]):
+    """Return a schedule; None for one that is not there."""
+
+    id: int
+
+
 @steps.of(LoadSchedule)
 def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRecord | None:
     """Return a schedule."""
@@ -102,11 +106,28 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
     return found[0] if found else None
 
 
+@dataclass(frozen=True, slots=True)
+class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
+    """Return the schedules of an `owner`, or of all: those that are not done, and the latest that are."""
+
+    owner: str = ""
+    limit: int = 1000
+
+
 @steps.of(ListSchedules)
 def list_schedules(request: ListSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return schedules: those that are not done first."""
     which = "owner = ?1 OR ?1 = '' ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
     return _schedules(transaction, f"{which} LIMIT ?2", request.owner, request.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchedule(JournalRequest[bool]):
+    """Pause a schedule, or have it go on at `instant`. Returns False if it is done, or not there."""
+
+    id: int
+    state: ScheduleState
+    instant: float = 0.0
 
 
 @steps.of(SetSchedule)
@@ -122,11 +143,23 @@ def set_schedule(request: SetSchedule, transaction: Transaction) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PauseSchedules(JournalRequest[int]):
+    """Pause all active schedules. Returns how many there were."""
+
+
 @steps.of(PauseSchedules)
 def pause_schedules(request: PauseSchedules, transaction: Transaction) -> int:
     """Pause all active schedules."""
     paused = transaction.db.execute("UPDATE schedules SET state = 'paused' WHERE state = 'active'")
     return paused.rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSchedules(OwnedWrite[None]):
+    """Set when the next fires happen: each is a number, the instant that it had, the next, and its time."""
+
+    moves: tuple[tuple[int, float, float, float], ...]
 
 
 @steps.of(MoveSchedules)
@@ -137,6 +170,15 @@ def move_schedules(request: MoveSchedules, transaction: Transaction) -> None:
         "UPDATE schedules SET instant = ?, next_at = ?, touched = ? WHERE id = ? AND instant = ?",
         [(instant, next_at, now, id, had) for id, had, instant, next_at in request.moves],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSchedule(JournalRequest[bool]):
+    """Delete a schedule. Returns False if it is not there. A `turn` of a `chat` may take that back."""
+
+    id: int
+    turn: str = ""
+    chat: str = ""
 
 
 @steps.of(DeleteSchedule)
@@ -150,6 +192,13 @@ def delete_schedule(request: DeleteSchedule, transaction: Transaction) -> bool:
     return bool(gone)
 
 
+@dataclass(frozen=True, slots=True)
+class DueSchedules(Read[tuple[ScheduleRecord, ...]]):
+    """Return a slice of the active schedules that fire until `upto`, the first ones first."""
+
+    upto: float
+
+
 @steps.of(DueSchedules)
 def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fire until then."""
@@ -157,11 +206,23 @@ def due_schedules(request: DueSchedules, transaction: Transaction) -> tuple[Sche
     return _schedules(transaction, which, request.upto, SLICE)
 
 
+@dataclass(frozen=True, slots=True)
+class AheadSchedules(Read[tuple[ScheduleRecord, ...]]):
+    """Return a slice of the active recurring ones that were set later than `now`: the clock has gone back."""
+
+    now: float
+
+
 @steps.of(AheadSchedules)
 def ahead_schedules(request: AheadSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active recurring ones that were set in the future."""
     which = f"state = 'active' AND cron != '' AND touched > ?{mine(transaction)} ORDER BY touched, id LIMIT ?"
     return _schedules(transaction, which, request.now + AHEAD_S, SLICE)
+
+
+@dataclass(frozen=True, slots=True)
+class CountSchedules(Read[ScheduleFigures]):
+    """Return how many schedules there are, and when the next one fires."""
 
 
 @steps.of(CountSchedules)
@@ -175,6 +236,16 @@ def count_schedules(request: CountSchedules, transaction: Transaction) -> Schedu
         f"SELECT min(next_at) FROM schedules WHERE state = 'active'{mine(transaction)}"
     ).fetchone()
     return ScheduleFigures(active, paused, math.inf if next_at is None else next_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Fire(OwnedWrite[tuple[Fired, ...]]):
+    """Do fires: advance each schedule, and store what its fire stores, in one transaction.
+
+    A fire whose instant is not the next one of its schedule does nothing: it was done before.
+    """
+
+    firings: tuple[Firing, ...]
 
 
 @steps.of(Fire)
@@ -255,6 +326,11 @@ def _goes_on(firing: Firing, transaction: Transaction) -> bool:
     return bool(found.fetchone()[0])
 
 
+@dataclass(frozen=True, slots=True)
+class FailedSchedules(Read[tuple[ScheduleRecord, ...]]):
+    """Return the active schedules whose work failed `FAILURES` times in a row."""
+
+
 @steps.of(FailedSchedules)
 def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the active schedules that fail."""
@@ -263,6 +339,14 @@ def failed_schedules(request: FailedSchedules, transaction: Transaction) -> tupl
         f"state = 'active' AND failures >= {FAILURES}{mine(transaction)} ORDER BY id LIMIT ?",
         SLICE,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PauseFailed(OwnedWrite[Incoming | None]):
+    """Pause a schedule that fails, and store the `message` that says so. None if it is paused."""
+
+    id: int
+    message: Incoming
 
 
 @steps.of(PauseFailed)
@@ -275,12 +359,32 @@ def pause_failed(request: PauseFailed, transaction: Transaction) -> Incoming | N
     return insert_message(request.message, transaction) if paused.rowcount else None
 
 
+@dataclass(frozen=True, slots=True)
+class MissedSchedules(Read[tuple[ScheduleRecord, ...]]):
+    """Return the schedules with missed instants that nobody was told of, of a `chat` or of all."""
+
+    chat: str = ""
+
+
 @steps.of(MissedSchedules)
 def missed_schedules(request: MissedSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return the schedules with missed instants."""
     return _schedules(
         transaction, f"missed != 0 AND (chat = ?1 OR ?1 = ''){mine(transaction)} ORDER BY id", request.chat
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TellMissed(OwnedWrite[Incoming | None]):
+    """Store the `message` that tells what a chat's schedules have missed.
+
+    It has `told` the number of each and how many instants of it. None, and nothing is stored, where that is
+    not how many it has missed by now.
+    """
+
+    chat: str
+    message: Incoming
+    told: tuple[tuple[int, int], ...]
 
 
 @steps.of(TellMissed)
@@ -299,11 +403,26 @@ def tell_missed(request: TellMissed, transaction: Transaction) -> Incoming | Non
     return insert_message(request.message, transaction)
 
 
+@dataclass(frozen=True, slots=True)
+class ZoneOf(Read[str]):
+    """Return the time zone of an owner, empty where none was set."""
+
+    owner: str
+
+
 @steps.of(ZoneOf)
 def zone_of(request: ZoneOf, transaction: Transaction) -> str:
     """Return the time zone of an owner."""
     row = transaction.db.execute("SELECT zone FROM zones WHERE owner = ?", (request.owner,)).fetchone()
     return str(row[0]) if row else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetZone(JournalRequest[None]):
+    """Set the time zone of an owner."""
+
+    owner: str
+    zone: str
 
 
 @steps.of(SetZone)

@@ -9,60 +9,35 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from actors import Request
-from rumi.journal.accounts import Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft
-from rumi.journal.messages import (
-    READS,
-    Accept,
+from rumi.journal.inbox import Accept, JoinAlbums, Load, Moved, Previewed, Retriable
+from rumi.journal.outbox import Delivered, PartSent
+from rumi.journal.parked import LoadParked
+from rumi.journal.schedules import (
     AddSchedule,
-    AddTask,
-    Append,
-    Begin,
-    BeginTask,
     DeleteSchedule,
+    Fire,
+    MoveSchedules,
+    PauseFailed,
+    SetSchedule,
+)
+from rumi.journal.spending import Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft
+from rumi.journal.tasks import (
+    AddTask,
+    BeginTask,
     DeleteTask,
-    Delivered,
     EndIteration,
     EndTask,
-    Fire,
-    JoinAlbums,
-    KeepParked,
     KeepTask,
-    LearnedFrom,
-    Load,
-    LoadParked,
     LoadTask,
-    MarkFiles,
     MarkStopping,
-    Moved,
-    MoveSchedules,
-    NewSession,
-    PartSent,
-    PauseFailed,
-    Previewed,
-    PutOff,
     ReopenTask,
-    Retriable,
     SayToTask,
-    SessionApart,
-    SetSchedule,
-    Settle,
-    Shorten,
-    Summarize,
-    TellMissed,
-    Undeliverable,
 )
-from rumi.journal.transaction import mine
-from rumi.journal.undo import EndUndo, TakeBack
+from rumi.journal.transaction import OwnedWrite, Read, mine
+from rumi.journal.undo import EndUndo
 from rumi.store.backend import as_values
 from rumi.store.ownership import SHARED, partition_of
 from rumi.store.steps import Transaction
-
-OWNERS: Final = (
-    *(Begin, Append, Settle, Delivered, PartSent, Undeliverable, Previewed, NewSession, SessionApart),
-    *(Summarize, Shorten, LearnedFrom, PutOff, MarkFiles, KeepParked, TakeBack, EndUndo),
-    *(BeginTask, KeepTask, EndTask, EndIteration, Fire, MoveSchedules, PauseFailed, TellMissed, JoinAlbums),
-)
-"""Requests of a turn, a task or a schedule at work: only the owner of its partition may do them."""
 
 _OF_A_TASK: Final = (
     BeginTask,
@@ -82,8 +57,6 @@ _OF_ALL: Final = (Moved, Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCal
 _OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
 """Requests that read, and open a session where there is none: two workers must not open the same one."""
 
-_READS: Final = (*(kind for kind in READS if kind not in _OPENS_A_SESSION), LoadParked)
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -99,13 +72,18 @@ def scopes_of(requests: Sequence[Request[Any]], transaction: Transaction) -> lis
 
 
 def _scope_of(request: Request[Any], transaction: Transaction) -> Scope:
-    if isinstance(request, _READS):
+    if isinstance(request, (Read, LoadParked)) and not isinstance(request, _OPENS_A_SESSION):
         return Scope()
     places = frozenset(partition_of(place) for place in _places_of(request, transaction) if place)
     if isinstance(request, _OF_ALL):
         places |= {SHARED}
-    by_reader = isinstance(request, Delivered) and request.by_reader
-    return Scope(places, isinstance(request, OWNERS) and not by_reader)
+    return Scope(places, _is_owned(request))
+
+
+def _is_owned(request: Request[Any]) -> bool:
+    if isinstance(request, Delivered) and request.by_reader:
+        return False
+    return isinstance(request, OwnedWrite)
 
 
 def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:

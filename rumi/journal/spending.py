@@ -1,28 +1,78 @@
-"""Steps that count model calls and hold budgets: a call is reserved before it, and settled after it, once.
+"""Requests that count model calls and hold budgets: a call is reserved before it, and settled after it, once.
 
 What was used is summed up in `usage`: a row for each day, account, model and tool. What runs stands in
 `reservations`. A budget has used both together, so that calls at the same time cannot overrun it.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
-from rumi.journal.accounts import (
-    Bound,
-    Grant,
-    MarkNoticed,
-    Noticed,
-    RecordUsage,
-    ReserveCall,
-    SettleCall,
-    SettleLeft,
-    Spending,
-    Standing,
-    State,
-    UsageRow,
-)
-from rumi.journal.transaction import clean, mine, steps
-from rumi.models import Account, Scope, Unit
+from rumi.journal.transaction import JournalRequest, Read, clean, mine, steps
+from rumi.models import Account, Limit, Scope, Unit
 from rumi.store.steps import Transaction
+
+By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What model calls have used. `day` is the local date on which they began, as 2026-11-23.
+
+    `tool` is the one that a reply called, empty for an answer in words: a reply's tokens are shared between
+    the tools that it called. `nano` is the price in billionths of a USD, `unpriced` the tokens without a
+    known price. `estimated` are the calls of which no server said how much they used.
+    """
+
+    day: str = ""
+    owner: str = ""
+    chat: str = ""
+    task: int = 0
+    bot: str = ""
+    model: str = ""
+    tool: str = ""
+    person: str = ""
+    calls: int = 0
+    tool_calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    nano: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit in the period that runs from one day to another, both in it."""
+
+    limit: Limit
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far the budget of somebody is used. Of what is `used`, `reserved` belongs to calls that run."""
+
+    bound: Bound
+    name: str
+    used: int
+    reserved: int = 0
+    granted: int = 0
+
+    @property
+    def most(self) -> int:
+        """Return the limit with what was granted."""
+        return self.bound.limit.most + self.granted
+
+    @property
+    def key(self) -> str:
+        """Return the name of this budget in this period. With more granted it is another one."""
+        limit = self.bound.limit
+        return ":".join(
+            (limit.scope, self.name, limit.unit, limit.period, self.bound.first, str(self.granted))
+        )
+
 
 NOTICE_SHARE: Final = 0.8
 """The part of a budget that is used when its users are told."""
@@ -36,6 +86,21 @@ _COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced,
 _ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
 _OFFLINE: Final = "offline"
 _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveCall(JournalRequest[State | None]):
+    """Reserve what a model call may use, unless a budget does not allow it: that is returned."""
+
+    key: str
+    account: Account
+    model: str
+    day: str
+    prompt: int
+    completion: int
+    nano: int
+    priced: bool
+    bounds: tuple[Bound, ...]
 
 
 @steps.of(ReserveCall)
@@ -67,6 +132,19 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class SettleCall(JournalRequest[tuple[State, ...]]):
+    """End a reservation and count `rows` for it; None counts what was reserved. A second time does nothing.
+
+    Returns the budgets that are nearly used up and about which nobody was told.
+    """
+
+    key: str
+    account: Account
+    rows: tuple[UsageRow, ...] | None
+    bounds: tuple[Bound, ...] = ()
+
+
 @steps.of(SettleCall)
 def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, ...]:
     """Count a reserved call and end its reservation, both once. Return budgets that are nearly used up."""
@@ -82,6 +160,16 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, .
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SettleLeft(JournalRequest[int]):
+    """Count every reservation as what it reserved: an earlier process has made them. Returns how many.
+
+    Only those of some `partitions`, if named.
+    """
+
+    partitions: frozenset[int] | None = None
+
+
 @steps.of(SettleLeft)
 def settle_left(request: SettleLeft, transaction: Transaction) -> int:
     """Count all reservations as what they reserved: those who made them are gone."""
@@ -93,11 +181,25 @@ def settle_left(request: SettleLeft, transaction: Transaction) -> int:
     return len(left)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordUsage(JournalRequest[None]):
+    """Count calls that no budget bounds."""
+
+    rows: tuple[UsageRow, ...]
+
+
 @steps.of(RecordUsage)
 def record_usage(request: RecordUsage, transaction: Transaction) -> None:
     """Count calls that nothing bounded."""
     for row in request.rows:
         _count(transaction, row)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkNoticed(JournalRequest[None]):
+    """Note that people were told that these budgets are nearly used up."""
+
+    keys: tuple[str, ...]
 
 
 @steps.of(MarkNoticed)
@@ -115,11 +217,29 @@ def note_told(transaction: Transaction, keys: tuple[str, ...]) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Noticed(JournalRequest[bool]):
+    """Ask if people were told about a budget in its period."""
+
+    key: str
+
+
 @steps.of(Noticed)
 def noticed(request: Noticed, transaction: Transaction) -> bool:
     """Return True if people were told about that budget in that period."""
     found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (request.key,)).fetchone()
     return found is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(JournalRequest[None]):
+    """Allow more on a day: to the chat, to its owner, and in all."""
+
+    day: str
+    owner: str
+    chat: str
+    nano: int = 0
+    tokens: int = 0
 
 
 @steps.of(Grant)
@@ -129,6 +249,21 @@ def grant(request: Grant, transaction: Transaction) -> None:
         "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
         (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Spending(Read[tuple[UsageRow, ...]]):
+    """Return what was used from one day to another, both included, `by` one thing.
+
+    Only that of an `owner`, a `chat` or a `person`, if they are named.
+    """
+
+    by: By
+    first: str
+    last: str
+    owner: str = ""
+    chat: str = ""
+    person: str = ""
 
 
 @steps.of(Spending)
@@ -148,6 +283,16 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
         UsageRow(**({column: name} if column else {}), **dict(zip(_COUNTS.split(", "), counts, strict=True)))
         for name, *counts in rows
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Read[tuple[State, ...]]):
+    """Return how far budgets are used: those of an `owner`, a `chat` and a `person`, or all."""
+
+    bounds: tuple[Bound, ...]
+    owner: str = ""
+    chat: str = ""
+    person: str = ""
 
 
 @steps.of(Standing)

@@ -1,8 +1,7 @@
 """The journal's database: opened, brought up to date, and asked for several steps in one transaction.
 
 Blocking, used by one thread at a time. It is `state.db`, written with WAL and `synchronous=FULL`, so that
-what was committed survives a power cut; or a PostgreSQL database that several workers share. The steps are in
-`inbox`, `outbox`, `history`, `lessons`, `reading` and `forgetting`.
+what was committed survives a power cut; or a PostgreSQL database that several workers share.
 """
 
 import json
@@ -25,14 +24,13 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     schedules,
     spending,
     tasks,
-    undoing,
+    undo,
     workspaces,
 )
-from rumi.journal.membership import Touch
-from rumi.journal.messages import READS
+from rumi.journal.leases import Touch
 from rumi.journal.schema import STATE
 from rumi.journal.scopes import Scope, scopes_of
-from rumi.journal.transaction import steps
+from rumi.journal.transaction import Read, steps
 from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
 from rumi.store.ownership import SHARED, Ownership, Served, channel_of, partition_of
 from rumi.store.protocol import Database, Trouble
@@ -296,7 +294,7 @@ class Store:
             self._db.execute("PRAGMA query_only = OFF")
 
     def _read(self, request: Request[Any]) -> object:
-        if not isinstance(request, READS):
+        if not isinstance(request, Read):
             return NOT_NOW
         try:
             return steps.do(request, self._transaction)

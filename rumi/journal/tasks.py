@@ -1,38 +1,25 @@
-"""Steps that store tasks: what is asked of them, what they are at, and what came of them."""
+"""Requests that store tasks: what is asked of them, what they are at, and what came of them."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final, get_args
 
 from rumi.chat_ids import task_key
 from rumi.journal.ended_fires import fire_ended
-from rumi.journal.forgetting import delete_chat
-from rumi.journal.history import history_of, insert_history, new_session, session_of
+from rumi.journal.forgetting import DeleteChat, delete_chat
+from rumi.journal.history import MOST_ENTRY, NewSession, history_of, insert_history, new_session, session_of
 from rumi.journal.inbox import LANGUAGES, insert_message
-from rumi.journal.messages import (
-    MOST_ENTRY,
-    SLICE,
-    AddTask,
-    BeginTask,
-    DeleteChat,
-    DeleteTask,
-    EndIteration,
-    EndTask,
-    InterruptTasks,
-    Iterations,
-    KeepTask,
-    ListTasks,
-    LoadTask,
-    MarkStopping,
-    NewSession,
-    OldTasks,
-    OpenTasks,
-    ReopenTask,
-    SayToTask,
-)
 from rumi.journal.parked import note_asked
-from rumi.journal.records import HistoryEntry, Incoming, IterationRecord, Spent, TaskRecord, TaskState
-from rumi.journal.transaction import TASK_PLACE, clean, mine, steps
+from rumi.journal.records import (
+    Buttons,
+    HistoryEntry,
+    Incoming,
+    IterationRecord,
+    Spent,
+    TaskRecord,
+    TaskState,
+)
+from rumi.journal.transaction import SLICE, TASK_PLACE, JournalRequest, OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction
 
 MOST_ENTRIES: Final = 10_000
@@ -44,6 +31,13 @@ _FIELDS: Final = (
     "id, kind, owner, chat, parent, message, attached, question, options, language, model, state, answer,"
     " report, spent, tainted, created, started, ended, schedule, bot, said, wake_at, user"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AddTask(JournalRequest[TaskRecord]):
+    """Store a task that is to run. Returns it with its number; the same one for the same `message`."""
+
+    task: TaskRecord
 
 
 @steps.of(AddTask)
@@ -83,6 +77,13 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
     return replace(task, id=id, created=now)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadTask(Read[tuple[TaskRecord, tuple[HistoryEntry, ...]] | None]):
+    """Return a task and its history; None for one that is not there."""
+
+    id: int
+
+
 @steps.of(LoadTask)
 def load_task(
     request: LoadTask, transaction: Transaction
@@ -97,6 +98,13 @@ def load_task(
     return found[0], entries
 
 
+@dataclass(frozen=True, slots=True)
+class BeginTask(OwnedWrite[None]):
+    """Note that a task runs."""
+
+    id: int
+
+
 @steps.of(BeginTask)
 def begin_task(request: BeginTask, transaction: Transaction) -> None:
     """Note that a task runs."""
@@ -105,6 +113,13 @@ def begin_task(request: BeginTask, transaction: Transaction) -> None:
         " WHERE id = ? AND state IN ('queued', 'sleeping')",
         (transaction.now(), request.id),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MarkStopping(JournalRequest[bool]):
+    """Note that a task is to stop, whatever becomes of its process. Returns False if it has ended."""
+
+    id: int
 
 
 @steps.of(MarkStopping)
@@ -119,6 +134,19 @@ def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
     return row is not None
 
 
+@dataclass(frozen=True, slots=True)
+class KeepTask(OwnedWrite[None]):
+    """Append to a task's history, and note what it has spent so far, in one transaction.
+
+    The first `heard` of what people have said to it are among the entries.
+    """
+
+    id: int
+    entries: tuple[HistoryEntry, ...]
+    spent: Spent
+    heard: int = 0
+
+
 @steps.of(KeepTask)
 def keep_task(request: KeepTask, transaction: Transaction) -> None:
     """Append to a task's history, and note what it has spent."""
@@ -131,6 +159,22 @@ def keep_task(request: KeepTask, transaction: Transaction) -> None:
     if request.heard:
         (said,) = transaction.db.execute("SELECT said FROM tasks WHERE id = ?", (request.id,)).fetchone()
         _say(transaction, request.id, _texts(said)[request.heard :])
+
+
+@dataclass(frozen=True, slots=True)
+class EndIteration(OwnedWrite[Incoming | None]):
+    """Store an iteration of a bot, begin the next one's history, and note until when the bot sleeps.
+
+    With a `message`, a text for its chat, that is stored too, and returned; it asks for the parked calls
+    `asked`. All in one transaction; of the same iteration it is done once.
+    """
+
+    id: int
+    iteration: IterationRecord
+    wake_at: float
+    message: str = ""
+    buttons: Buttons = ()
+    asked: tuple[int, ...] = ()
 
 
 @steps.of(EndIteration)
@@ -161,6 +205,15 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
     return insert_message(told, transaction)
 
 
+@dataclass(frozen=True, slots=True)
+class Iterations(Read[tuple[IterationRecord, ...]]):
+    """Return the last iterations of a task, or of all sessions of a `bot`, oldest first."""
+
+    id: int
+    limit: int = 1000
+    bot: str = ""
+
+
 @steps.of(Iterations)
 def iterations(request: Iterations, transaction: Transaction) -> tuple[IterationRecord, ...]:
     """Return the last iterations of a task."""
@@ -176,6 +229,17 @@ def iterations(request: Iterations, transaction: Transaction) -> tuple[Iteration
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SayToTask(JournalRequest[bool]):
+    """Store what a person says to a bot's session, which hears it in its next iteration, and end its sleep.
+
+    An empty text only ends the sleep. Returns False if the session has ended, or has too much to hear.
+    """
+
+    id: int
+    text: str
+
+
 @steps.of(SayToTask)
 def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
     """Store what a person says to a session, and end its sleep."""
@@ -186,6 +250,19 @@ def say_to_task(request: SayToTask, transaction: Transaction) -> bool:
         _say(transaction, request.id, (*found[0].said, clean(request.text)))
     transaction.db.execute("UPDATE tasks SET wake_at = 0 WHERE id = ?", (request.id,))
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenTask(JournalRequest[TaskRecord | None]):
+    """Have a bot's session go on that has ended before its goal, with these options and model; return it.
+
+    None, and nothing is changed, if the task is not such a session, or another one of its bot has not ended.
+    """
+
+    id: int
+    options: str
+    model: str = ""
+    attached: bool = False
 
 
 @steps.of(ReopenTask)
@@ -202,6 +279,25 @@ def reopen_task(request: ReopenTask, transaction: Transaction) -> TaskRecord | N
         (request.attached, request.options, request.model, request.id),
     )
     return _tasks(transaction, "id = ?", request.id)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTask(OwnedWrite[Incoming | None]):
+    """Note how a task ended, and store the message to its chat that brings the result, in one transaction.
+
+    Returns that message as it is stored; None where the task has ended before, or where it brings none.
+    """
+
+    id: int
+    state: TaskState
+    answer: str
+    report: str = "{}"
+    spent: Spent | None = None
+    tainted: bool = False
+    message: str = ""
+    """The text of the result for its chat; empty: the chat gets none."""
+    iteration: IterationRecord | None = None
+    """A bot's last one."""
 
 
 @steps.of(EndTask)
@@ -229,12 +325,30 @@ def end_task(request: EndTask, transaction: Transaction) -> Incoming | None:
     return insert_message(message, transaction)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTasks(Read[tuple[TaskRecord, ...]]):
+    """Return the tasks that have not ended, oldest first; of a `chat`, of some `partitions`, or all."""
+
+    chat: str = ""
+    partitions: frozenset[int] | None = None
+
+
 @steps.of(OpenTasks)
 def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the tasks that have not ended."""
     ours = mine(transaction, TASK_PLACE, request.partitions)
     which = f"ended IS NULL AND (chat = ?1 OR ?1 = ''){ours} ORDER BY id"
     return _tasks(transaction, which, request.chat)
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptTasks(JournalRequest[None]):
+    """Note that the attached tasks were interrupted: who waited for them has gone with an earlier process.
+
+    Only those of some `partitions`, if named.
+    """
+
+    partitions: frozenset[int] | None = None
 
 
 @steps.of(InterruptTasks)
@@ -247,11 +361,31 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ListTasks(Read[tuple[TaskRecord, ...]]):
+    """Return the latest tasks, the newest first; of an `owner`, or all. Those before the number `before`.
+
+    With a `bot` only its sessions.
+    """
+
+    owner: str = ""
+    limit: int = 50
+    before: int = MOST_ENTRY
+    bot: str = ""
+
+
 @steps.of(ListTasks)
 def list_tasks(request: ListTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the latest tasks."""
     which = "id < ?1 AND (owner = ?2 OR ?2 = '') AND (bot = ?4 OR ?4 = '') ORDER BY id DESC LIMIT ?3"
     return _tasks(transaction, which, request.before, request.owner, request.limit, request.bot)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask(JournalRequest[bool]):
+    """Delete a task that has ended, with its history. Returns False if it has not, or is not there."""
+
+    id: int
 
 
 @steps.of(DeleteTask)
@@ -265,6 +399,13 @@ def delete_task(request: DeleteTask, transaction: Transaction) -> bool:
     while gone and delete_chat(DeleteChat(task_key(request.id)), transaction):
         pass  # a task's history is short
     return bool(gone)
+
+
+@dataclass(frozen=True, slots=True)
+class OldTasks(Read[tuple[int, ...]]):
+    """Return the numbers of some tasks that ended before then, in seconds since 1970."""
+
+    before: float
 
 
 @steps.of(OldTasks)

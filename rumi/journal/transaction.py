@@ -1,16 +1,43 @@
-"""What the steps of all the journal's requests share: their register, and the texts that a file takes."""
+"""What all requests to the journal share: their types, the register of their steps, and common conditions."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final, TypeAlias, TypeVar
 
+from actors import Request
 from rumi.store.backend import as_values
 from rumi.store.steps import Steps, Transaction
 
-steps: Steps[Transaction] = Steps()
-"""The functions of `inbox`, `outbox`, `history`, `reading`, `lessons`, `tasks`, `spending`, `forgetting`."""
+R_co = TypeVar("R_co", covariant=True)
+
+SLICE: Final = 250
+"""Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
 
 TASK_PLACE: Final = "coalesce(nullif(chat, ''), owner)"
 """What a task belongs to: the chat that gets its result, or who asked for it."""
+
+steps: Steps[Transaction] = Steps()
+"""The function of each type of request."""
+
+
+class JournalRequest(Request[R_co]):
+    """A request to the journal: one step of a transaction. Several requests may share one commit."""
+
+    __slots__ = ()
+
+
+JournalMessage: TypeAlias = JournalRequest[Any]
+
+
+class Read(JournalRequest[R_co]):
+    """A request that is answered also while nothing can be written, as long as it finds all that it needs."""
+
+    __slots__ = ()
+
+
+class OwnedWrite(JournalRequest[R_co]):
+    """A request of a turn, a task or a schedule at work: only the owner of its partition may do it."""
+
+    __slots__ = ()
 
 
 def clean(text: str) -> str:

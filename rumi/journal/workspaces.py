@@ -1,4 +1,4 @@
-"""The files of chats in the store: requests, and the steps that execute them.
+"""Requests that keep the files of chats in the store.
 
 A workspace is a manifest, and pieces of files by their hash. The pieces belong to a chat, so that its
 deletion deletes them, and no chat learns what another one has. The owner of a chat puts the pieces first and
@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from actors import Request
-from rumi.journal.transaction import steps
+from rumi.journal.transaction import JournalRequest, Read, steps
 from rumi.store.steps import Transaction
 
 ASKED_AT_ONCE: Final = 500
@@ -22,7 +21,7 @@ PIECES_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class LoadWorkspace(Request[bytes | None]):
+class LoadWorkspace(JournalRequest[bytes | None]):
     """Return the manifest of a chat's files, empty where none is stored; earlier owners write no more.
 
     None: a later owner has loaded it, and this one has lost its lease.
@@ -33,7 +32,7 @@ class LoadWorkspace(Request[bytes | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class MissingPieces(Request[tuple[str, ...]]):
+class MissingPieces(Read[tuple[str, ...]]):
     """Return those of the keys of which the chat has no piece."""
 
     chat: str
@@ -41,7 +40,7 @@ class MissingPieces(Request[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class PutPieces(Request[bool]):
+class PutPieces(JournalRequest[bool]):
     """Store pieces, each with its key. False, and nothing is stored: this owner has lost its lease."""
 
     chat: str
@@ -50,7 +49,7 @@ class PutPieces(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetPieces(Request[tuple[tuple[str, bytes], ...]]):
+class GetPieces(Read[tuple[tuple[str, bytes], ...]]):
     """Return pieces of a chat with their keys; those that are not there are left out."""
 
     chat: str
@@ -58,7 +57,7 @@ class GetPieces(Request[tuple[tuple[str, bytes], ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class KeepWorkspace(Request[tuple[str, ...] | None]):
+class KeepWorkspace(JournalRequest[tuple[str, ...] | None]):
     """Replace the manifest of a chat's files, which has these pieces; `size` is that of the files in bytes.
 
     Returns the keys of pieces that are not there: then nothing has changed. None: the owner's lease is lost.
@@ -72,7 +71,7 @@ class KeepWorkspace(Request[tuple[str, ...] | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectPieces(Request[bool]):
+class CollectPieces(JournalRequest[bool]):
     """Delete a slice of the pieces that no manifest has. The reply is True if there may be more."""
 
     chat: str
@@ -80,7 +79,7 @@ class CollectPieces(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropWorkspace(Request[bool]):
+class DropWorkspace(JournalRequest[bool]):
     """Delete a slice of the stored files of a chat. The reply is True if there may be more."""
 
     chat: str

@@ -37,6 +37,11 @@ class Steps(Generic[T]):
     def __init__(self) -> None:
         self._steps: dict[type, Callable[[Any, T], object]] = {}
 
+    @property
+    def kinds(self) -> Collection[type]:
+        """The types of the requests that have a function."""
+        return self._steps.keys()
+
     def of(self, kind: type[Q]) -> "_Step[Q, T]":
         """Make a function execute the requests of a type: `@steps.of(Get) def get(request, transaction)`.
 

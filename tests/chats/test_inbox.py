@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from rumi.errors import RumiError
 from rumi.journal import Attachment, Incoming, JournalError, Undelivered, Update
-from rumi.journal.messages import SEEN_LEAST
+from rumi.journal.inbox import SEEN_LEAST
 from rumi.marked import block
 from rumi.models import Emit, ModelRequest, Reply
 from rumi.texts import busy, crashed, restarted

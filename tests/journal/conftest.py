@@ -8,7 +8,7 @@ from typing import TypeAlias
 import psycopg
 import pytest
 
-from rumi.journal.membership import Claim, Join
+from rumi.journal.leases import Claim, Join
 from rumi.journal.schema import ON_A_SERVER
 from rumi.journal.store import Store
 from rumi.store.backend import PostgresServer

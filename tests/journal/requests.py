@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rumi import journal as j
 from rumi.chat_ids import LOCAL, task_key
-from rumi.journal import messages, undo
+from rumi.journal.forgetting import ExpiryCursor
 from rumi.journal.records import Attachment, Update
+from rumi.journal.transaction import steps
 from rumi.models import Message, ToolCall
 
 CHATS: Final = ("cli", "tg-1001234567890", "tg-1001234567890_7", "tg5", "a_b", "Ä", "task.1")
@@ -22,7 +23,7 @@ BOTS: Final = ("", "tidy")
 PLACES: Final = ("", *CHATS, *OWNERS, *map(task_key, range(-3, 200)))
 """All that belongs to a partition in these requests."""
 
-KINDS: Final[tuple[type, ...]] = get_args(j.JournalMessage)
+KINDS: Final[tuple[type, ...]] = tuple(steps.kinds)
 
 TEXT: Final = st.one_of(
     st.sampled_from(
@@ -176,19 +177,19 @@ _FIRING: Final = built(
     number=st.integers(0, 3),
 )
 _UNDONES: Final = st.builds(
-    undo.Undone,
+    j.Undone,
     message=st.sampled_from(range(1, 4)),
     turn=st.sampled_from(("t1", "t2", "t3")),
     text=TEXT,
     facts=st.just(("a", "b")),
 )
-_OF_A_KIND[undo.Undone] = _UNDONES
+_OF_A_KIND[j.Undone] = _UNDONES
 
 
-def _taken_back(chat: str, undone: undo.Undone, clean_files: bool) -> undo.TakeBack:
+def _taken_back(chat: str, undone: j.Undone, clean_files: bool) -> j.TakeBack:
     """A message takes a turn of its own chat back, and no other."""
     message = undone.message + 10 * CHATS.index(chat)
-    return undo.TakeBack(chat, undo.Undone(message, undone.turn, undone.text), clean_files)
+    return j.TakeBack(chat, j.Undone(message, undone.turn, undone.text), clean_files)
 
 
 SPECIAL: Final[Mapping[type, st.SearchStrategy[Any]]] = {
@@ -201,9 +202,7 @@ SPECIAL: Final[Mapping[type, st.SearchStrategy[Any]]] = {
     j.PauseFailed: built(j.PauseFailed, message=_STORED),
     j.TellMissed: built(j.TellMissed, message=_STORED),
     j.TakeBack: st.builds(_taken_back, st.sampled_from(CHATS), _UNDONES, st.booleans()),
-    j.Expire: st.builds(
-        j.Expire, _TIMES, st.builds(messages.ExpiryCursor, st.integers(0, 9), st.integers(0, 3))
-    ),
+    j.Expire: st.builds(j.Expire, _TIMES, st.builds(ExpiryCursor, st.integers(0, 9), st.integers(0, 3))),
     j.Claim: st.builds(j.Claim, st.sampled_from(("w2", "w3")), st.integers(0, 60), st.floats(0, 9)),
     j.Touch: st.just(j.Touch()),
 }

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from rumi.journal import Claim, Join, JournalError, Release, Store
-from rumi.journal.messages import ExpiryCursor
+from rumi.journal.forgetting import ExpiryCursor
 from rumi.journal.records import Figures
 from rumi.journal.schema import ON_A_SERVER
 from rumi.store.backend import PostgresServer, SqliteFile

@@ -37,8 +37,9 @@ from rumi.journal import (
     Undelivered,
 )
 from rumi.journal import actor as actor_module
-from rumi.journal.messages import SLICE, ExpiryCursor
+from rumi.journal.forgetting import ExpiryCursor
 from rumi.journal.store import Store
+from rumi.journal.transaction import SLICE
 from rumi.models import Message
 from rumi.offload import Threads
 from tests.chats.house import InPlace

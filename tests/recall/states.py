@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from actors import Request
-from rumi.journal.messages import Append
+from rumi.journal.history import Append
 from rumi.journal.records import HistoryEntry
 from rumi.journal.store import Store
 from rumi.models import Message

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from rumi.channels import BUILT_IN
-from rumi.journal.messages import DeleteChat, Expire, ExpiryCursor, ForgetChat, LearnedFrom, NewSession, Sweep
+from rumi.journal.forgetting import DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
+from rumi.journal.history import NewSession
+from rumi.journal.lessons import LearnedFrom
 from rumi.recall import CatchUp, Count, Passage, Prune, Search, Store, Unindex
 from rumi.store.backend import PostgresServer
 from tests.recall.states import State

@@ -12,7 +12,7 @@ import trio
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.channels import BUILT_IN
-from rumi.journal.messages import DeleteChat
+from rumi.journal.forgetting import DeleteChat
 from rumi.offload import Offload, Threads
 from rumi.recall import CatchUp, Count, Prune, Recall, RecallMessage, RecallUnavailable, Search, Store, asking
 from rumi.recall.state import cursor
