@@ -547,7 +547,7 @@ class Tree:
             "tasks": len(self.tasks.open_tasks()),
             "trouble": self._shelf.trouble,
             "waiting": max(0, len(self.inbox.unanswered()) - turns),
-            "limited": sum(channel.limited for channel in self._channels),
+            "limited": {channel.account: channel.limited for channel in self._channels if channel.account},
         }
 
     def _add_partitions(self, ask: Ask, lessons: Lessons, ledger: ActorRef[WriteNow]) -> None:
@@ -562,9 +562,10 @@ class Tree:
             await self.inbox.look(chats)
             await self.tasks.look()
 
-        def slow_down() -> None:
+        def slow_down(account: str) -> None:
             for channel in channels:
-                channel.slow_down()
+                if channel.account == account:
+                    channel.slow_down()
 
         def busy() -> frozenset[int]:
             working = (task.chat or task.owner for task in self.tasks.open_tasks().values())

@@ -64,7 +64,7 @@ class Alone:
         parts: Sequence[Part],
         look: Callable[[Collection[str] | None], Awaitable[None]],
         busy: Callable[[], frozenset[int]],
-        slow_down: Callable[[], None],
+        slow_down: Callable[[str], None],
     ) -> None:
         """Add what takes partitions over, and hands them over, for these parts of the tree."""
 
@@ -129,7 +129,7 @@ class Worker(Alone):
         parts: Sequence[Part],
         look: Callable[[Collection[str] | None], Awaitable[None]],
         busy: Callable[[], frozenset[int]],
-        slow_down: Callable[[], None],
+        slow_down: Callable[[str], None],
     ) -> None:
         """Add the partitions. They are below all parts, so that they end first."""
         cluster = self._cluster

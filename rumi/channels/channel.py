@@ -66,11 +66,13 @@ class Channel:
     The methods are called in the order in which they stand here. Those of this class do nothing, so that a
     channel has only what it needs. `name` is for logs, for the updates that it delivers, and for the limits
     of its turns (`[agent] max_turns_NAME`, where there is such a key); `prefix` begins its chat ids: None for
-    a channel without chats of its own.
+    a channel without chats of its own. Several channels may have one name and prefix, each with an `account`
+    of its own at the service.
     """
 
     name: ClassVar[str]
     prefix: "ClassVar[Prefix | None]" = None
+    account: str = ""
 
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
         """Return the block that has the channel's connections. The tree is made, runs and ends in it.

@@ -60,8 +60,8 @@ class Partitions(Actor[Drain]):
     """Serves a fair share of the partitions. Below all that serves chats in the tree: it ends before them.
 
     `look` wakes the chats in which something is new, as the database has it. `busy` returns the partitions
-    in which something runs: the others are handed over first. `slow_down` is called when a service has asked
-    another worker to send less.
+    in which something runs: the others are handed over first. `slow_down` is called with the account of a
+    channel of which the service has asked a worker to send less.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Partitions(Actor[Drain]):
         parts: Sequence[Part],
         look: Callable[[Collection[str] | None], Awaitable[None]],
         busy: Callable[[], frozenset[int]] = frozenset,
-        slow_down: Callable[[], None] = lambda: None,
+        slow_down: Callable[[str], None] = lambda account: None,
         directory: Directory | None = None,
     ) -> None:
         self._ask = ask
@@ -86,7 +86,7 @@ class Partitions(Actor[Drain]):
         self._look = look
         self._busy = busy
         self._slow_down = slow_down
-        self._limited: dict[str, object] = {}
+        self._limited: dict[tuple[str, str], object] = {}
         self._directory = directory or Directory()
         self._changing = trio.Lock()
         self._leaving = False
@@ -131,9 +131,9 @@ class Partitions(Actor[Drain]):
 
     async def _step(self) -> None:
         members = self._directory.members
-        limited = {each.name: each.status.get("limited", 0) for each in members}
-        if any(self._limited.get(name, count) != count for name, count in limited.items()):
-            self._slow_down()
+        limited = {(each.name, account): n for each in members for account, n in _limited(each).items()}
+        for account in {key[1] for key, n in limited.items() if self._limited.get(key, n) != n}:
+            self._slow_down(account)
         self._limited = limited
         async with self._changing:
             if not self._leaving:
@@ -228,3 +228,9 @@ def share_of(worker: str, members: Iterable[Member]) -> int:
         return 0
     least, more = divmod(PARTITIONS, len(names))
     return least + (names.index(worker) < more)
+
+
+def _limited(member: Member) -> Mapping[str, object]:
+    """Return how often services have asked a worker to send less, by the account of a channel."""
+    counts = member.status.get("limited")
+    return counts if isinstance(counts, Mapping) else {}

@@ -512,6 +512,11 @@ class TelegramBotSection(Section):
         """Return the variable that has the token of the bot with that name; the first one has none."""
         return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
 
+    @staticmethod
+    def section(name: str) -> str:
+        """Return the section of the bot with that name; the first one has none."""
+        return f"telegram.{name}" if name else "telegram"
+
 
 class TelegramSection(Section):
     """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone. Further bots are sections

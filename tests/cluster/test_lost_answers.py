@@ -1,6 +1,7 @@
 """Answers of the database that a worker never gets: what it had asked for is done once, or found again."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from rumi.journal import (
     Load,
     Members,
     Release,
+    Renew,
 )
 from rumi.journal.schema import STATE
 from rumi.journal.store import NotOwner, Store, Unwritable
@@ -206,12 +208,38 @@ async def test_partitions_whose_release_had_no_answer_are_free(postgres: Server,
     ask.close()
 
 
+async def test_an_account_that_one_worker_was_asked_to_slow_down_is_slower_on_all(
+    postgres: Server, name: str
+) -> None:
+    ask, ownership, slowed = StoreThread(PostgresServer(postgres.url(name), ON_A_SERVER)), Ownership(), []
+    for worker in ("w1", "w2"):
+        await ask(Join(worker, "1", "", 60.0))
+    ownership.begin("w1", lambda numbers: None)
+    partitions = _partitions(ask, ownership, slowed.append)
+
+    async def look(limited: object) -> list[str]:
+        slowed.clear()
+        await ask(Renew("w2", 60.0, json.dumps({"limited": limited})))
+        await _look(partitions)
+        return sorted(slowed)
+
+    assert await look({"telegram": 3, "telegram.work": 0}) == []
+    assert await look({"telegram": 3, "telegram.work": 0}) == []
+    assert await look({"telegram": 4, "telegram.work": 0}) == ["telegram"]
+    assert await look({"telegram": 4, "telegram.work": 2}) == ["telegram.work"]
+    assert await look({"telegram": 5, "telegram.work": 3}) == ["telegram", "telegram.work"]
+    assert await look(7) == []
+    ask.close()
+
+
 async def _look(partitions: Partitions) -> None:
     await partitions._read()
     await partitions._step()
 
 
-def _partitions(ask: Any, ownership: Ownership) -> Partitions:
+def _partitions(
+    ask: Any, ownership: Ownership, slow_down: Callable[[str], None] = lambda account: None
+) -> Partitions:
     async def nothing(request: object) -> None:
         """Answer the journal's requests, and look at no chat."""
 
@@ -224,6 +252,7 @@ def _partitions(ask: Any, ownership: Ownership) -> Partitions:
         _Silence(),
         (),
         nothing,
+        slow_down=slow_down,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE, Rate, SendLimits
+from rumi.channels.telegram.sending.limits import NOW_SHARE, SLOW_S, SPARE_SHARE, Rate, SendLimits
 
 
 async def sent(limits: SendLimits, number: int, times: int) -> list[float]:
@@ -42,6 +42,23 @@ async def test_all_chats_together_have_thirty_a_second(autojump_clock: MockClock
             nursery.start_soon(one, number)
     assert at == sorted(at)
     assert [at.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
+
+
+async def test_a_bot_that_was_asked_to_wait_at_another_worker_has_half_of_its_rate_for_a_while(
+    autojump_clock: MockClock,
+) -> None:
+    limits = SendLimits(margin=1.0, part=lambda: 0.8)
+    limits.slow_down()
+    at: list[float] = []
+
+    async def one(number: int) -> None:
+        at.extend(await sent(limits, number, 1))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(1, int(12 * SLOW_S) + 50):
+            nursery.start_soon(one, number)
+    assert {at.count(second) for second in range(int(SLOW_S))} == {12}
+    assert at.count(SLOW_S) == 24
 
 
 async def test_who_waits_longest_goes_first(autojump_clock: MockClock) -> None:

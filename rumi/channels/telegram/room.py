@@ -84,6 +84,7 @@ class Telegram(Channel):
         """
         self._bot_name = bot_name
         self._variable = TelegramBotSection.variable(bot_name)
+        self.account = TelegramBotSection.section(bot_name)
         self._bot: Bot
         self._who: Who
         self._files: TelegramFiles
@@ -292,8 +293,7 @@ class Telegram(Channel):
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
         say(texts.serving(self._who.default, me.username if me is not None else "", users))
         if not users:
-            section = f"telegram.{self._bot_name}" if self._bot_name else "telegram"
-            say(texts.nobody_allowed(self._who.default, section))
+            say(texts.nobody_allowed(self._who.default, self.account))
 
     async def stop_receiving(self) -> None:
         """Take no more updates; return when those that came are stored."""

@@ -9,6 +9,7 @@ from telegram.error import NetworkError
 
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.receiving.fields import Fields, OddField, number
+from rumi.config.schema import TelegramBotSection
 from rumi.journal import Update
 
 RawUpdate: TypeAlias = Fields
@@ -62,7 +63,7 @@ def number_of(update: RawUpdate) -> int:
 
 def update_of(number: int, bot: str = "") -> Update:
     """Return the name that the journal has for the update with that number: each bot has its own numbers."""
-    return Update(f"telegram.{bot}" if bot else "telegram", number)
+    return Update(TelegramBotSection.section(bot), number)
 
 
 def _is_numbered(update: object) -> bool:
