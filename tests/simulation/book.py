@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """A reply in the outbox. `known`: one of its messages came from Telegram, or brings a task's result."""
+    """A reply in the outbox. `known`: one of its messages came from Telegram, from a task or a reminder."""
 
     delivery: int
     text: str
@@ -45,7 +45,8 @@ class Book:
     def replies(self, chat: str) -> list[Row]:
         """A chat's replies, in order."""
         rows = self.ask(
-            "SELECT outbox.id, outbox.text, created, delivered, parts, failure, count(origin) + count(task)"
+            "SELECT outbox.id, outbox.text, created, delivered, parts, failure,"
+            " count(origin) + count(task) + count(schedule)"
             " FROM outbox LEFT JOIN messages ON reply = outbox.id WHERE outbox.chat = ?"
             " GROUP BY outbox.id ORDER BY outbox.id",
             chat,
@@ -67,7 +68,7 @@ class Book:
         open_ = self.ask("SELECT id FROM messages WHERE reply IS NULL")
         waiting = self.ask(
             "SELECT DISTINCT outbox.id FROM outbox JOIN messages ON reply = outbox.id"
-            " WHERE delivered IS NULL AND (origin IS NOT NULL OR task IS NOT NULL)"
+            " WHERE delivered IS NULL AND (origin IS NOT NULL OR task IS NOT NULL OR schedule IS NOT NULL)"
         )
         tasks = self.ask("SELECT id, state FROM tasks WHERE ended IS NULL")
         found = [f"the message {number} has no reply" for (number,) in open_]

@@ -106,6 +106,7 @@ class Checks:
         self._check_questions()
         self._history.doings.check(undisturbed=self._undisturbed)
         self._history.purse.check(self._book)
+        self._history.reminders.check()
 
     @property
     def _undisturbed(self) -> bool:

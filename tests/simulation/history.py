@@ -29,6 +29,7 @@ from tests.simulation.people import People
 from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
+from tests.simulation.reminders import Reminders
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.witness import Witness
@@ -119,6 +120,7 @@ class History:
         self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
         self.stops = Stops(world, self.book, self.daemon, self.doings, lambda: self.witness.turn_now)
         self.purse = Purse(world)
+        self.reminders = Reminders(world, self.book)
         self.witness = Witness(
             world,
             self.book,
@@ -141,6 +143,7 @@ class History:
             self.doings,
             self.stops,
             self.purse,
+            self.reminders,
         )
         self.starts: list[float] = []
         """When processes began."""
@@ -186,10 +189,11 @@ class History:
         deeds = self.world.random.randint(5, 14)
         if self.world.stuck is not None:
             deeds *= 2
-        if self.world.tasks or self.world.stops:
+        if self.world.tasks or self.world.stops or self.world.reminders:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.people.live, self.places, deeds)
                 nursery.start_soon(self.doings.live, self.people, self.places)
+                nursery.start_soon(self.reminders.live, self.people, self.places)
                 if self.world.stops:
                     nursery.start_soon(self.stops.live, self.people, self.places)
         else:
@@ -236,6 +240,8 @@ class History:
             end, death = "moment", about_tasks
         if early and (about_stops := self.stops.draw_death()) is not None:
             end, death = "moment", about_stops
+        if early and (about_reminders := self.reminders.draw_death()) is not None:
+            end, death = "moment", about_reminders
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
@@ -333,7 +339,8 @@ class History:
     def _unfinished(self) -> list[str]:
         """What is still to be done, in words."""
         pending = self.api.pending
-        return self.book.unfinished() + ([f"the updates {pending} wait"] if pending else [])
+        waiting = [f"the updates {pending} wait"] if pending else []
+        return self.book.unfinished() + self.reminders.unfinished() + waiting
 
     def _quiet(self, place: Place) -> bool:
         """Whether everything that was said in a place is answered, as far as anybody there can know."""

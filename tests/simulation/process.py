@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import Any, Never, Protocol, cast
 
 import trio
 from telegram import Bot
@@ -40,6 +40,7 @@ from rumi.memory import Memory, asking, extract
 from rumi.models import ModelSet
 from rumi.sandbox import SandboxLimits, add_sandboxes
 from rumi.sandbox.disk import Disk as FileSystem
+from rumi.schedules import ScheduleClock, Schedules, ScheduleServices
 from rumi.stopping import Everything
 from rumi.store.backend import Backend
 from rumi.store.ownership import Ownership
@@ -56,6 +57,7 @@ from tests.simulation.money import RULES, Purse
 from tests.simulation.outside import tools_of
 from tests.simulation.places import PEOPLE, WHO, WHOLE_STATUS, Place
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
+from tests.simulation.reminders import Reminders, WatchedJournal
 from tests.simulation.stopping import Stops, WatchedEverything
 from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
 from tests.simulation.witness import Witness
@@ -120,6 +122,7 @@ class Setting:
     doings: Doings
     stops: Stops
     purse: Purse
+    reminders: Reminders
     begun: Counter[str] = field(default_factory=Counter)
 
 
@@ -310,8 +313,24 @@ class Process:
             whole_status=lambda: WHOLE_STATUS,
             worker=lambda: None if ownership is None else ownership.worker,
         )
+        self.schedules: Schedules | None = None
+        self.clock: ActorRef[Never] | None = None
+        if world.reminders:
+            schedules = self.schedules = Schedules(
+                ScheduleServices(
+                    cast(Any, WatchedJournal(journal, self.life)),
+                    cast(Any, self.tasks),
+                    hub,
+                    BUILT_IN,
+                    self._remind,
+                    now=now,
+                )
+            )
+            rooms["schedules"] = schedules
+            self.clock = self.root.add(ChildSpec("schedules", lambda: ScheduleClock(schedules)))
         if self.tasks is not None:
-            self.everything = Everything(self.inbox, self.tasks, BUILT_IN)
+            pauses = {} if self.schedules is None else {"schedules": self.schedules.pause_all}
+            self.everything = Everything(self.inbox, self.tasks, BUILT_IN, pauses)
             rooms["everything"] = WatchedEverything(self.everything, self, setting.stops)
         if membership is not None:
             membership.add_partitions(self)
@@ -334,6 +353,12 @@ class Process:
     def _wake(self, message: Incoming) -> None:
         """A task has ended, and its result is stored."""
         self.life.moment("task result")
+        if not self.life.dead:
+            self.inbox.wake(message)
+
+    def _remind(self, message: Incoming) -> None:
+        """A reminder has come, and is stored."""
+        self.life.moment("reminds")
         if not self.life.dead:
             self.inbox.wake(message)
 

@@ -40,11 +40,16 @@ from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.journal import (
     Accept,
+    AddSchedule,
     Delivered,
     EndTask,
+    Fire,
+    Fired,
+    Firing,
     Incoming,
     Journal,
     OpenChats,
+    ScheduleRecord,
     Settle,
     Spent,
     TaskRecord,
@@ -54,15 +59,18 @@ from rumi.journal import (
     spending,
 )
 from rumi.journal import inbox as journal_inbox
+from rumi.journal import schedules as journal_schedules
 from rumi.journal import tasks as journal_tasks
 from rumi.journal.inbox import insert_message
 from rumi.journal.store import Store
+from rumi.journal.transaction import steps
 from rumi.models import Message, limits
 from rumi.models.limits import CallLimits as PermitLimits
 from rumi.people import People, Speaker
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
+from rumi.schedules import Schedules
 from rumi.store.steps import Transaction
 from rumi.tasks import Tasks, task
 from rumi.tasks.task import Task
@@ -706,6 +714,69 @@ def test_a_planted_fault_is_found_in_a_history_with_a_guest(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(plant, "bash ran for a guest", [seed for seed in SEEDS if World(seed).guests], monkeypatch)
+
+
+def advances_a_reminder_before_it_stores_its_text(patch: pytest.MonkeyPatch) -> None:
+    do = Schedules.do
+
+    async def apart(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
+        await self.services.journal.ask(Fire(tuple(replace(each, message=None) for each in firings)))
+        return await do(
+            self, tuple(replace(each, number=each.number or int(each.instant)) for each in firings)
+        )
+
+    patch.setattr(Schedules, "do", apart)
+
+
+def stores_the_text_of_a_reminder_before_it_advances(patch: pytest.MonkeyPatch) -> None:
+    do, numbers = Schedules.do, count(1)
+
+    async def apart(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
+        done = await do(self, tuple(replace(each, number=each.number or next(numbers)) for each in firings))
+        await self.services.journal.ask(Fire(tuple(replace(each, message=None) for each in firings)))
+        return done
+
+    patch.setattr(Schedules, "do", apart)
+
+
+def has_a_reminder_come_again_when_it_is_asked_again(patch: pytest.MonkeyPatch) -> None:
+    run = Schedules.run
+    patch.setattr(Schedules, "run", lambda self, id, owner="", number=0: run(self, id, owner))
+
+
+def sets_a_reminder_again_when_it_is_asked_again(patch: pytest.MonkeyPatch) -> None:
+    def add(request: AddSchedule, transaction: Transaction) -> ScheduleRecord | None:
+        forgetful = replace(request, schedule=replace(request.schedule, message=0))
+        return journal_schedules.add_schedule(forgetful, transaction)
+
+    patch.setitem(steps._steps, AddSchedule, add)
+
+
+def wakes_no_chat_for_a_reminder(patch: pytest.MonkeyPatch) -> None:
+    do = Schedules.do
+
+    async def silently(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
+        with patch.context() as quiet:
+            quiet.setattr(Inbox, "wake", lambda self, message: None)
+            return await do(self, firings)
+
+    patch.setattr(Schedules, "do", silently)
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (advances_a_reminder_before_it_stores_its_text, "is done, and never came"),
+        (stores_the_text_of_a_reminder_before_it_advances, "times, and was called"),
+        (has_a_reminder_come_again_when_it_is_asked_again, "times, and was called"),
+        (sets_a_reminder_again_when_it_is_asked_again, "such reminders"),
+        (wakes_no_chat_for_a_reminder, "never settled"),
+    ],
+)
+def test_a_planted_fault_is_found_in_a_history_with_reminders(
+    plant: Plant, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(plant, complaint, [seed for seed in SEEDS if World(seed).reminders], monkeypatch)
 
 
 RARE: Mapping[Plant, int] = {

@@ -23,6 +23,9 @@ STOPPING = 0.2
 BUDGETING = 0.3
 """In so many histories a budget holds, so that each model call is reserved."""
 
+REMINDING = 0.25
+"""In so many histories people set reminders."""
+
 GUESTS = 0.25
 """In so many histories one of the people has a role that runs no commands."""
 
@@ -81,6 +84,7 @@ class World:
         self.budgets = Random(f"budgets {seed}").random() < BUDGETING
         self.stops = Random(f"stops {seed}").random() < STOPPING
         self.guests = Random(f"guests {seed}").random() < GUESTS
+        self.reminders = Random(f"reminders {seed}").random() < REMINDING
         self.note("measures", self.measure)
         self.note("theme", self.theme)
         self.note("max_queued", self.max_queued)
@@ -88,6 +92,7 @@ class World:
         self.note("budgets", self.budgets)
         self.note("stops", self.stops)
         self.note("guests", self.guests)
+        self.note("reminders", self.reminders)
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -34,7 +34,7 @@ from tests.simulation.book import Book
 from tests.simulation.checks import Checks
 from tests.simulation.cluster.database import Server
 from tests.simulation.cluster.pausing import GATE
-from tests.simulation.cluster.worker import LEASE_S, OUTSIDE, SKEWS_S, OwnClient, Worker
+from tests.simulation.cluster.worker import LEASE_S, MOST_SKEW_S, OUTSIDE, SKEWS_S, OwnClient, Worker
 from tests.simulation.containers import Daemon
 from tests.simulation.history import Telegram
 from tests.simulation.ledger import Ledger
@@ -42,6 +42,7 @@ from tests.simulation.money import Purse
 from tests.simulation.people import People
 from tests.simulation.places import WHO, Place, by_chat, settle_places
 from tests.simulation.process import Process, Setting
+from tests.simulation.reminders import Reminders
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
@@ -169,6 +170,7 @@ class ClusterHistory:
         )
         self.stops = Stops(world, self.book, self.daemon, self.doings, dict)
         self.purse = Purse(world)
+        self.reminders = Reminders(world, self.book, clocks_s=2 * MOST_SKEW_S)
         self.setting = Setting(
             world,
             home,
@@ -182,6 +184,7 @@ class ClusterHistory:
             self.doings,
             self.stops,
             self.purse,
+            self.reminders,
         )
         self.starts: list[float] = []
         self.workers: list[Worker] = []
@@ -215,6 +218,7 @@ class ClusterHistory:
             async with trio.open_nursery() as busy:
                 busy.start_soon(self.people.live, self.places, random.randint(4, 9))
                 busy.start_soon(self.doings.live, self.people, self.places)
+                busy.start_soon(self.reminders.live, self.people, self.places)
                 busy.start_soon(self._mischief)
             self._calm()
             if await self._settle():
@@ -347,7 +351,8 @@ class ClusterHistory:
 
     def _crash(self, worker: Worker) -> None:
         """A part of the tree fails, and what stands below it begins again."""
-        name = self.world.random.choice(("sender", "extractor", "partitions", "recovery"))
+        parts = ("sender", "extractor", "partitions", "recovery")
+        name = self.world.random.choice((*parts, *(("schedules",) if self.world.reminders else ())))
         self.world.note(worker.name, f"its {name} crashes")
         self.world.counts["crashes of parts"] += 1
         process = worker.process
@@ -356,6 +361,7 @@ class ClusterHistory:
             "extractor": process.services.lessons.extractor,
             "partitions": worker.partitions,
             "recovery": process.inbox._dispatcher._recovery,
+            "schedules": process.clock,
         }[name]
         if process.started and ref is not None:
             with suppress(Exception):
@@ -515,7 +521,8 @@ class ClusterHistory:
 
     def _unfinished(self) -> list[str]:
         pending = self.api.pending
-        return self.book.unfinished() + ([f"the updates {pending} wait"] if pending else [])
+        waiting = [f"the updates {pending} wait"] if pending else []
+        return self.book.unfinished() + self.reminders.unfinished() + waiting
 
     async def _settle(self) -> bool:
         """Wait until all is answered and delivered; False where that does not come."""
@@ -600,5 +607,6 @@ class ClusterHistory:
         checks._check_boxes()
         checks._check_facts()
         self.doings.check(undisturbed=False)
+        self.reminders.check()
         if self.world.budgets:
             self.purse.check(self.book)

@@ -27,6 +27,7 @@ def world_of(seed: int, *, trace: bool = False) -> World:
     world = World(seed, trace=trace)
     world.theme = world.stuck = None
     world.tasks = Random(f"tasks of workers {seed}").random() < 0.3
+    world.reminders = Random(f"reminders of workers {seed}").random() < 0.3
     world.stops = world.guests = False
     world.measure = dict.fromkeys(FAMILIES, 0.0)
     for family in ("telegram", "model", "sandbox"):

@@ -18,7 +18,11 @@ from rumi.sandbox import boottime
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
 from tests.simulation.cluster.play import play_cluster, world_of
-from tests.simulation.test_planted_faults import by_promise, search
+from tests.simulation.test_planted_faults import (
+    by_promise,
+    search,
+    stores_the_text_of_a_reminder_before_it_advances,
+)
 
 pytestmark = pytest.mark.long
 
@@ -149,6 +153,7 @@ RARE: Mapping[Plant, int] = {
         (does_a_commit_without_an_answer_again, "entries twice"),
         (takes_what_waited_for_begun, "had not begun"),
         (forgets_what_it_has_claimed, "never settled"),
+        (stores_the_text_of_a_reminder_before_it_advances, "times, and was called"),
     ],
 )
 def test_a_planted_fault_of_workers_is_found(

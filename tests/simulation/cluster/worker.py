@@ -15,7 +15,7 @@ from rumi.cluster import ClusterSettings, Drain, Lease, Partitions
 from rumi.cluster.partitions import Part
 from rumi.journal import Join, JournalError, Renew
 from rumi.journal.store import Store
-from rumi.sandbox import ContainerInfo
+from rumi.sandbox import ContainerInfo, LeaseLostError
 from rumi.store.ownership import Ownership, partition_of
 from tests.simulation.cluster.database import Ear, Server, Way
 from tests.simulation.cluster.pausing import Gate
@@ -31,6 +31,9 @@ LEASE_S = 12.0
 DRAIN_S = 20.0
 SKEWS_S = (0.0, 0.0, 0.0, 40.0, -40.0, 4000.0)
 """How wrong the clock of a worker is."""
+
+MOST_SKEW_S = 40.0
+"""How wrong it is at most where people set reminders, which come by it."""
 
 SILENT_S = (0.0, 0.0, 0.2, 5.0)
 """How long it takes until a worker knows that nobody answers."""
@@ -111,6 +114,8 @@ class OwnClient(Client):
 
     async def create(self, chat_id: str, workspace: Any) -> Box:
         self.alive()
+        if self.worker.ownership.over:  # as the engines do, by the clock that goes on during a pause
+            raise LeaseLostError
         other = self.daemon.live.get(chat_id)
         if other is not None and other.client is not self:
             self.daemon.world.complain(f"{chat_id}: a box is made while another worker has one")
@@ -185,6 +190,8 @@ class Worker:
         self.ownership = Ownership(now=trio.current_time)
         self.settings = ClusterSettings("1", lease_s=LEASE_S, drain_s=DRAIN_S)
         self.skew_s = world.random.choice(SKEWS_S)
+        if world.reminders and abs(self.skew_s) > MOST_SKEW_S:
+            self.skew_s = 0.0
         self.context: Context | None = None
         self.process: Process
         self.stop: trio.Event
@@ -233,6 +240,8 @@ class Worker:
 
         if process.usage is not None:
             parts = (SharedLedger(process.usage), *parts)
+        if process.schedules is not None:
+            parts = (*parts, process.schedules)
 
         async def look(chats: Collection[str] | None) -> None:
             if chats:
