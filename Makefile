@@ -37,7 +37,7 @@ simulate: $(READY)
 histories: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "long and not alone" \
 	    || $(BIN)/pytest -m "long and not alone" --last-failed --last-failed-no-failures none
-	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m alone || $(BIN)/pytest -m alone --last-failed --last-failed-no-failures none
 	SIMULATIONS=500 $(BIN)/pytest tests/simulation/test_histories.py
 
 # The one command before a commit: format, lint, types, imports, documents, the long simulation, tests.

@@ -5,7 +5,7 @@ middle of what it does, and the next one finds what is in the file.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,7 +132,20 @@ def _when(random: Random) -> When:
     return Every(random.choice(CRONS))
 
 
-def finds(play: Callable[[Path, int], Awaitable[None]], folder: Path, seed: int) -> bool:
+def search(
+    play: Callable[[Path, int], Awaitable[None]], folder: Path, seeds: Sequence[int], first: int
+) -> None:
+    """Play seeds until one finds something, from the `first` promising one on; fail if none does."""
+    for seed in [*(each for each in seeds if each >= first), *(each for each in seeds if each < first)]:
+        place = folder / str(seed)
+        place.mkdir()
+        if _finds(play, place, seed):
+            print(f"found with seed {seed}")
+            return
+    raise AssertionError("no seed finds it")
+
+
+def _finds(play: Callable[[Path, int], Awaitable[None]], folder: Path, seed: int) -> bool:
     """Play in virtual time, and return True if something was found."""
     try:
         trio.run(play, folder, seed, clock=trio.testing.MockClock(autojump_threshold=0))

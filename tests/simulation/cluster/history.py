@@ -264,7 +264,8 @@ class ClusterHistory:
         setting = Setting(**{**vars(self.setting), "witness": eyes})
         death = None
         if not world.calm and world.dice("kill", 0.15):
-            death = random.choice(MOMENTS), random.choice((2, 5, 8, 13, 25))
+            reminders = self.reminders.draw_death()
+            death = reminders or (random.choice(MOMENTS), random.choice((2, 5, 8, 13, 25)))
         process = Process(setting, death, worker)
         worker.process = process
         if world.dice("unsure", 0.3):

@@ -130,13 +130,14 @@ def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
 
 
 RARE: Mapping[Plant, int] = {
-    checks_no_fence_of_what_a_turn_appends: 126,
-    claims_without_a_new_fence: 127,
-    does_a_commit_without_an_answer_again: 63,
+    checks_no_fence_of_what_a_turn_appends: 142,
+    claims_without_a_new_fence: 249,
+    does_a_commit_without_an_answer_again: 72,
     forgets_what_it_has_claimed: 172,
-    hands_over_before_the_sandbox_is_gone: 806,
+    hands_over_before_the_sandbox_is_gone: 937,
     looks_for_no_notification_that_was_lost: 36,
-    renews_a_lease_that_has_ended: 76,
+    renews_a_lease_that_has_ended: 384,
+    stores_the_text_of_a_reminder_before_it_advances: 62,
 }
 """Faults that no history before this seed shows: the search begins there; see `by_promise`."""
 
