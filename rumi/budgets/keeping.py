@@ -6,6 +6,7 @@ that was cut off is settled by what it had reserved: soon, or at the next start.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import tzinfo
@@ -84,7 +85,7 @@ class Budgets:
         self.used = Usage()
         """What all calls since the process began have used."""
         self._gathered: dict[tuple[Any, ...], list[int]] = {}
-        self._unsettled: list[SettleCall] = []
+        self._unsettled: deque[SettleCall] = deque()
         self._notices: dict[str, tuple[str, State]] = {}
 
     # The meter
@@ -168,26 +169,24 @@ class Budgets:
     async def write(self, grace_s: float = WRITE_S) -> None:
         """Write what was gathered. Cancelled, it may go on for `grace_s`, so that nothing is written twice.
 
+        One at a time may write. Reservations that are not settled when it is cancelled wait for the next one.
+
         Raises:
             ActorError: The journal has stopped. What it did not take waits.
         """
         self.work = trio.Event()
         gathered, self._gathered = self._gathered, {}
-        unsettled, self._unsettled = self._unsettled, []
         if gathered:
             rows = tuple(UsageRow(*key, *counts) for key, counts in gathered.items())
             try:
                 await with_grace(partial(self.ask, RecordUsage(rows)), grace_s)
             except ActorError:
-                self._unsettled += unsettled
                 self.gather(rows)
                 raise
-        for at, request in enumerate(unsettled):
-            try:
-                self.noted(request.account, await with_grace(partial(self.ask, request), grace_s))
-            except ActorError:
-                self._unsettled += unsettled[at:]
-                raise
+        while self._unsettled:  # each stays until it is written: a second time, it does nothing
+            request = self._unsettled[0]
+            self.noted(request.account, await with_grace(partial(self.ask, request), grace_s))
+            self._unsettled.popleft()
 
     # Notices
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -291,6 +292,28 @@ async def test_a_refusal_tries_no_other_model_and_each_attempt_is_settled(
         with pytest.raises(ModelError, match="used up"):
             await chain.reply(HELLO, lambda event: None)
         assert spent.calls == other.calls == 0
+
+
+async def test_what_is_settled_later_waits_for_the_next_write_when_one_is_cut_off(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with open_journal(tmp_path / "state.db") as ask:
+        answers = trio.Event()
+
+        async def slow(request: Any) -> Any:
+            await answers.wait()
+            return await ask(request)
+
+        budgets = Budgets(slow, tokens(10_000), lambda: NOON, UTC)
+        account = Account("cli", "local")
+        for key in ("one", "two", "three"):
+            assert await ask(ReserveCall(key, account, MODEL, "2026-11-23", 10, 90, 0, True, ())) is None
+            budgets.settle_later(SettleCall(key, account, ()))
+        with trio.move_on_after(1):
+            await budgets.write(0.0)
+        answers.set()
+        await budgets.write()
+        assert rows(tmp_path, "SELECT key FROM reservations") == []
 
 
 async def test_only_admins_allow_more(tmp_path: Path, autojump_clock: MockClock) -> None:

@@ -110,6 +110,7 @@ class Doing:
     calls: int = 0
     since_kept: int = 0
     lost: int = 0
+    earlier: list[Life] = field(default_factory=list)
     running: int = 0
     life: Life | None = None
     """The process that made its last call."""
@@ -202,6 +203,11 @@ class Doings:
         """Note that a task's model is called, and what it is told."""
         doing = self.of(key)
         doing.calls += 1
+        if life in doing.earlier:  # a worker that goes on behind a pause, and knows of no other one yet
+            doing.lost += 1
+            return doing
+        if doing.life is not None and doing.life is not life:
+            doing.earlier.append(doing.life)
         doing.life = life
         doing.since_kept += 1
         named = names_of(messages)
