@@ -18,7 +18,7 @@ from rumi.tasks.task import Task, WakeTask
 from tests.bots.weeks import play
 from tests.schedules.month import search
 
-SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 60))]
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 20))]
 
 
 @pytest.fixture(autouse=True)
