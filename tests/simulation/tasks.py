@@ -203,13 +203,13 @@ class Doings:
         """Note that a task's model is called, and what it is told."""
         doing = self.of(key)
         doing.calls += 1
-        if life in doing.earlier:  # a worker that goes on behind a pause, and knows of no other one yet
+        if life in doing.earlier:  # it may go on behind a pause, and know of no other worker yet
             doing.lost += 1
-            return doing
-        if doing.life is not None and doing.life is not life:
-            doing.earlier.append(doing.life)
-        doing.life = life
-        doing.since_kept += 1
+        else:
+            if doing.life is not None and doing.life is not life:
+                doing.earlier.append(doing.life)
+            doing.life = life
+            doing.since_kept += 1
         named = names_of(messages)
         told = Counter(
             named[each.tool_call_id]
