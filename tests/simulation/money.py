@@ -19,8 +19,10 @@ class Purse:
     `released`: it is.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, alone: bool = True) -> None:
+        """Not `alone`, a worker that takes over may have counted what the earlier one frees later."""
         self._world = world
+        self._alone = alone
         self._asked: set[str] = set()
         self._granted: set[str] = set()
         self._freed: set[str] = set()
@@ -31,6 +33,7 @@ class Purse:
 
         async def watched(request: Any) -> Any:
             free = isinstance(request, SettleCall) and request.rows == ()
+            again = free and request.key in self._freed  # it may be counted by now, by a start in between
             if isinstance(request, ReserveCall):
                 self._asked.add(request.key)
             elif free:
@@ -38,7 +41,7 @@ class Purse:
             reply = await ask(request)
             if isinstance(request, ReserveCall) and reply is None:
                 self._granted.add(request.key)
-            elif free:
+            elif free and self._alone and not again:
                 self._released.add(request.key)
             return reply
 

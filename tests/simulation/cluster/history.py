@@ -169,7 +169,7 @@ class ClusterHistory:
             clocks_s=2 * max(map(abs, SKEWS_S)),
         )
         self.stops = Stops(world, self.book, self.daemon, self.doings, dict)
-        self.purse = Purse(world)
+        self.purse = Purse(world, alone=False)
         self.reminders = Reminders(world, self.book, clocks_s=2 * MOST_SKEW_S)
         self.setting = Setting(
             world,
