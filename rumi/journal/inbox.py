@@ -18,15 +18,12 @@ SEEN_S = 48 * 3600.0
 """How long an update's number is remembered: its source keeps updates for half that time, and may begin to
 number afresh after a quiet week, so neither "greater than the last" nor "ever seen" would do."""
 
-
 SEEN_LEAST = 1000
 """So many of the newest are remembered however old they seem: a clock may jump ahead by days."""
-
 
 MOST_MOVED = 100_000
 """How many moved groups are remembered: more than one bot meets, and few enough that strangers cannot fill
 the disk."""
-
 
 LANGUAGES: Final = get_args(Language)
 

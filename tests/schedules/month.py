@@ -21,6 +21,7 @@ from rumi.schedules import After, Every, ScheduleLimits, When, following, instan
 from rumi.schedules.schedules import Schedules
 from tests.chats.house import echo, house
 from tests.schedules.answering import Answering
+from tests.searching import by_promise
 
 DAY_S = 86_400.0
 ZONES = ("Europe/Madrid", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "UTC")
@@ -136,7 +137,7 @@ def search(
     play: Callable[[Path, int], Awaitable[None]], folder: Path, seeds: Sequence[int], first: int
 ) -> None:
     """Play seeds until one finds something, from the `first` promising one on; fail if none does."""
-    for seed in [*(each for each in seeds if each >= first), *(each for each in seeds if each < first)]:
+    for seed in by_promise(seeds, first):
         place = folder / str(seed)
         place.mkdir()
         if _finds(play, place, seed):

@@ -75,6 +75,7 @@ from rumi.store.steps import Transaction
 from rumi.tasks import Tasks, task
 from rumi.tasks.task import Task
 from rumi.tasks.tasks import TaskRecovery
+from tests.searching import by_promise
 from tests.simulation.play import play
 from tests.simulation.world import Theme, World
 
@@ -813,11 +814,6 @@ RARE: Mapping[Plant, int] = {
 }
 """Faults that no history before this seed shows: the search begins there, which saves minutes. Where
 histories have changed, a fault may show elsewhere: all other seeds are played then, the later ones first."""
-
-
-def by_promise(seeds: Sequence[int], first: int) -> list[int]:
-    """Return the seeds from the first promising one on, and then those before it."""
-    return [*(seed for seed in seeds if seed >= first), *(seed for seed in seeds if seed < first)]
 
 
 def find(plant: Plant, complaint: str, seeds: Sequence[int], patch: pytest.MonkeyPatch) -> None:

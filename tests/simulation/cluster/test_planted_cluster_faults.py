@@ -17,9 +17,9 @@ from rumi.journal.transaction import steps
 from rumi.sandbox import boottime
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
+from tests.searching import by_promise
 from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.test_planted_faults import (
-    by_promise,
     search,
     stores_the_text_of_a_reminder_before_it_advances,
 )
