@@ -107,10 +107,11 @@ class Asking:
 
     # What the house tells
 
-    def begin(self, chat: str, turn: str, origin: int | None, text: str) -> None:
-        """A turn begins: it belongs to whoever wrote the message."""
+    def begin(self, chat: str, turn: str, origin: int | None, text: str, *, retry: bool) -> None:
+        """A turn begins: it belongs to the sender of its message. `retry`: the message is a /retry."""
         assert origin is not None
-        self._owners[chat, turn] = (self._places[chat].sender_of(origin, text), trio.current_time())
+        owner = self._places[chat].sender_of(origin, text, retry=retry)
+        self._owners[chat, turn] = (owner, trio.current_time())
 
     def ask(self, chat: str, turn: str, id: str, text: str, life: Life) -> Asked:
         """A turn asks something."""

@@ -109,13 +109,15 @@ class Place:
         """Whether this is or was one of its numbers."""
         return any(room.id == number for room in self.rooms)
 
-    def sender_of(self, number: int, text: str) -> Person:
+    def sender_of(self, number: int, text: str, *, retry: bool) -> Person:
         """Who wrote the message of that number, with which a turn about `text` began.
 
         In a group that moved there may be two: then it is the one that says so, unless a turn has begun with
-        it before and this is a /retry of that turn.
+        it before. `retry`: it is a /retry, which does not say what its turn is about.
         """
         both = [room.by_id[number] for room in self.rooms if number in room.by_id]
+        if retry:
+            both = [message for message in both if message.text.startswith("/retry")] or both
         found = [message for message in both if message not in self.begun] or both
         said = [message for message in found if text and text in message.text]
         theirs = [message for message in found if not message.from_bot and message.update_id]

@@ -124,7 +124,8 @@ class Witness:
                     complain(f"{chat}: {message} begins behind a later one")
                 self._begun[chat] = message
                 self._queued[chat] = [number for number in self._queued[chat] if number != message]
-                self._asking.begin(chat, turn, origin, text)
+                retry = bool(self._book.ask("SELECT 1 FROM messages WHERE retried = ?", message))
+                self._asking.begin(chat, turn, origin, text, retry=retry)
                 self._world.note(chat, f"{turn} begins", lambda: repr(text))
                 if turn in self._started:
                     complain(f"{chat} {turn}: started twice")
