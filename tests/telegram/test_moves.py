@@ -75,18 +75,22 @@ async def test_a_stop_in_the_new_group_stops_the_turn_of_the_old_one(
 async def test_a_worker_knows_a_move_that_another_one_has_stored(
     tmp_path: Path, api: BotApi, autojump_clock: MockClock
 ) -> None:
-    """Telegram has told the other worker of it: this one got the messages, and not the move."""
+    """Telegram has told the other worker of it: this one got the messages, and not the move. It looked a
+    moment ago, for another group."""
     journals: list[Any] = []
     group = api.group(NEW, members=list(api.people.values()))
+    other = api.group(-7, members=list(api.people.values()))
     async with telegram_house(
         tmp_path, api, add=lambda root, inbox, journal, hub: journals.append(journal)
     ) as house:
         house.telegram.among_workers(cast(Any, None))
+        api.say(api.people[ANA], f"{TO} hello", other)
+        await house.until(lambda: other.texts)
         await journals[0].ask(Moved(f"tg{OLD}", f"tg{NEW}"))
         api.say(api.people[ANA], f"{TO} hello", group)
         await house.until(lambda: group.texts)
         await house.idle()
-    assert chats_stored(tmp_path) == {"tg-5"}
+    assert chats_stored(tmp_path) == {"tg-5", "tg-7"}
 
 
 async def test_a_reply_on_its_way_reaches_the_new_group_and_changes_no_message_there(

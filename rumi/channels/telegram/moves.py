@@ -70,14 +70,18 @@ class Moves:
             self.on_move(old, new)
 
 
-def in_group(update: RawUpdate) -> bool:
-    """Return True if the update is a message or a press in a group."""
-    try:
-        query = record_or_none(update, "callback_query")
-        message = record_or_none(update if query is None else query, "message")
-        return message is not None and number(record(message, "chat"), "id") < 0
-    except OddField:  # reading the message reports it
-        return False
+def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
+    """Return the numbers of the groups that these messages and presses come from."""
+    found = set()
+    for update in updates:
+        try:
+            query = record_or_none(update, "callback_query")
+            message = record_or_none(update if query is None else query, "message")
+            if message is not None and (group := number(record(message, "chat"), "id")) < 0:
+                found.add(group)
+        except OddField:  # reading the message reports it
+            continue
+    return frozenset(found)
 
 
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:

@@ -43,7 +43,7 @@ from rumi.config.people import listed
 from rumi.config.schema import TelegramBotSection
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import Attachment, Claimed, JournalMessage, MovedGroups
+from rumi.journal import MOST_MOVED, Attachment, Claimed, JournalMessage, MovedGroups
 from rumi.models import Transcriber
 from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
@@ -97,6 +97,7 @@ class Telegram(Channel):
         self._memory = ReceiverMemory(variable=self._variable)
         self._moves = Moves(bot_name)
         self._moves_until = inf  # until then the moves are known: alone, this process knows all
+        self._met: set[int] = set()  # groups whose messages came while the moves were known
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
@@ -233,15 +234,24 @@ class Telegram(Channel):
         """Take note that other workers receive messages too, and learn of moves."""
         self._moves_until = -inf
 
-    async def _know_moves(self, journal: ActorRef[JournalMessage]) -> None:
-        """Read the moves that other workers have stored, at most every `MOVES_S`."""
-        if trio.current_time() < self._moves_until:
+    async def _know_moves(self, journal: ActorRef[JournalMessage], groups: frozenset[int]) -> None:
+        """Read the moves that other workers have stored: before the first messages of a group that come here,
+        otherwise at most every `MOVES_S`.
+
+        Telegram delivers a group's messages in order, and the first one under a new number is the move. So the
+        move is stored before this worker gets any other message of that number.
+        """
+        now = trio.current_time()
+        if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
             return
         try:
             self._moves.load(await journal.ask(MovedGroups()))
         except ActorError:  # then the messages cannot be stored either
             return
-        self._moves_until = trio.current_time() + MOVES_S
+        if len(self._met) > MOST_MOVED:
+            self._met.clear()
+        self._met |= groups
+        self._moves_until = now + MOVES_S
 
     def _say(self, words: Say) -> None:
         assert self._sender is not None

@@ -9,7 +9,7 @@ import trio
 from rumi import texts
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
-from rumi.channels.telegram.moves import Moves, in_group, moves_in
+from rumi.channels.telegram.moves import Moves, groups_of, moves_in
 from rumi.channels.telegram.receiving.presses import Presses, read_presses
 from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
@@ -41,7 +41,7 @@ class Intake:
     """Stores updates, each once, and does what follows. It outlives the incarnations of its source.
 
     `hears`: voice messages can be transcribed. `know_moves` reads the moves of groups that other workers have
-    stored; it is called before messages of groups are read. `say` sends words to a chat, if that is possible
+    stored, if there are any; it gets the groups whose messages are read next. `say` sends words to a chat, if that is possible
     at once. `last` is when updates were stored last, on trio's clock; `counts` counts updates.
     """
 
@@ -54,7 +54,7 @@ class Intake:
         *,
         moves: Moves,
         hears: bool,
-        know_moves: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+        know_moves: Callable[[frozenset[int]], Awaitable[None]] | None = None,
         say: Callable[[Say], object] = lambda words: None,
     ) -> None:
         self.who = who
@@ -78,8 +78,8 @@ class Intake:
             NotTaken: Nothing can be stored now. The senders got a notice.
             RumiError: Nothing was stored, so the same updates come again.
         """
-        if any(in_group(update) for update in updates):
-            await self._know_moves()
+        if self._know_moves is not None and (groups := groups_of(updates)):
+            await self._know_moves(groups)
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
             self._moves.learn(*move)
