@@ -22,6 +22,8 @@ from tests.fakes.engines import cleaned_up
 from tests.sandbox.desk import ENGINES
 
 LENGTH_S = 1.0
+CREATED_S = 20.0
+"""How long a container may take to start on a busy machine."""
 LIMITS = SandboxLimits(timeout_s=20)
 Engine: TypeAlias = BubblewrapEngine | DockerEngine
 OpenEngine: TypeAlias = Callable[[Lease], AbstractAsyncContextManager[Engine]]
@@ -123,7 +125,7 @@ async def test_a_command_ends_with_the_lease_and_a_new_lease_has_a_new_sandbox(
     lease, out = Held(), bytearray()
     async with open_engine(lease) as engine:
         workspace = prepare_workspace(tmp_path / "home", "one", *engine.user)
-        lease.until = boottime() + lease.length_s
+        lease.until = boottime() + CREATED_S
         box = await engine.create("one", workspace)
         lease.until = boottime() + 0.5
         await box.beat()
@@ -135,7 +137,7 @@ async def test_a_command_ends_with_the_lease_and_a_new_lease_has_a_new_sandbox(
         with pytest.raises(LeaseLostError):
             await engine.create("one", workspace)
         await engine.remove("one")
-        lease.until = boottime() + lease.length_s
+        lease.until = boottime() + CREATED_S
         again = await engine.create("one", workspace)
         assert await again.execute(Command(("true",)), out.extend, out.extend) == 0
         await engine.remove("one")

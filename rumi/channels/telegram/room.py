@@ -238,8 +238,8 @@ class Telegram(Channel):
         """Read the moves that other workers have stored: before the first messages of a group that come here,
         otherwise at most every `MOVES_S`.
 
-        Telegram delivers a group's messages in order, and the first one under a new number is the move. So the
-        move is stored before this worker gets any other message of that number.
+        Telegram delivers a group's messages in order, and the first one under a new number is the move. So it
+        is stored before this worker gets any other message of that number.
         """
         now = trio.current_time()
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):

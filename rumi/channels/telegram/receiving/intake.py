@@ -41,8 +41,8 @@ class Intake:
     """Stores updates, each once, and does what follows. It outlives the incarnations of its source.
 
     `hears`: voice messages can be transcribed. `know_moves` reads the moves of groups that other workers have
-    stored, if there are any; it gets the groups whose messages are read next. `say` sends words to a chat, if that is possible
-    at once. `last` is when updates were stored last, on trio's clock; `counts` counts updates.
+    stored, if there are any; it gets the groups whose messages are read next. `say` sends words to a chat, if
+    that is possible at once. `last` is when updates were stored last, on trio's clock; `counts` counts them.
     """
 
     def __init__(
