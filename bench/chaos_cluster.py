@@ -169,9 +169,11 @@ class Chaos:
             if worker not in self.doing and not worker.runs and not self.over:
                 if worker.process is not None:
                     code = await worker.process.ended()
-                    last = worker.said.read_text().strip().splitlines()[-1:] or [""]
-                    self.by_itself[f"exit code {code}: {last[0][:100]}"] += 1
-                    self.note(f"{worker.name} ended by itself with {code}: {last[0][:200]}")
+                    last = (worker.said.read_text().strip().splitlines() or [""])[-1][:200]
+                    self.by_itself[f"exit code {code}: {last[:100]}"] += 1
+                    self.note(f"{worker.name} ended by itself with {code}: {last}")
+                    if worker.serves:  # only a worker that starts may end because the database is away
+                        self.ledger.wrong.append(f"{worker.name} served, and ended with {code}: {last}")
                     worker.kill()
                 self.note(f"{worker.name} starts")
                 worker.start()

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -11,7 +10,14 @@ import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.memory.store import Store
-from rumi.memory.types import FactRefused, Forget, MemoryMessage, MemoryUnavailable, Remember
+from rumi.memory.types import (
+    FactRefused,
+    Forget,
+    MemoryMessage,
+    MemoryUnavailable,
+    MemoryUnwritable,
+    Remember,
+)
 from rumi.offload import Offload
 from rumi.store.backend import Backend
 
@@ -22,7 +28,8 @@ class Memory(Actor[MemoryMessage]):
     """Answers one request after the other, each in its own transaction.
 
     A full disk is not a crash: the request is refused with `MemoryUnavailable`, and the next one tries
-    again. So only requests to the memory depend on the memory.
+    again. So only requests to the memory depend on the memory. Nor is a database that is away when the actor
+    is restarted: the next request opens it.
     """
 
     def __init__(self, place: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
@@ -37,20 +44,29 @@ class Memory(Actor[MemoryMessage]):
         """Open the file.
 
         Raises:
-            MemoryUnavailable: The file cannot be opened. The error says what to do.
+            MemoryUnavailable: The file cannot be opened: at the process's start not now, later never. The
+                error says what to do.
         """
-        self._store = await self._offload(lambda: Store(self._place, self._now))
+        try:
+            await self._offload(self._opened)
+        except MemoryUnwritable:
+            if self.incarnation == 1:
+                raise
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
         """Execute a request. The asker's cancellation waits for the transaction, which is then complete."""
-        assert self._store is not None
         self._answered += 1
         try:
-            return await self._offload(partial(self._store.do, message))
+            return await self._offload(lambda: self._opened().do(message))
         except (MemoryUnavailable, FactRefused) as error:
             self._failed += isinstance(error, MemoryUnavailable)
             raise Refused(error) from error
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = Store(self._place, self._now)
+        return self._store
 
     def metrics(self) -> Mapping[str, object]:
         """Return the number of requests since the start, and how many of them failed because of the file."""

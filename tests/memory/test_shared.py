@@ -1,15 +1,31 @@
 """Two workers change one person's facts in one PostgreSQL database."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import trio
 
+from actors import ChildSpec
+from actors.testing import Tree, crash
 from rumi.journal.schema import STATE
-from rumi.memory import Fact, Forget, Learn, NewFact, Remember, TakeFactsBack, TakenBack
+from rumi.memory import (
+    Fact,
+    Facts,
+    Forget,
+    Learn,
+    Memory,
+    NewFact,
+    Remember,
+    TakeFactsBack,
+    TakenBack,
+    asking,
+)
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import Store
 from rumi.memory.types import MemoryUnwritable
+from rumi.offload import Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.copying import tables_of
 from tests.journal.proxy import Proxy
@@ -69,3 +85,38 @@ def test_a_commit_without_an_answer_is_looked_up_and_a_server_comes_back(url: st
         store.close()
     finally:
         proxy.close()
+
+
+async def test_a_memory_that_is_restarted_while_the_database_is_away_waits_for_it(
+    url: str, postgres: Server
+) -> None:
+    """As below a lease that was lost: a process that ended because of it would be started in vain."""
+    proxy = Proxy(postgres.port)
+    place = PostgresServer(url.replace(str(postgres.port), str(proxy.port)))
+    tree = Tree()
+    memory = tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))
+    ask = asking(memory)
+    try:
+        with trio.fail_after(30):
+            async with tree.up():
+                await ask(Remember("local", NewFact("dog", "Toby")))
+                proxy.server = free_port()
+                proxy.end_connections()
+                crash(memory)
+                for _ in range(3):
+                    with pytest.raises(MemoryUnwritable, match="does not answer"):
+                        await ask(Facts("local"))
+                assert tree.node("memory").incarnation == 2
+                proxy.server = postgres.port
+                assert [fact.value for fact in await ask(Facts("local"))] == ["Toby"]
+    finally:
+        proxy.close()
+
+
+async def test_a_memory_says_at_the_start_that_the_database_is_away(url: str) -> None:
+    place = PostgresServer(f"postgresql://127.0.0.1:{free_port()}/rumi")
+    tree = Tree()
+    tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))
+    with pytest.raises(MemoryUnwritable, match="does not answer"):
+        async with tree.up():
+            raise AssertionError("it started")
