@@ -59,7 +59,7 @@ from rumi.chats import (
     add_lessons,
     chats_calls,
 )
-from rumi.cluster import CarriedFiles, Cluster, Part
+from rumi.cluster import CarriedFiles, Cluster, Dependents, Part
 from rumi.config import Loaded
 from rumi.control import ControlServer, Stream, dump_on_signal, socket_path
 from rumi.counts import Counts
@@ -571,7 +571,7 @@ class Tree:
             working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
             return self.inbox.busy() | {partition_of(place) for place in working}
 
-        self._workers.add_partitions(self.root, ask, parts, look, busy, slow_down)
+        self._workers.add_partitions(self.root, ask, Dependents(parts, look, busy, slow_down))
 
     async def drain(self) -> None:
         """Hand over all chats to other workers, if there are any. Turns go on for a bounded time."""

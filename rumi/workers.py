@@ -3,12 +3,12 @@
 A worker's lease stands in the tree above everything that serves chats, its partitions stand below that.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.cluster import Cluster, Drain, Lease, Part, Partitions
+from rumi.cluster import Cluster, Dependents, Drain, Lease, Partitions
 from rumi.control import Call, Peer, Stream, peer_of
 from rumi.errors import RumiError
 from rumi.journal import Ask
@@ -57,16 +57,8 @@ class Alone:
     def add_lease(self, root: Supervisor, status: Callable[[], Mapping[str, Any]]) -> None:
         """Add the lease, which carries the `status`. What is added after it ends when the lease does."""
 
-    def add_partitions(
-        self,
-        root: Supervisor,
-        ask: Ask,
-        parts: Sequence[Part],
-        look: Callable[[Collection[str] | None], Awaitable[None]],
-        busy: Callable[[], frozenset[int]],
-        slow_down: Callable[[str], None],
-    ) -> None:
-        """Add what takes partitions over, and hands them over, for these parts of the tree."""
+    def add_partitions(self, root: Supervisor, ask: Ask, dependents: Dependents) -> None:
+        """Add what takes partitions over, and hands them over."""
 
     def reach_others(self, ask: Ask, takes: Callable[[str], bool]) -> None:
         """Have calls and streams reach the others. `takes` tells of a chat if this process serves it."""
@@ -122,16 +114,8 @@ class Worker(Alone):
         cluster = self._cluster
         root.add(ChildSpec("lease", lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status)))
 
-    def add_partitions(
-        self,
-        root: Supervisor,
-        ask: Ask,
-        parts: Sequence[Part],
-        look: Callable[[Collection[str] | None], Awaitable[None]],
-        busy: Callable[[], frozenset[int]],
-        slow_down: Callable[[str], None],
-    ) -> None:
-        """Add the partitions. They are below all parts, so that they end first."""
+    def add_partitions(self, root: Supervisor, ask: Ask, dependents: Dependents) -> None:
+        """Add the partitions. They are below their dependents, so that they end first."""
         cluster = self._cluster
 
         def partitions() -> Partitions:
@@ -141,10 +125,7 @@ class Worker(Alone):
                 cluster.ownership,
                 cluster.settings,
                 cluster.ear(),
-                parts,
-                look,
-                busy,
-                slow_down,
+                dependents,
                 cluster.directory,
             )
 

@@ -5,13 +5,14 @@ from rumi.cluster.directory import Directory
 from rumi.cluster.files import CarriedFiles
 from rumi.cluster.lease import ClusterSettings, Lease, LeaseLost
 from rumi.cluster.listening import Ear, PostgresEar
-from rumi.cluster.partitions import Drain, Part, Partitions
+from rumi.cluster.partitions import Dependents, Drain, Part, Partitions
 from rumi.cluster.status import read_workers
 
 __all__ = [
     "CarriedFiles",
     "Cluster",
     "ClusterSettings",
+    "Dependents",
     "Directory",
     "Drain",
     "Ear",

@@ -51,18 +51,33 @@ class Part(Protocol):
         ...
 
 
+async def _nothing(chats: Collection[str] | None) -> None:
+    """Look at no chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependents:
+    """What in a process depends on its partitions.
+
+    `parts` are in the order in which they take partitions over. `look` wakes the chats in which something is
+    new, as the database has it; None: all. `busy` returns the partitions in which something runs: the others
+    are handed over first. `slow_down` is called with the account of a channel of which the service has asked
+    a worker to send less.
+    """
+
+    parts: Sequence[Part] = ()
+    look: Callable[[Collection[str] | None], Awaitable[None]] = _nothing
+    busy: Callable[[], frozenset[int]] = frozenset
+    slow_down: Callable[[str], None] = lambda account: None
+
+
 @dataclass(frozen=True, slots=True)
 class Drain(Request[None]):
     """Hand over everything: this worker ends. The reply comes when nothing is served any more."""
 
 
 class Partitions(Actor[Drain]):
-    """Serves a fair share of the partitions. Below all that serves chats in the tree: it ends before them.
-
-    `look` wakes the chats in which something is new, as the database has it. `busy` returns the partitions
-    in which something runs: the others are handed over first. `slow_down` is called with the account of a
-    channel of which the service has asked a worker to send less.
-    """
+    """Serves a fair share of the partitions. Below its dependents in the tree: it ends before them."""
 
     def __init__(
         self,
@@ -71,10 +86,7 @@ class Partitions(Actor[Drain]):
         ownership: Ownership,
         settings: ClusterSettings,
         ear: Ear,
-        parts: Sequence[Part],
-        look: Callable[[Collection[str] | None], Awaitable[None]],
-        busy: Callable[[], frozenset[int]] = frozenset,
-        slow_down: Callable[[str], None] = lambda account: None,
+        dependents: Dependents,
         directory: Directory | None = None,
     ) -> None:
         self._ask = ask
@@ -82,10 +94,7 @@ class Partitions(Actor[Drain]):
         self._ownership = ownership
         self._settings = settings
         self._ear = ear
-        self._parts = tuple(parts)
-        self._look = look
-        self._busy = busy
-        self._slow_down = slow_down
+        self._dependents = dependents
         self._limited: dict[tuple[str, str], object] = {}
         self._directory = directory or Directory()
         self._changing = trio.Lock()
@@ -96,7 +105,7 @@ class Partitions(Actor[Drain]):
         if self._ownership.fences:
             last = (await self._journal(Count())).last_message
             async with self._changing:
-                for part in self._parts:
+                for part in self._dependents.parts:
                     await part.take_over(
                         [Claimed(each, fence, last) for each, fence in self._ownership.fences.items()]
                     )
@@ -133,7 +142,7 @@ class Partitions(Actor[Drain]):
         members = self._directory.members
         limited = {(each.name, account): n for each in members for account, n in _limited(each).items()}
         for account in {key[1] for key, n in limited.items() if self._limited.get(key, n) != n}:
-            self._slow_down(account)
+            self._dependents.slow_down(account)
         self._limited = limited
         async with self._changing:
             if not self._leaving:
@@ -151,7 +160,7 @@ class Partitions(Actor[Drain]):
                 await self._take_over(claimed)
         elif len(had) > share:
             # Where something runs, a later step hands it over; others may do instead.
-            idle = sorted(had - self._busy())[: len(had) - share]
+            idle = sorted(had - self._dependents.busy())[: len(had) - share]
             if idle:
                 await self._hand_over(frozenset(idle), self._settings.drain_s)
 
@@ -160,13 +169,13 @@ class Partitions(Actor[Drain]):
         await trio.sleep(max(each.wait_s for each in claimed))
         self._ownership.set({**self._ownership.fences, **{each.number: each.fence for each in claimed}})
         await self._journal(SettleLeft(frozenset(each.number for each in claimed)))
-        for part in self._parts:
+        for part in self._dependents.parts:
             await part.take_over(claimed)
         logger.info("this worker serves %d more partitions", len(claimed))
 
     async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Serve partitions no more, and let another worker have them."""
-        for part in reversed(self._parts):
+        for part in reversed(self._dependents.parts):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
         self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
@@ -196,7 +205,7 @@ class Partitions(Actor[Drain]):
 
     async def _wake(self, chats: Collection[str] | None) -> None:
         try:
-            await self._look(chats)
+            await self._dependents.look(chats)
         except JournalError as error:
             logger.warning("chats are not woken: %s", error)
 
@@ -206,7 +215,7 @@ class Partitions(Actor[Drain]):
         self._leaving = True
         await self._ask(Leave(self._ownership.worker))
         async with self._changing:
-            idle = self._ownership.numbers() - self._busy()
+            idle = self._ownership.numbers() - self._dependents.busy()
             await self._hand_over(idle, 0.0)
             await self._hand_over(self._ownership.numbers(), self._settings.drain_s)
 

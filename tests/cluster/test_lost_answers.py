@@ -11,7 +11,7 @@ from actors import Request
 from bench.cluster_house import Proxy
 from rumi.cluster.building import StoreThread
 from rumi.cluster.lease import ClusterSettings
-from rumi.cluster.partitions import Partitions
+from rumi.cluster.partitions import Dependents, Partitions
 from rumi.journal import (
     ON_A_SERVER,
     Accept,
@@ -241,7 +241,7 @@ def _partitions(
     ask: Any, ownership: Ownership, slow_down: Callable[[str], None] = lambda account: None
 ) -> Partitions:
     async def nothing(request: object) -> None:
-        """Answer the journal's requests, and look at no chat."""
+        """Answer the journal's requests."""
 
     journal: Any = nothing
     return Partitions(
@@ -250,9 +250,7 @@ def _partitions(
         ownership,
         ClusterSettings("1", lease_s=60.0),
         _Silence(),
-        (),
-        nothing,
-        slow_down=slow_down,
+        Dependents(slow_down=slow_down),
     )
 
 

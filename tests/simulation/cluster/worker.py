@@ -11,7 +11,7 @@ from telegram.request import RequestData
 
 from actors import ActorRef, ChildSpec, Request
 from rumi.budgets import SharedLedger
-from rumi.cluster import ClusterSettings, Drain, Lease, Partitions
+from rumi.cluster import ClusterSettings, Dependents, Drain, Lease, Partitions
 from rumi.cluster.partitions import Part
 from rumi.journal import Join, JournalError, Renew
 from rumi.journal.store import Store
@@ -263,9 +263,7 @@ class Worker:
                     self.ownership,
                     self.settings,
                     Ear(self.backend),
-                    parts,
-                    look,
-                    busy,
+                    Dependents(parts, look, busy),
                 ),
             )
         )
