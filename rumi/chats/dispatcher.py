@@ -114,15 +114,15 @@ class Dispatcher:
         Chats that a hand-over has left, because it did not come to its end, begin again.
         """
         pending = self._services.pending
-        left = pending.closing & {each.number for each in claimed}
+        numbers = frozenset(each.number for each in claimed)
+        left = pending.closing & numbers
         for chat in self.chats.keys() if left else ():
             if partition_of(chat) in left:
                 await self.chats.stop(chat)
-        for each in claimed:
-            pending.boots.setdefault(each.number, each.last)
-            pending.closing.discard(each.number)
+        pending.served |= numbers
+        pending.closing -= numbers
         with suppress(ActorStopped):
-            self._recovery.tell_nowait(LookAt(frozenset(each.number for each in claimed)))
+            self._recovery.tell_nowait(LookAt(numbers))
 
     async def hand_over(self, numbers: Collection[int], patience_s: float) -> None:
         """Begin nothing more in these partitions; return when none of their chats is there any more.
@@ -138,9 +138,8 @@ class Dispatcher:
         for chat in [*pending.untold, *pending.cursors]:
             if partition_of(chat) in numbers:
                 pending.forget(chat)
-        for number in numbers:
-            pending.boots.pop(number, None)
-            pending.closing.discard(number)
+        pending.served.difference_update(numbers)
+        pending.closing.difference_update(numbers)
 
     async def _hand_over(self, chat: str, patience_s: float) -> None:
         actor = self.chats.lookup(chat)

@@ -42,11 +42,13 @@ class Cursor:
     """How far a chat is with its messages. It outlives the chat's incarnations.
 
     The chat has judged its messages up to `judged`: those of them that are open and that no incarnation works
-    on get their reply from recovery. Of one up to `missed` it may not know; if that is more, it reads the
-    journal. `adopted`: that was found out from the journal, where several workers share one.
+    on get their reply from recovery. Those up to `earlier` were judged by an earlier process. Of one up to
+    `missed` it may not know; if that is more, it reads the journal. `adopted`: what an earlier worker has
+    judged was found out from the journal, where several share one.
     """
 
     judged: int
+    earlier: int
     missed: int = 0
     adopted: bool = False
 
@@ -55,13 +57,13 @@ class Cursor:
 class PendingMessages:
     """The messages whose final reply was not told yet, by chat, and the chats' cursors.
 
-    Messages up to `boot` are earlier processes'. Where several workers share a database, each partition has
-    its own in `boots` while this `worker` serves it; those that are `closing` are being handed over.
+    Messages up to `boot` are earlier processes'. Where several workers share a database, this `worker` serves
+    the chats of the partitions in `served`; those that are `closing` are being handed over.
     """
 
     boot: int | None = None
     worker: str | None = None
-    boots: dict[int, int] = field(default_factory=dict)
+    served: set[int] = field(default_factory=set)
     closing: set[int] = field(default_factory=set)
     untold: dict[str, set[int]] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
@@ -74,27 +76,25 @@ class PendingMessages:
             for cursor in self.cursors.values() if self.worker is None else ():
                 # Of a chat that was woken before this: a task that an earlier process left has ended.
                 cursor.judged = max(cursor.judged, last)
+                cursor.earlier = last
 
     def serve_as(self, worker: str) -> None:
         """Be a worker among others. A new one knows nothing of what an earlier one has done."""
         if worker != self.worker:
             self.worker = worker
-            for each in (self.boots, self.closing, self.untold, self.cursors):
+            for each in (self.served, self.closing, self.untold, self.cursors):
                 each.clear()
             self._has_changed()
 
     def takes(self, chat: str) -> bool:
         """Return True if this process serves the chat, and begins something new in it."""
         number = partition_of(chat) if self.worker is not None else 0
-        return self.worker is None or (number in self.boots and number not in self.closing)
-
-    def boot_of(self, chat: str) -> int:
-        """Return the number of the last message of the chat that an earlier process may have seen."""
-        return (self.boot or 0) if self.worker is None else self.boots.get(partition_of(chat), 0)
+        return self.worker is None or (number in self.served and number not in self.closing)
 
     def cursor(self, chat: str) -> Cursor:
         """The chat's cursor."""
-        return self.cursors.setdefault(chat, Cursor(0 if self.worker is not None else self.boot or 0))
+        boot = 0 if self.worker is not None else self.boot or 0
+        return self.cursors.setdefault(chat, Cursor(boot, earlier=boot))
 
     def adopt(self, chat: str, open_messages: Sequence[Incoming]) -> None:
         """Find out what an earlier worker has judged of a chat's open messages: what became a turn, and what
@@ -110,6 +110,7 @@ class PendingMessages:
                 if not answers:
                     break
                 begun = message.id
+        cursor.earlier = begun
         cursor.judged = max(cursor.judged, begun)
 
     def forget(self, chat: str) -> None:

@@ -91,7 +91,7 @@ class CrashReplies:
             replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
-        crashed = message.id > self.pending.boot_of(chat)
+        crashed = message.id > self.pending.cursor(chat).earlier
         reason: Reason = "crashed" if crashed else "interrupted"
         no_command = message.turn or not message.by_hand or fetched(message.attachments)
         command = None if no_command else parse_chat_command(message.text)
@@ -293,6 +293,7 @@ class Recovery(Actor[Open | LookAt]):
             self._starting.discard(chat)
         record = await self._journal.ask(Load(chat, 0))
         if record.open:
+            self._pending.adopt(chat, record.open)
             cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
 

@@ -15,7 +15,6 @@ from rumi.journal import (
     Ask,
     Claim,
     Claimed,
-    Count,
     JournalError,
     Leave,
     Member,
@@ -103,12 +102,9 @@ class Partitions(Actor[Drain]):
     async def started(self) -> None:
         """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
         if self._ownership.fences:
-            last = (await self._journal(Count())).last_message
             async with self._changing:
                 for part in self._dependents.parts:
-                    await part.take_over(
-                        [Claimed(each, fence, last) for each, fence in self._ownership.fences.items()]
-                    )
+                    await part.take_over([Claimed(*each) for each in self._ownership.fences.items()])
         self.start_soon(self._balance)
         self.start_soon(self._read_directory)
         self.start_soon(self._listen)

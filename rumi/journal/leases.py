@@ -19,13 +19,11 @@ from rumi.store.steps import Transaction
 class Claimed:
     """A partition that a worker serves from now on.
 
-    Messages up to the number `last` may have been seen by the earlier worker, and its sandboxes may be there
-    until `wait_s` seconds from now.
+    Sandboxes of the earlier worker may be there until `wait_s` seconds from now.
     """
 
     number: int
     fence: int
-    last: int
     wait_s: float = 0.0
 
 
@@ -157,12 +155,11 @@ def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
         f" WHERE number < ? AND worker = ? AND number NOT IN ({known}) ORDER BY number{skip}",
         (PARTITIONS, request.worker),
     ).fetchall()
-    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
     claimed = []
     for number, worker, fence, ready_at in free:
         if worker is not None:  # it has not handed the partition over
             ready_at = max(ready_at, now + request.after_s)
-        claimed.append(Claimed(number, fence + 1, last, max(0.0, ready_at - now)))
+        claimed.append(Claimed(number, fence + 1, max(0.0, ready_at - now)))
         db.execute(
             "UPDATE partitions SET worker = ?, fence = ?, ready_at = ? WHERE number = ?",
             (request.worker, fence + 1, ready_at, number),

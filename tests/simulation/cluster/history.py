@@ -573,7 +573,7 @@ class ClusterHistory:
             for what, left in kept.items():
                 if left:
                     self.world.complain(f"{worker.name}: kept for ever: {what} {left}")
-            if set(pending.boots) != worker.ownership.numbers():
+            if pending.served != worker.ownership.numbers():
                 self.world.complain(f"{worker.name}: begins nothing in partitions that it serves")
 
     def _check_writes(self) -> None:

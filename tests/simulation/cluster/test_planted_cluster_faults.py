@@ -26,7 +26,7 @@ from tests.simulation.test_planted_faults import (
 
 pytestmark = pytest.mark.long
 
-SEEDS = range(1000)
+SEEDS = (*range(1000), 1_795_626_710_498)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -112,10 +112,21 @@ def takes_what_waited_for_begun(patch: pytest.MonkeyPatch) -> None:
     def adopt(self: PendingMessages, chat: str, open_messages: Any) -> None:
         cursor = self.cursor(chat)
         if self.worker is not None and not cursor.adopted and open_messages:
-            cursor.judged = max(cursor.judged, open_messages[-1].id)
+            cursor.judged = cursor.earlier = max(cursor.judged, open_messages[-1].id)
         cursor.adopted = True
 
     patch.setattr(PendingMessages, "adopt", adopt)
+
+
+def takes_its_own_crash_for_an_earlier_workers_end(patch: pytest.MonkeyPatch) -> None:
+    adopt = PendingMessages.adopt
+
+    def adopts(self: PendingMessages, chat: str, open_messages: Any) -> None:
+        adopt(self, chat, open_messages)
+        if open_messages:
+            self.cursor(chat).earlier = open_messages[-1].id
+
+    patch.setattr(PendingMessages, "adopt", adopts)
 
 
 def forgets_what_it_has_claimed(patch: pytest.MonkeyPatch) -> None:
@@ -137,7 +148,8 @@ RARE: Mapping[Plant, int] = {
     hands_over_before_the_sandbox_is_gone: 937,
     looks_for_no_notification_that_was_lost: 36,
     renews_a_lease_that_has_ended: 384,
-    stores_the_text_of_a_reminder_before_it_advances: 62,
+    stores_the_text_of_a_reminder_before_it_advances: 168,
+    takes_its_own_crash_for_an_earlier_workers_end: 1_795_626_710_498,
 }
 """Faults that no history before this seed shows: the search begins there; see `by_promise`."""
 
@@ -153,6 +165,7 @@ RARE: Mapping[Plant, int] = {
         (looks_for_no_notification_that_was_lost, "never settled"),
         (does_a_commit_without_an_answer_again, "entries twice"),
         (takes_what_waited_for_begun, "had not begun"),
+        (takes_its_own_crash_for_an_earlier_workers_end, "had not begun"),
         (forgets_what_it_has_claimed, "never settled"),
         (stores_the_text_of_a_reminder_before_it_advances, "times, and was called"),
     ],
