@@ -48,11 +48,12 @@ def hears_before_it_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_sleep(patch: pytest.MonkeyPatch) -> None:
-    """The time of waking is not stored."""
-    end = journal_tasks.end_iteration
+    """The time of waking is not stored, some times. If it never were, weeks would take minutes to play."""
+    end, left = journal_tasks.end_iteration, iter(range(5))
 
     def at_once(request: EndIteration, transaction: Any) -> Incoming | None:
-        return end(replace(request, wake_at=0.0), transaction)
+        forgotten = request.wake_at and next(left, None) is not None
+        return end(replace(request, wake_at=0.0) if forgotten else request, transaction)
 
     patch.setitem(journal_tasks.steps._steps, EndIteration, at_once)
 
@@ -114,5 +115,5 @@ def test_the_weeks_find_each_planted_fault(
     search(play, tmp_path, range(40), RARE.get(plant, 0))
 
 
-RARE: Mapping[Callable[[pytest.MonkeyPatch], None], int] = {hears_before_it_is_kept: 1}
+RARE: Mapping[Callable[[pytest.MonkeyPatch], None], int] = {hears_before_it_is_kept: 9}
 """Faults that no seed before this one shows: the search begins there, which saves minutes."""
