@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def test_a_folder_that_is_not_there_or_not_our_own_is_named_with_what_to_do(
 
 def not_at_once(source: Path, target: Path) -> None:
     target.unlink()
+    time.sleep(0.02)  # so that a busy machine sees it too
     shutil.copy(source, target)
     source.unlink()
 
