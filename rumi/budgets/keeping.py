@@ -7,7 +7,7 @@ that was cut off is settled by what it had reserved: soon, or at the next start.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import tzinfo
 from functools import partial
@@ -25,7 +25,6 @@ from rumi.cancellation_grace import with_grace
 from rumi.journal import (
     Ask,
     Bound,
-    Claimed,
     RecordUsage,
     ReserveCall,
     SettleCall,
@@ -428,7 +427,7 @@ class SharedLedger:
 
     ledger: ActorRef[WriteNow]
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Return: there is nothing to go on with."""
         await trio.lowlevel.checkpoint()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.chats import Hub, Inbox, Subscription
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.journal import Attachment, Claimed, JournalMessage
+    from rumi.journal import Attachment, JournalMessage
     from rumi.sandbox import SandboxLimits
     from rumi.texts import Language
     from rumi.tools import Tool
@@ -150,7 +150,7 @@ class Channel:
             RumiError: The channel can never work, such as with a refused token. The process ends.
         """
 
-    async def take_over(self, claimed: "Sequence[Claimed]") -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Serve the chats of these partitions, and send what waits there."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:

@@ -1,7 +1,7 @@
 """How chats learn that messages wait for them in the journal, and how they are started for that."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import trio
@@ -11,7 +11,7 @@ from rumi.chats.chat import Chat, ChatMessage, EndTurn, HandOver
 from rumi.chats.commands import is_stop
 from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
-from rumi.journal import Claimed, Incoming, OpenMessages
+from rumi.journal import Incoming, OpenMessages
 from rumi.store.ownership import partition_of
 from rumi.texts import told_error
 
@@ -108,13 +108,12 @@ class Dispatcher:
 
     # Among other workers
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Serve the chats of these partitions, and go on with what is open in them.
 
         Chats that a hand-over has left, because it did not come to its end, begin again.
         """
         pending = self._services.pending
-        numbers = frozenset(each.number for each in claimed)
         left = pending.closing & numbers
         for chat in self.chats.keys() if left else ():
             if partition_of(chat) in left:

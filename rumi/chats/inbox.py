@@ -24,7 +24,6 @@ from rumi.errors import NotServed, NotTaken, RumiError, UsageError
 from rumi.journal import (
     Accept,
     Attachment,
-    Claimed,
     DeleteChat,
     Incoming,
     JoinAlbums,
@@ -243,9 +242,9 @@ class Inbox:
                 for message in await journal.ask(OpenMessages(chat, judged)):
                     self._dispatcher.wake(message)
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Go on with what earlier workers have left in the chats of these partitions."""
-        await self._dispatcher.take_over(claimed)
+        await self._dispatcher.take_over(numbers)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Leave the chats of these partitions to another worker; nothing of them runs when this returns."""

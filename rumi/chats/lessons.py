@@ -1,7 +1,6 @@
 """Has sessions learned from: when one ends, when a person asks for it, and when a person leaves a chat."""
 
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from rumi.chat_ids import ChatIds
 from rumi.chats.context import ChatContext
 from rumi.chats.learning import Extract, ExtractorMessage, FactExtractor, LearnNow, Look
 from rumi.errors import RumiError
-from rumi.journal import AskToLearn, Claimed, JournalMessage, ToLearn
+from rumi.journal import AskToLearn, JournalMessage, ToLearn
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ class Lessons:
     extractor: ActorRef[ExtractorMessage] | None = None
     learns: bool = False
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Learn from the sessions of these partitions as well."""
         self.look()
 

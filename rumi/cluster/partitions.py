@@ -38,7 +38,7 @@ LOOK_S: Final = 5.0
 class Part(Protocol):
     """A part of the tree that serves chats: it begins and ends to serve those of some partitions."""
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Go on with what earlier workers have left in these partitions."""
         ...
 
@@ -48,10 +48,6 @@ class Part(Protocol):
         What runs may go on for `patience_s`, then it is interrupted.
         """
         ...
-
-
-async def _nothing(chats: Collection[str] | None) -> None:
-    """Look at no chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,8 @@ class Dependents:
     a worker to send less.
     """
 
-    parts: Sequence[Part] = ()
-    look: Callable[[Collection[str] | None], Awaitable[None]] = _nothing
+    parts: Sequence[Part]
+    look: Callable[[Collection[str] | None], Awaitable[None]]
     busy: Callable[[], frozenset[int]] = frozenset
     slow_down: Callable[[str], None] = lambda account: None
 
@@ -104,7 +100,7 @@ class Partitions(Actor[Drain]):
         if self._ownership.fences:
             async with self._changing:
                 for part in self._dependents.parts:
-                    await part.take_over([Claimed(*each) for each in self._ownership.fences.items()])
+                    await part.take_over(self._ownership.numbers())
         self.start_soon(self._balance)
         self.start_soon(self._read_directory)
         self.start_soon(self._listen)
@@ -164,9 +160,10 @@ class Partitions(Actor[Drain]):
         """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
         await trio.sleep(max(each.wait_s for each in claimed))
         self._ownership.set({**self._ownership.fences, **{each.number: each.fence for each in claimed}})
-        await self._journal(SettleLeft(frozenset(each.number for each in claimed)))
+        numbers = frozenset(each.number for each in claimed)
+        await self._journal(SettleLeft(numbers))
         for part in self._dependents.parts:
-            await part.take_over(claimed)
+            await part.take_over(numbers)
         logger.info("this worker serves %d more partitions", len(claimed))
 
     async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:

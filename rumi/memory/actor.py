@@ -44,8 +44,8 @@ class Memory(Actor[MemoryMessage]):
         """Open the file.
 
         Raises:
-            MemoryUnavailable: The file cannot be opened: at the process's start not now, later never. The
-                error says what to do.
+            MemoryUnavailable: The file cannot be opened. The error says what to do. After a restart of the
+                actor, this is raised only if trying again cannot help.
         """
         try:
             await self._offload(self._opened)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from rumi.audit import AuditLog
 from rumi.chat_ids import ChatIds
 from rumi.chats import ChatCommand, Hub
 from rumi.errors import RumiError, UsageError
-from rumi.journal import Claimed, Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
+from rumi.journal import Fire, Fired, Firing, Incoming, JournalMessage, ScheduleRecord, TaskRecord
 from rumi.people import People
 from rumi.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
 from rumi.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
@@ -198,7 +198,7 @@ class Schedules(StoredSchedules):
                 f"schedule_{what}", chat_id=chat, schedule=firing.schedule, missed=firing.missed
             )
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Fire the schedules of these partitions as well."""
         self.taken_over = True
         self.to_look.set()

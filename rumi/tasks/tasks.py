@@ -22,7 +22,6 @@ from rumi.fair_limiter import Bounds, FairLimiter
 from rumi.journal import (
     AddTask,
     Ask,
-    Claimed,
     DeleteTask,
     EndIteration,
     EndTask,
@@ -419,10 +418,10 @@ class Tasks(StoredTasks):
         place = task.chat or task.owner
         return partition_of(place) not in self._leaving and self._services.serves(place)
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Go on with the tasks that earlier workers have left in these partitions."""
-        self._leaving.difference_update(each.number for each in claimed)
-        self._tell(Resume(frozenset(each.number for each in claimed)))
+        self._leaving -= numbers
+        self._tell(Resume(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """End the tasks of these partitions here; another worker goes on with them."""

@@ -31,7 +31,7 @@ from rumi.chats import (
 )
 from rumi.control import Call, Stream, Wire, WireClosed
 from rumi.errors import NotServed, NotTaken, RumiError, answer_of
-from rumi.journal import Claimed, JournalMessage, Undelivered
+from rumi.journal import JournalMessage, Undelivered
 from rumi.schedules import Schedules
 from rumi.store.ownership import partition_of
 from rumi.tasks import Tasks
@@ -320,7 +320,7 @@ class Windows:
 
     # Among other workers
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Nothing is to be done: windows of these chats are elsewhere, and come by themselves."""
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:

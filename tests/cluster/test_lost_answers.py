@@ -241,7 +241,7 @@ def _partitions(
     ask: Any, ownership: Ownership, slow_down: Callable[[str], None] = lambda account: None
 ) -> Partitions:
     async def nothing(request: object) -> None:
-        """Answer the journal's requests."""
+        """Answer the journal's requests, and look at no chat."""
 
     journal: Any = nothing
     return Partitions(
@@ -250,7 +250,7 @@ def _partitions(
         ownership,
         ClusterSettings("1", lease_s=60.0),
         _Silence(),
-        Dependents(slow_down=slow_down),
+        Dependents((), nothing, slow_down=slow_down),
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import trio
 
 from actors import ChildSpec
 from actors.testing import Tree, crash
@@ -97,23 +96,22 @@ async def test_a_memory_that_is_restarted_while_the_database_is_away_waits_for_i
     memory = tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))
     ask = asking(memory)
     try:
-        with trio.fail_after(30):
-            async with tree.up():
-                await ask(Remember("local", NewFact("dog", "Toby")))
-                proxy.server = free_port()
-                proxy.end_connections()
-                crash(memory)
-                for _ in range(3):
-                    with pytest.raises(MemoryUnwritable, match="does not answer"):
-                        await ask(Facts("local"))
-                assert tree.node("memory").incarnation == 2
-                proxy.server = postgres.port
-                assert [fact.value for fact in await ask(Facts("local"))] == ["Toby"]
+        async with tree.up(within_s=30):
+            await ask(Remember("local", NewFact("dog", "Toby")))
+            proxy.server = free_port()
+            proxy.end_connections()
+            crash(memory)
+            for _ in range(3):
+                with pytest.raises(MemoryUnwritable, match="does not answer"):
+                    await ask(Facts("local"))
+            assert tree.node("memory").incarnation == 2
+            proxy.server = postgres.port
+            assert [fact.value for fact in await ask(Facts("local"))] == ["Toby"]
     finally:
         proxy.close()
 
 
-async def test_a_memory_says_at_the_start_that_the_database_is_away(url: str) -> None:
+async def test_a_memory_says_at_the_start_that_the_database_is_away() -> None:
     place = PostgresServer(f"postgresql://127.0.0.1:{free_port()}/rumi")
     tree = Tree()
     tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))

@@ -43,7 +43,7 @@ from rumi.config.people import listed
 from rumi.config.schema import TelegramBotSection
 from rumi.errors import ConfigError
 from rumi.home import Home
-from rumi.journal import MOST_MOVED, Attachment, Claimed, JournalMessage, MovedGroups
+from rumi.journal import MOST_MOVED, Attachment, JournalMessage, MovedGroups
 from rumi.models import Transcriber
 from rumi.offload import Threads
 from rumi.sandbox import prepare_workspace
@@ -310,10 +310,10 @@ class Telegram(Channel):
         assert self._receiver is not None
         await self._receiver.ask(StopPolling())
 
-    async def take_over(self, claimed: Sequence[Claimed]) -> None:
+    async def take_over(self, numbers: frozenset[int]) -> None:
         """Send what waits in the chats of these partitions."""
         assert self._sender is not None
-        await self._sender.tell(LookFor(frozenset(each.number for each in claimed)))
+        await self._sender.tell(LookFor(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Send nothing more in the chats of these partitions."""
