@@ -206,6 +206,7 @@ class Cluster:
     workspaces: Path
     out: Outside
     _asking: "psycopg.Connection[tuple[Any, ...]] | None" = field(default=None)
+    _owned: dict[str | None, set[int]] = field(default_factory=dict)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Ask the database, past all proxies; nothing where it does not answer."""
@@ -237,12 +238,17 @@ class Cluster:
         return sum(each.partitions for each in self.members())
 
     def partitions_of(self, worker: Worker) -> frozenset[int]:
-        """The partitions of a worker and of its earlier incarnations."""
+        """The partitions of a worker and of its earlier incarnations; the last that were known of while the
+        database does not answer.
+        """
         rows = self.query(
-            "SELECT number FROM partitions WHERE worker IN"
-            f" (SELECT name FROM workers WHERE address = '{worker.address}')"
+            "SELECT number, address FROM partitions LEFT JOIN workers ON partitions.worker = workers.name"
         )
-        return frozenset(number for (number,) in rows)
+        if rows:
+            self._owned = {}
+        for number, address in rows:
+            self._owned.setdefault(address, set()).add(number)
+        return frozenset(self._owned.get(worker.address, ()))
 
     def owner_of(self, partition: int) -> Worker | None:
         rows = self.query(

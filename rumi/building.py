@@ -207,14 +207,11 @@ async def remove_leftovers(engine: Engine) -> list[str]:
     Raises:
         SandboxError: A container could not be removed, or its removal could not be proved.
     """
-    from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-
-    if isinstance(engine, BubblewrapEngine):
-        return await engine.sweep()
-    containers = await engine.containers()
-    for container in containers:
+    removed = await engine.sweep()
+    for container in await engine.containers():
         await engine.remove(container.chat_id)
-    return [container.name for container in containers]
+        removed.append(container.name)
+    return removed
 
 
 async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:

@@ -189,8 +189,11 @@ class ContainerRegistry(Actor[RegistryMessage]):
         entry.tell(None)
 
     async def _sweep(self) -> bool:
-        """Record unknown containers with our labels, to be removed. Return False without an answer."""
+        """Remove what an earlier process left beside containers, and record containers with our labels that
+        are unknown, to be removed. Return False without an answer.
+        """
         try:
+            await self._engine.sweep()
             found = await self._engine.containers()
         except SandboxError:
             return False

@@ -196,6 +196,14 @@ class Engine(Protocol):
         """
         ...
 
+    async def sweep(self) -> list[str]:
+        """Remove what a killed process of this installation left beside containers, and name it.
+
+        Only for the process that holds the home; only an engine's first call does something. Cancelled, call
+        it again.
+        """
+        ...
+
     async def containers(self) -> list[ContainerInfo]:
         """Return all containers of this installation, and only of this one."""
         ...

@@ -112,6 +112,10 @@ class FakeEngine:
             box.gone.set()
             self.removed.append(chat_id)
 
+    async def sweep(self) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return []
+
     async def containers(self) -> list[ContainerInfo]:
         await trio.lowlevel.checkpoint()
         await self.sometimes("list")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors import ChildSpec, Supervisor
 from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.bubblewrap import container as container_module
 from rumi.sandbox.bubblewrap import keeper
@@ -26,6 +27,7 @@ from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, named
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.registry import ContainerRegistry
 from rumi.sandbox.types import ContainerGoneError
 from rumi.sandbox.workspace import prepare_workspace
 
@@ -601,43 +603,46 @@ trio.run(main)
 """
 
 
-async def test_kill_9_of_the_program_ends_all_and_the_next_start_clears_up(
-    tmp_path: Path, engine: BubblewrapEngine, workspace: Path
-) -> None:
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path), LONG + "11", INSTALLATION]
-    program = subprocess.Popen(words)  # noqa: ASYNC220 - its end is not to be trio's business
+@contextlib.asynccontextmanager
+async def _program(home: Path, seconds: str) -> AsyncIterator[None]:
+    """A program whose sandbox runs a command; it is killed at the end."""
+    words = [sys.executable, "-c", PROGRAM, str(home), seconds, INSTALLATION]
+    program = subprocess.Popen(words, stdout=subprocess.PIPE)  # noqa: ASYNC220 - its end is not trio's business
+    assert program.stdout is not None
     try:
-        await until(lambda: bool(on_the_host(LONG + "11")))
+        await trio.to_thread.run_sync(program.stdout.readline)
+        assert await trio.to_thread.run_sync(program.stdout.readline) == b"started\n"
+        yield
     finally:
         program.kill()
         program.wait()
+        program.stdout.close()
+
+
+async def test_kill_9_of_the_program_ends_all_and_the_next_start_clears_up(
+    tmp_path: Path, engine: BubblewrapEngine
+) -> None:
+    async with _program(tmp_path, LONG + "11"):
+        pass
     await until(lambda: not on_the_host(LONG + "11"))
     await until(lambda: not on_the_host(f"workspace={tmp_path}/workspace/killed"))
     foreign = Cgroups(FOREIGN).create("killed", SMALL)
-    await engine.create("chat", workspace)
-    names = {folder.name for left in Cgroups(INSTALLATION).leftovers() for folder in left.folders}
-    assert f"rumi-runner-{INSTALLATION}-killed" not in names
+    root = Supervisor("test")
+    root.add(ChildSpec("registry", lambda: ContainerRegistry(engine)))
+    async with root.running():  # it has no need to make a container
+        assert not Cgroups(INSTALLATION).leftovers()
     if foreign is not None:
         assert Cgroups(FOREIGN).leftovers() == [foreign]
         await foreign.remove()
 
 
 async def test_probing_and_asking_leave_the_boxes_of_a_running_program_alone(tmp_path: Path) -> None:
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path), LONG + "13", INSTALLATION]
-    program = subprocess.Popen(words, stdout=subprocess.PIPE)  # noqa: ASYNC220 - its end is not trio's business
-    assert program.stdout is not None
-    try:
-        await trio.to_thread.run_sync(program.stdout.readline)
-        assert await trio.to_thread.run_sync(program.stdout.readline) == b"started\n"
+    async with _program(tmp_path, LONG + "13"):
         another = BubblewrapEngine(tmp_path, INSTALLATION, SMALL)  # as `rumi doctor` makes one
         assert await another.probe() == ""
         assert await another.containers() == []
         await another.aclose()
         assert len(on_the_host(LONG + "13")) > 1, "the program itself and its command"
-    finally:
-        program.kill()
-        program.wait()
-        program.stdout.close()
     await until(lambda: not on_the_host(LONG + "13"))
     await BubblewrapEngine(tmp_path, INSTALLATION, SMALL).sweep()
     assert not Cgroups(INSTALLATION).leftovers()

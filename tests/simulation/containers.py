@@ -109,6 +109,10 @@ class Client:
             self.daemon.world.note("daemon", f"removes {container.id} of {chat_id}")
             container.end()
 
+    async def sweep(self) -> list[str]:
+        self.alive()
+        return []
+
     async def containers(self) -> list[ContainerInfo]:
         self.alive()
         await self.daemon.trouble()

@@ -108,18 +108,15 @@ class BubblewrapEngine:
         """Make the chat's container and start it. A container that the chat has already is removed first.
 
         The workspace's folder must exist and belong to the commands' user. Cancelled half-way, it may have
-        made the container: the caller then calls `remove`. The first call removes what a killed process of
-        this installation left, so only the process that holds the home may make containers.
+        made the container: the caller then calls `remove`. Only the process that holds the home may make
+        containers, because the first call sweeps.
 
         Raises:
             LeaseLostError: The chat needs a lease, and its time is over.
             SandboxError: The container cannot be made. The error says what to do.
         """
         require(self._leases(chat_id))
-        async with self._sweeping:
-            if not self._swept:
-                await self.sweep()
-                self._swept = True
+        await self.sweep()
         return await self._make(chat_id, workspace)
 
     async def remove(self, chat_id: str) -> None:
@@ -169,13 +166,19 @@ class BubblewrapEngine:
         return ""
 
     async def sweep(self) -> list[str]:
-        """Remove the leftovers of a killed process of this installation, and name them.
+        """Remove what a killed process of this installation left, and name it. Only the first call does.
 
-        Only for the holder of the home, before its first container: a living Rumi's containers look the same.
+        Only for the holder of the home: a living Rumi's containers look the same. Cancelled, call it again.
 
         The containers ended with that process, but its control groups did not. A bubblewrap that was killed
         just before its own child knew of it may also be left: it waits forever, and runs nothing.
         """
+        async with self._sweeping:
+            removed = [] if self._swept else await self._remove_leftovers()
+            self._swept = True
+        return removed
+
+    async def _remove_leftovers(self) -> list[str]:
         removed = []
         for pid in named(f"-{self._installation}"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
