@@ -1,7 +1,7 @@
 """Requests that store sessions and their history."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from rumi.agent import in_short
@@ -313,10 +313,13 @@ def _open_session(transaction: Transaction, chat: str) -> int:
 
 def dump_message(message: Message) -> str:
     """Return a history message as JSON text, without what a model thought on the way."""
-    fields = asdict(replace(message, pictures=()))
-    del fields["reasoning"], fields["pictures"]
-    for call in fields["tool_calls"]:
-        del call["signature"]
+    calls = [{"id": each.id, "name": each.name, "arguments": each.arguments} for each in message.tool_calls]
+    fields: dict[str, object] = {
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": calls,
+        "tool_call_id": message.tool_call_id,
+    }
     if message.pictures:  # not their bytes, which are in the workspace
         fields["pictures"] = [{"path": each.path, "media_type": each.media_type} for each in message.pictures]
     return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))

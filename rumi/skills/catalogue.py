@@ -152,7 +152,7 @@ class Catalogue:
             problems += trouble
             for folder in folders:
                 key = (source.kind, folder)
-                if each := self._one(source, Path(folder), self._found.get(key)):
+                if each := self._one(source, folder, self._found.get(key)):
                     found[key] = each
         disabled = self._disabled()
         changed = found.keys() != self._found.keys() or any(
@@ -168,15 +168,16 @@ class Catalogue:
             self._seen = seen
         return self._view
 
-    def _one(self, source: Source, folder: Path, before: _Found | None) -> _Found | None:
-        signature = _signature(folder)
-        if signature is None:
-            small = folder / FILE.lower()
-            return _Found("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
-        if source.kind == "project" and self._trusted is not None:
+    def _one(self, source: Source, path: str, before: _Found | None) -> _Found | None:
+        signature = _signature(path)
+        if source.kind == "project" and self._trusted is not None and signature is not None:
             signature = (signature, self._trusted.signature())
         if before is not None and before.signature == signature:
             return before
+        folder = Path(path)
+        if signature is None:
+            small = folder / FILE.lower()
+            return _Found("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
         try:
             skill = _load(source, folder, self._trusted)
         except SkillError as error:
@@ -215,7 +216,7 @@ def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
         return False
 
 
-def _signature(folder: Path) -> object:
+def _signature(folder: str) -> object:
     """Return what changes whenever the skill does; None where there is no `SKILL.md`.
 
     A file that has just changed gets a signature that never occurs again.
@@ -229,7 +230,7 @@ def _signature(folder: Path) -> object:
     return (*stamp(status), _has_code(folder))
 
 
-def _has_code(folder: Path) -> bool:
+def _has_code(folder: str | Path) -> bool:
     """Return True if there is a file of the code's name; if it cannot be run, using the skill says so."""
     try:
         return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
