@@ -163,7 +163,7 @@ class PostgresServer:
     lock_rows = " FOR UPDATE"
 
     def __init__(self, url: str, more: Mapping[str, str] | None = None, password: str = "") -> None:
-        """Raise `UsageError` if the URL is not one. Without a password, that of the environment is used."""
+        """Raise `UsageError` if the URL is not one."""
         from rumi.store import postgres  # its library takes long to load
 
         self._postgres = postgres

@@ -67,7 +67,7 @@ class Server:
         return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
     def parameters(self) -> str:
-        """Return libpq's connection string; without a password, that of the environment is used.
+        """Return libpq's connection string.
 
         A server that is not on this machine has to prove by a certificate who it is.
         """
@@ -86,8 +86,8 @@ class Server:
         local = host.startswith(("/", "127.", "::1", "localhost")) or not host
         if not local and "sslmode" not in given:
             more |= {"sslmode": "verify-full", "sslrootcert": given.get("sslrootcert", "system")}
-        if password := self.password or os.environ.get(PASSWORD):
-            more["password"] = password
+        if self.password:
+            more["password"] = self.password
         return make_conninfo(self.url, **more)
 
 

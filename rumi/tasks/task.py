@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import Final, TypeAlias
@@ -28,7 +28,6 @@ from rumi.agent import (
     TurnEvent,
     TurnFinished,
     TurnInput,
-    TurnLimits,
     complete,
     run_turn,
 )
@@ -51,8 +50,9 @@ from rumi.journal import (
     TaskState,
 )
 from rumi.marked import one_line
-from rumi.models import Emit, Message, Model, ModelError, ModelRequest, Reply, Usage, context_of
+from rumi.models import Message, Model, Usage, context_of
 from rumi.sandbox import Command, CommandResult, SandboxError, may_write
+from rumi.tasks.costs import Costs, Metered
 from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork
 from rumi.tasks.services import TaskServices
 
@@ -71,9 +71,6 @@ STATE_OF: Final[Mapping[Reason, TaskState]] = {
 SPARE_CALLS: Final = 2
 """So many model calls more than its budget a task may make for its last answer, also if it began again."""
 
-LEAST_LEFT_S: Final = 30.0
-"""A task that goes on after a restart has at least so long for its answer."""
-
 STEP_S: Final = 1.0
 """The time between two steps of the work itself that begin with the same word, in seconds."""
 
@@ -81,13 +78,6 @@ MOST_WORDS: Final = 100
 
 LOOK_S: Final = 60.0
 """How long a sleeping task trusts the clock, which may be set."""
-
-
-@dataclass(slots=True)
-class Costs:
-    """What a task has spent. It outlives the incarnations of its actor: calls before a crash count too."""
-
-    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +116,6 @@ class Task(Actor[TaskMessage]):
         self._scope = trio.CancelScope()
         self._record: TaskRecord | None = None
         self._entries: list[HistoryEntry] = []
-        self._began = 0.0
         self._tainted = False
         self._step = ""
         self._runs = False
@@ -149,8 +138,7 @@ class Task(Actor[TaskMessage]):
         self._entries = list(entries)
         if self._record.bot:
             self._done = await self._services.journal.ask(Iterations(self._id))
-        if self._record.spent.calls >= self._spent.calls:
-            self._spent = self._record.spent
+        self._costs.load(self._record.spent, self._done[-1].spent if self._done else Spent())
         self._tainted = any(entry.tainted for entry in entries)
         if self._record.state == "stopping":
             self._scope.cancel()
@@ -188,15 +176,15 @@ class Task(Actor[TaskMessage]):
 
     def activity(self) -> str:
         """Return what the task is at, and its last step."""
-        record, spent = self._record, self._spent
+        record, costs = self._record, self._costs
         if record is None or self._over:
             return ""
-        state = f"{self._state}, {spent.calls} calls, {self._seconds():.0f} s"
+        state = f"{self._state}, {costs.spent.calls} calls, {costs.seconds:.0f} s"
         return f"{record.kind} of {record.owner}: {state}{': ' if self._step else ''}{self._step}"
 
     def metrics(self) -> Mapping[str, object]:
         """Return who asked for what, what the task has spent, and its last step."""
-        record, spent = self._record, self._spent
+        record, spent = self._record, self._costs.spent
         if record is None:
             return {}
         return {
@@ -211,7 +199,7 @@ class Task(Actor[TaskMessage]):
             "tokens": spent.prompt_tokens + spent.completion_tokens,
             "nano_usd": spent.nano_usd,
             "sources": spent.sources,
-            "seconds": round(self._seconds(), 3),
+            "seconds": round(self._costs.seconds, 3),
             "step": self._step,
         }
 
@@ -268,7 +256,7 @@ class Task(Actor[TaskMessage]):
 
     async def _end_iteration(self, record: TaskRecord, again: Again, reason: Reason) -> TaskRecord:
         """Store an iteration, and make ready for the next one."""
-        services, spent = self._services, self._spent_by_now()
+        services, spent = self._services, self._costs.by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
         told = await services.journal.ask(
             EndIteration(self._id, done, again.wake_at, again.message, again.buttons, again.asked)
@@ -284,16 +272,17 @@ class Task(Actor[TaskMessage]):
         if (sleep_s := again.wake_at - services.now()) >= STEP_S:
             self._report(texts.bot_sleeps(record.language, sleep_s))
         self._done = (*self._done, done)
-        self._entries, self._tainted, self._began = [], False, 0.0
+        self._entries, self._tainted = [], False
+        self._costs.end_iteration(spent)
         return await self._stored()
 
     async def _work(self, record: TaskRecord) -> "Outcome | tuple[Again, Reason]":
         services, key, language = self._services, self._key, record.language
-        most, sandbox = services.limits.turn.max_turns, sandbox_of(record)
-        if self._of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
+        most, sandbox, costs = services.limits.turn.max_turns, sandbox_of(record), self._costs
+        if costs.of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
             warning = texts.breaker(language, "max_turns", most)
             return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
-        self._began = trio.current_time()
+        costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
         place, carry = record.chat or record.owner, services.workspaces.carry
         try:
@@ -305,8 +294,8 @@ class Task(Actor[TaskMessage]):
                 shell=TaskShell(
                     sandbox,
                     services.sandboxes,
-                    self._sandbox_left_s,
-                    self._used_sandbox,
+                    lambda: services.limits.sandbox_s - costs.of_turn.sandbox_s,
+                    costs.take_sandbox,
                     await self._marks(record),
                 ),
                 workspace=services.workspaces.folder / sandbox,
@@ -316,12 +305,11 @@ class Task(Actor[TaskMessage]):
                 context_tokens=context_of(model, services.limits.context_tokens),
                 report=self._progress,
                 iterations=self._done,
-                spent=lambda: self._spent,
+                spent=lambda: costs.spent,
                 tainted=lambda: self._tainted,
             )
             async with services.kinds[record.kind].open(room) as work:
-                calls = partial(self._calls_model, self._spent.calls, work.max_calls)
-                done = await self._think(record, work, Metered(model, calls, self._used_model))
+                done = await self._think(record, work, Metered(model, costs, work.max_calls))
             if (error := await carry.store(sandbox, place)) is not None:
                 logger.warning("task %d: %s", self._id, error)
             return done
@@ -342,7 +330,7 @@ class Task(Actor[TaskMessage]):
         links = (link for entry in self._entries for link in entry.links)
 
         async def keep(kept: Kept) -> None:
-            self._spent = replace(self._spent, sources=work.sources())
+            self._costs.take_sources(work.sources())
             await self._keep(kept)
 
         finished = await run_turn(
@@ -351,7 +339,7 @@ class Task(Actor[TaskMessage]):
                 history=(*work.before, *complete([entry.message for entry in self._entries])),
                 model=model,
                 tools=self._services.people.tools_of_task(record, work.tools),
-                limits=self._limits(work),
+                limits=self._costs.left(self._services.limits, work),
                 language=record.language,
                 context_tokens=self._services.limits.context_tokens,
                 tainted=self._tainted,
@@ -361,7 +349,7 @@ class Task(Actor[TaskMessage]):
             self._watch,
             keep,
         )
-        self._spent = replace(self._spent, sources=work.sources())
+        self._costs.take_sources(work.sources())
         state = STATE_OF.get(finished.reason, "failed")
         if state == "succeeded" and not finished.answer.strip():
             error = RumiError("The model gave no answer.")
@@ -384,33 +372,12 @@ class Task(Actor[TaskMessage]):
         marked = (await ask(Load(key, 1))).files_tainted
         return FileMarks(marked, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
 
-    def _limits(self, work: TaskWork) -> TurnLimits:
-        """Return what is left of the task's budget, or of that of a bot's iteration.
-
-        The last of the work's own model calls is left for the answer.
-        """
-        limits, spent = self._services.limits, self._of_turn
-        whole_s = limits.turn.timeout_s
-        tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
-        most_nano = limits.turn.max_nano_usd
-        left_nano = [] if most_nano is None else [max(1, most_nano - spent.nano_usd)]
-        left_nano += [] if work.max_nano_usd is None else [max(1, work.max_nano_usd)]
-        left_calls = [limits.turn.max_turns - spent.calls]
-        left_calls += [] if work.max_calls is None else [work.max_calls - 1]
-        return replace(
-            limits.turn,
-            max_turns=max(1, min(left_calls)),
-            timeout_s=max(min(LEAST_LEFT_S, whole_s), whole_s - spent.seconds),
-            max_tokens=max(1, tokens),
-            max_nano_usd=min(left_nano, default=None),
-        )
-
     async def _keep(self, *kept: Kept, heard: int = 0) -> None:
         """Store messages and what is spent by now."""
         entries = tuple(HistoryEntry(self._turn, each.message, each.tainted, each.links) for each in kept)
         self._entries += entries
         self._tainted = self._tainted or any(each.tainted for each in kept)
-        await self._services.journal.ask(KeepTask(self._id, entries, self._spent_by_now(), heard))
+        await self._services.journal.ask(KeepTask(self._id, entries, self._costs.by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:
         match event:
@@ -442,42 +409,6 @@ class Task(Actor[TaskMessage]):
         self._services.stepped(self._id, self._step)
         self._report(self._step)
 
-    def _calls_model(self, before: int, most: int | None) -> None:
-        """Count a model call.
-
-        Raises:
-            ModelError: The work may make no more.
-        """
-        if most is not None and self._spent.calls - before >= most:
-            raise ModelError("budget", "The model calls of the plan are used up.")
-        self._spent = replace(self._spent, calls=self._spent.calls + 1)
-
-    def _used_model(self, reply: Reply) -> None:
-        usage, spent = reply.usage, self._spent
-        self._spent = replace(
-            spent,
-            prompt_tokens=spent.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=spent.completion_tokens + usage.completion_tokens,
-            cached_tokens=spent.cached_tokens + usage.cached_tokens,
-            nano_usd=spent.nano_usd + usage.nano_usd,
-        )
-
-    def _sandbox_left_s(self) -> float:
-        return self._services.limits.sandbox_s - self._of_turn.sandbox_s
-
-    def _used_sandbox(self, seconds: float) -> None:
-        self._spent = replace(self._spent, sandbox_s=self._spent.sandbox_s + seconds)
-
-    def _seconds(self) -> float:
-        running = trio.current_time() - self._began if self._began else 0.0
-        return self._spent.seconds + running
-
-    def _spent_by_now(self) -> Spent:
-        now = trio.current_time()
-        self._spent = replace(self._spent, seconds=self._spent.seconds + now - self._began)
-        self._began = now
-        return self._spent
-
     # The end
 
     def _stopped(self, record: TaskRecord) -> Outcome:
@@ -486,7 +417,7 @@ class Task(Actor[TaskMessage]):
     async def _end(self, record: TaskRecord, outcome: Outcome) -> TaskRecord:
         """Store how the task ended, tell it, and stop, which removes what it leaves."""
         services = self._services
-        spent = self._spent_by_now() if self._began else self._spent
+        spent = self._costs.by_now()
         record = replace(
             record,
             state=outcome.state,
@@ -527,23 +458,7 @@ class Task(Actor[TaskMessage]):
 
     @property
     def _state(self) -> str:
-        return "running" if self._began else "sleeping" if self._done else "queued"
-
-    @property
-    def _of_turn(self) -> Spent:
-        """Return what was spent since the last iteration ended."""
-        if not self._done:
-            return self._spent
-        before, now = asdict(self._done[-1].spent), asdict(self._spent)
-        return Spent(**{name: now[name] - before[name] for name in now})
-
-    @property
-    def _spent(self) -> Spent:
-        return self._costs.spent
-
-    @_spent.setter
-    def _spent(self, spent: Spent) -> None:
-        self._costs.spent = spent
+        return "running" if self._costs.running else "sleeping" if self._done else "queued"
 
     @property
     def _turn(self) -> str:
@@ -563,24 +478,6 @@ def sandbox_of(task: TaskRecord) -> str:
 def keeps_files(task: TaskRecord) -> bool:
     """Return True if the task's files stay when it has ended."""
     return bool(task.bot) or bool(json.loads(task.options).get("keep"))
-
-
-class Metered:
-    """A model whose calls are counted when they begin, and whose replies when they are there."""
-
-    def __init__(self, model: Model, calls: Callable[[], None], used: Callable[[Reply], None]) -> None:
-        self._model = model
-        self._calls = calls
-        self._used = used
-        self.name = model.name
-        self.context_tokens = getattr(model, "context_tokens", None)
-
-    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Return the model's reply."""
-        self._calls()
-        reply = await self._model.reply(request, emit)
-        self._used(reply)
-        return reply
 
 
 @dataclass(slots=True)

@@ -40,8 +40,9 @@ from rumi.journal import (
     TaskRecord,
 )
 from rumi.store.ownership import partition_of
+from rumi.tasks.costs import Costs
 from rumi.tasks.services import TaskServices
-from rumi.tasks.task import Costs, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
+from rumi.tasks.task import RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)

@@ -495,7 +495,7 @@ def begins_a_new_budget_in_each_process(patch: pytest.MonkeyPatch) -> None:
 
     async def afresh(self: Task) -> None:
         await started(self)
-        self._spent = Spent()
+        self._costs.spent = Spent()
 
     patch.setattr(Task, "started", afresh)
 
