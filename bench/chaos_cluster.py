@@ -95,6 +95,9 @@ SETTINGS: Final = (
 
 EVERYTHING: Final = frozenset(range(256))
 
+NO_DATABASE: Final = 2
+"""The exit code of a worker that starts while the database is away."""
+
 HOLDING: Final = ("pause", "deaf", "slow")
 """Faults of a worker whose open transaction others may wait for, until the database ends it."""
 
@@ -255,7 +258,7 @@ class Chaos:
             code = await worker.end()
             if code is None:
                 self.ledger.wrong.append(f"{worker.name} did not end within 60 s of SIGTERM")
-            elif code and (code != -signal.SIGTERM or worker.serves):
+            elif code and (worker.serves or code not in (-signal.SIGTERM, NO_DATABASE)):
                 said = worker.said.read_text()[-300:]
                 self.ledger.wrong.append(f"{worker.name}, told to end, exited with {code}: {said}")
             worker.kill()
