@@ -91,6 +91,11 @@ class RunTask(Request[TaskRecord]):
 
 
 @dataclass(frozen=True, slots=True)
+class GoOn:
+    """Go on with the task, if this worker did not serve it when it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopTask:
     """Stop the task."""
 
@@ -100,7 +105,7 @@ class WakeTask:
     """End the sleep of a task; what people said to it is stored."""
 
 
-TaskMessage: TypeAlias = RunTask | StopTask | WakeTask
+TaskMessage: TypeAlias = RunTask | GoOn | StopTask | WakeTask
 
 
 class Task(Actor[TaskMessage]):
@@ -108,11 +113,13 @@ class Task(Actor[TaskMessage]):
 
     concurrency = 4  # a stop finds the task at work
 
-    def __init__(self, id: int, services: TaskServices, costs: Costs) -> None:
+    def __init__(self, id: int, services: TaskServices, costs: Callable[[], Costs]) -> None:
+        """`costs` returns what the task has spent in this process."""
         self._id = id
         self._key = task_key(id)
         self._services = services
-        self._costs = costs
+        self._costs_now = costs
+        self._costs = Costs()
         self._scope = trio.CancelScope()
         self._record: TaskRecord | None = None
         self._entries: list[HistoryEntry] = []
@@ -128,6 +135,9 @@ class Task(Actor[TaskMessage]):
     async def started(self) -> None:
         """Read what is stored, and go on with it, unless somebody has to wait for it."""
         self._services.publisher.hub.nothing_runs(self._key)
+        await self._load()
+
+    async def _load(self) -> None:
         loaded = await self._services.journal.ask(LoadTask(self._id))
         gone = loaded is not None and not self._services.serves(loaded[0].chat or loaded[0].owner)
         if loaded is None or loaded[0].ended or gone:
@@ -138,6 +148,7 @@ class Task(Actor[TaskMessage]):
         self._entries = list(entries)
         if self._record.bot:
             self._done = await self._services.journal.ask(Iterations(self._id))
+        self._costs = self._costs_now()
         self._costs.load(self._record.spent, self._done[-1].spent if self._done else Spent())
         self._tainted = any(entry.tainted for entry in entries)
         if self._record.state == "stopping":
@@ -161,14 +172,18 @@ class Task(Actor[TaskMessage]):
         return done
 
     async def receive(self, message: TaskMessage) -> None:
-        """Wake up, or stop; also a task that nobody runs, because who asked for it has left."""
-        if isinstance(message, WakeTask):
-            self._awake.set()
-            return
-        self._scope.cancel()
-        if self._record is not None and not (self._runs or self._over):
-            self._runs = True
-            self.start_soon(self._end, self._record, self._stopped(self._record))
+        """Go on, wake up, or stop; also a task that nobody runs, because who asked for it has left."""
+        if self._over and self._record is None:  # another worker served it
+            self._over = False
+            await self._load()
+        match message:
+            case WakeTask():
+                self._awake.set()
+            case StopTask():
+                self._scope.cancel()
+                if self._record is not None and not (self._runs or self._over):
+                    self._runs = True
+                    self.start_soon(self._end, self._record, self._stopped(self._record))
 
     def busy(self) -> bool:
         """A task that has not ended is not idle."""

@@ -42,7 +42,7 @@ from rumi.journal import (
 from rumi.store.ownership import partition_of
 from rumi.tasks.costs import Costs
 from rumi.tasks.services import TaskServices
-from rumi.tasks.task import RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
+from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -436,11 +436,10 @@ class Tasks(StoredTasks):
 
     # For its actors
 
-    async def start(self, id: int, message: StopTask | WakeTask | None = None) -> None:
+    async def start(self, id: int, message: GoOn | StopTask | WakeTask = GoOn()) -> None:  # noqa: B008
         """Have a task at work, or stop or wake one that may be."""
         child = await self._children.get_or_start(str(id))
-        if message is not None:
-            await child.tell(message)
+        await child.tell(message)
 
     def open_are(self, tasks: Sequence[TaskRecord]) -> None:
         """Note which tasks have not ended, as the journal knows them."""
@@ -484,7 +483,7 @@ class Tasks(StoredTasks):
     def _spec(self, key: str) -> ChildSpec[TaskMessage]:
         return ChildSpec(
             key,
-            lambda: Task(int(key), self._services, self._costs_of(int(key))),
+            lambda: Task(int(key), self._services, partial(self._costs_of, int(key))),
             restart="transient",
             shutdown=SHUTDOWN_S,
             idle_s=IDLE_S,
@@ -527,7 +526,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
                 await self._resume(tasks)
             case Begun(id) | Abandoned(id):
                 try:
-                    await self._tasks.start(id, StopTask() if isinstance(message, Abandoned) else None)
+                    await self._tasks.start(id, StopTask() if isinstance(message, Abandoned) else GoOn())
                 except ActorError as error:
                     logger.info("task %d is not started: %r", id, error)
 

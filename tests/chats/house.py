@@ -193,6 +193,7 @@ async def house(
     whole_status: Callable[[], str] = lambda: "",
     rules: Rules | None = None,
     people: People | None = None,
+    serves: Callable[[str], bool] = lambda place: True,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Start a house on a folder; leaving it is an orderly stop. The journal stays in the folder.
@@ -273,6 +274,7 @@ async def house(
         ended=lambda id: tasks.ended(id),
         stepped=lambda id, step: tasks.stepped(id, step),
         people=everyone,
+        serves=serves,
     )
     tasks = Tasks(root, task_services, BUILT_IN)
     money = BudgetCommands(budgets, ledger, BUILT_IN, audit)

@@ -13,6 +13,7 @@ from rumi.chats import Replied
 from rumi.errors import RumiError, UsageError
 from rumi.journal import TaskRecord
 from rumi.models import Emit, ModelError, ModelRequest, Reply
+from rumi.store.ownership import partition_of
 from rumi.tasks import TaskLimits
 from rumi.tasks.tasks import TIDY_S
 from tests.chats.house import House, house
@@ -99,6 +100,23 @@ async def test_the_same_command_begins_one_task(
         assert first.id == second.id == 1
         await ended(home, 1)
         assert (await home.tasks.begin(task)).state == "succeeded"
+
+
+async def test_a_task_goes_on_that_was_looked_at_just_before_its_partition_was_taken_over(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    served, numbers = [True], frozenset({partition_of("cli")})
+    kind = Looking(seconds=50)
+    async with house(tmp_path, looks(), kinds={"web": kind}, serves=lambda place: served[0]) as home:
+        assert "Task 1 has begun" in await home.ask("/research why?")
+        await trio.testing.wait_all_tasks_blocked()
+        assert kind.running == 1
+        await home.tasks.hand_over(numbers, 0.0)
+        served[0] = False
+        await home.tasks.start(1)  # as the restart of all actors does, behind a lease that was lost
+        served[0] = True
+        await home.tasks.take_over(numbers)
+        assert (await ended(home, 1)).state == "succeeded"
 
 
 async def test_an_attached_task_ends_with_who_waits_for_it(

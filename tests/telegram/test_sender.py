@@ -11,12 +11,13 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.channels.telegram.messages import Say, SendFile
+from rumi.channels.telegram.messages import LeaveChats, LookFor, Say, SendFile, TakeChats
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.errors import RumiError
 from rumi.journal import Delivered, JournalError, Undeliverable
 from rumi.journal.store import Store
+from rumi.store.ownership import partition_of
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Reset, Silent, Slow
 from tests.fakes.telegram_exchange import until
@@ -102,6 +103,25 @@ async def test_what_waits_from_before_is_sent_at_the_start(
     async with post_office(tmp_path, api) as office:
         await office.all_sent(5)
     assert [api.chats[chat].texts for chat in (1, 2)] == [["for 1"], ["for 2"]]
+
+
+async def test_what_is_left_to_another_worker_is_not_sent_any_more(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    numbers = frozenset({partition_of("tg1")})
+    async with post_office(tmp_path, api) as office:
+        await office.reply("tg1", "waits", told=False)
+        await office.sender.ask(TakeChats(numbers))
+        await office.sender.ask(LeaveChats(numbers, 5.0))
+        assert api.chats[1].texts == ["waits"]
+        assert not await office.undelivered("tg1"), "sent, and not marked"
+        await office.reply("tg1", "of a turn that ended behind it")
+        await office.sender.tell(LookFor(("tg1",)))
+        await trio.sleep(60)
+        assert api.chats[1].texts == ["waits"], "the next worker sends the other"
+        await office.sender.ask(TakeChats(numbers))
+        await office.all_sent(5)
+    assert api.chats[1].texts == ["waits", "of a turn that ended behind it"]
 
 
 async def test_a_reply_to_somebody_outside_is_not_sent(

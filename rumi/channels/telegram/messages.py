@@ -36,17 +36,24 @@ class Flush(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class LookFor:
-    """Send the replies that wait in the chats of these partitions; with `chats` only in those."""
+    """Send the replies that wait in these chats."""
+
+    chats: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeChats(Request[None]):
+    """Send in the chats of these partitions. The reply comes when it is known what waits there."""
 
     partitions: frozenset[int]
-    chats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveChats(Request[None]):
     """Send nothing more in the chats of these partitions. The reply comes when nothing is being sent there.
 
-    Replies that can be sent at once are sent before, for at most `patience_s`.
+    Replies that can be sent at once are sent before, for at most `patience_s`. What comes later waits for the
+    worker that takes the chats.
     """
 
     partitions: frozenset[int]
@@ -94,7 +101,7 @@ class Pressed:
     counts: bool
 
 
-SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed | LookFor | LeaveChats
+SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed | LookFor | TakeChats | LeaveChats
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from rumi.channels.telegram.messages import (
     SenderMessage,
     SendFile,
     StopPolling,
+    TakeChats,
 )
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.intake import Intake
@@ -313,7 +314,7 @@ class Telegram(Channel):
     async def take_over(self, numbers: frozenset[int]) -> None:
         """Send what waits in the chats of these partitions."""
         assert self._sender is not None
-        await self._sender.tell(LookFor(numbers))
+        await self._sender.ask(TakeChats(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """Send nothing more in the chats of these partitions."""
@@ -333,7 +334,7 @@ class Telegram(Channel):
         """Send what waits in these chats."""
         assert self._sender is not None
         with suppress(MailboxFull, ActorStopped):
-            self._sender.tell_nowait(LookFor(frozenset(), tuple(chats)))
+            self._sender.tell_nowait(LookFor(tuple(chats)))
         self.deliveries.albums_came()
 
     async def flush(self) -> None:

@@ -25,6 +25,7 @@ from rumi.channels.telegram.messages import (
     Say,
     SenderMessage,
     SendFile,
+    TakeChats,
     Toast,
 )
 from rumi.channels.telegram.moves import Moves
@@ -110,6 +111,8 @@ class Sender(Actor[SenderMessage]):
         self._random = random or Random()
         self._outboxes: dict[str, ChatOutbox] = {}
         self._ending: set[str] = set()
+        self._left: set[int] = set()
+        """Partitions that are handed over: no outbox opens there, also before others serve them."""
         self._change = trio.Event()
 
     # Life
@@ -130,11 +133,8 @@ class Sender(Actor[SenderMessage]):
                 await self._toasts.say(query, text)
             case Pressed(press, counts):
                 await self._answer(press, counts)
-            case LookFor(partitions, chats):
-                if chats:
-                    self._look_in(chats)
-                else:
-                    await self._look(partitions)
+            case LookFor(chats):
+                self._look_in(chats)
 
     def activity(self) -> str:
         """Return how many replies wait, and which chats wait for what."""
@@ -197,7 +197,9 @@ class Sender(Actor[SenderMessage]):
         outbox = self._outboxes.get(chat)
         if not self._wire.serves(chat):
             return None
-        if outbox is None and (to := self._destination(chat, owned=True)) is not None:
+        if outbox is not None or partition_of(chat) in self._left:
+            return outbox
+        if (to := self._destination(chat, owned=True)) is not None:
             outbox = self._outboxes[chat] = ChatOutbox(
                 chat,
                 to,
@@ -227,9 +229,16 @@ class Sender(Actor[SenderMessage]):
         except NotOwner as error:
             logger.info("%s", error)
 
+    @answers(TakeChats)
+    async def take_chats(self, message: TakeChats) -> None:
+        """Open an outbox for each of these chats with a waiting reply."""
+        self._left -= message.partitions
+        await self._look(message.partitions)
+
     @answers(LeaveChats)
     async def leave_chats(self, message: LeaveChats) -> None:
-        """Let the outboxes of these chats end, and end those that cannot."""
+        """Let the outboxes of these chats end, and end those that cannot; open no others."""
+        self._left |= message.partitions
 
         def theirs() -> list[ChatOutbox]:
             return [each for each in self._outboxes.values() if partition_of(each.chat) in message.partitions]
