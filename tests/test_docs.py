@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.making import checking, commands, shown
+from rumi.cli.speaking import reader
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -12,6 +13,18 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_no_document_has_a_fault() -> None:
     assert {path.name for path in checking.documents()} >= {"README.md", "architecture.md", "commands.md"}
     assert [str(fault) for fault in checking.faults()] == []
+
+
+def test_the_commands_are_in_english_on_a_machine_that_speaks_another_language(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RUMI_LANGUAGE", "es")
+    reader.cache_clear()
+    try:
+        assert reader() == "es"
+        assert commands.rendered() == commands.TARGET.read_text("utf-8")
+    finally:
+        reader.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import click
 
 from rumi.cli.group import group
+from rumi.cli.speaking import reader
 
 TARGET = Path(__file__).parent.parent / "commands.md"
 WIDTH = 90
@@ -17,12 +19,20 @@ Written by `make docs` from the commands themselves. [The README](../README.md#u
 
 
 def rendered() -> str:
-    """Return the whole document."""
-    os.environ.pop("COLUMNS", None)
-    parts = [TITLE]
+    """Return the whole document, in English whatever the language of who makes it."""
+    with mock.patch.dict(os.environ, RUMI_LANGUAGE="en"):
+        os.environ.pop("COLUMNS", None)
+        reader.cache_clear()
+        try:
+            return "\n".join(_parts())
+        finally:
+            reader.cache_clear()
+
+
+def _parts() -> Iterator[str]:
+    yield TITLE
     for command, context in _all(group, click.Context(group, info_name="rumi", terminal_width=WIDTH)):
-        parts.append(f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
-    return "\n".join(parts)
+        yield f"## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
 
 
 def _all(command: click.Command, context: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
