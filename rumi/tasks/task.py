@@ -139,8 +139,7 @@ class Task(Actor[TaskMessage]):
 
     async def _load(self) -> None:
         loaded = await self._services.journal.ask(LoadTask(self._id))
-        gone = loaded is not None and not self._services.serves(loaded[0].chat or loaded[0].owner)
-        if loaded is None or loaded[0].ended or gone:
+        if loaded is None or loaded[0].ended or not self._serves(loaded[0]):
             self._over = True
             self._services.ended(self._id)
             return
@@ -242,6 +241,8 @@ class Task(Actor[TaskMessage]):
                     if not record.parent:  # which has one for both
                         await place.enter_async_context(self._services.places.turn(record.owner))
                     await self._services.journal.ask(BeginTask(self._id))
+                    if not self._serves(record):  # it is about to be stopped, and goes on elsewhere
+                        await trio.sleep_forever()
                     record = replace(record, started=record.started or self._services.now())
                     done = await self._work(record)
                 if isinstance(done, Outcome):
@@ -261,6 +262,9 @@ class Task(Actor[TaskMessage]):
             self._awake = trio.Event()
             record = await self._stored()
         return record
+
+    def _serves(self, record: TaskRecord) -> bool:
+        return self._services.serves(record.chat or record.owner)
 
     async def _stored(self) -> TaskRecord:
         """Return the task as it is stored now."""

@@ -464,14 +464,9 @@ class ClusterHistory:
                 if turn in self._started and not chat.startswith(TASK):  # a task goes on where it was
                     complain(f"{chat} {turn}: started twice, by {self._started[turn]} and {worker.name}")
                 self._started[turn] = worker.name
-                for other in self.workers:
-                    if other is not worker and not other.gate.closed and other.process.calls[chat]:
-                        complain(f"{chat} {turn}: started while {other.name} works there")
                 # One that goes on behind a pause may tell what it had stored before.
-                goes_on = worker.went_on_at == trio.current_time()
-                place = self.place_of(chat)
-                if not worker.ownership.serves(place) and not goes_on and not self._is_ending(worker, place):
-                    complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
+                if worker.went_on_at != trio.current_time():
+                    self._check_start(worker, chat, turn)
             case TurnFinished(reason, answer):
                 if chat.startswith(TASK):
                     self.doings.ends(chat, worker.process.life)
@@ -490,6 +485,14 @@ class ClusterHistory:
                         complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {stored!r}")
                     self._told[number] = stored
                     self._tellers[number].add(name)
+
+    def _check_start(self, worker: Worker, chat: str, turn: str) -> None:
+        for other in self.workers:
+            if other is not worker and not other.gate.closed and other.process.calls[chat]:
+                self.world.complain(f"{chat} {turn}: started while {other.name} works there")
+        place = self.place_of(chat)
+        if not worker.ownership.serves(place) and not self._is_ending(worker, place):
+            self.world.complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
 
     def _is_ending(self, worker: Worker, place: str) -> bool:
         """Return True while no other worker can serve a place, though the worker takes its lease for over."""
