@@ -15,7 +15,7 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
 
     async def of_task(id: object) -> str | None:
         loaded = await ask(LoadTask(id)) if type(id) is int else None
-        return None if loaded is None else loaded[0].chat or loaded[0].owner
+        return None if loaded is None else loaded[0].place
 
     async def of_schedule(id: object) -> str | None:
         loaded = await ask(LoadSchedule(id)) if type(id) is int else None
@@ -23,7 +23,7 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
 
     async def of_session(bot: object) -> str | None:
         latest = await ask(ListTasks("", 1, bot=str(bot or ""))) if bot else ()
-        return latest[0].chat or latest[0].owner if latest else None
+        return latest[0].place if latest else None
 
     async def place_of(name: str, request: Mapping[str, object]) -> str | None:
         chat = str(request.get("chat") or "")

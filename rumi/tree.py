@@ -568,7 +568,7 @@ class Tree:
                     channel.slow_down()
 
         def busy() -> frozenset[int]:
-            working = (task.chat or task.owner for task in self.tasks.open_tasks().values())
+            working = (task.place for task in self.tasks.open_tasks().values())
             return self.inbox.busy() | {partition_of(place) for place in working}
 
         self._workers.add_partitions(self.root, ask, Dependents(parts, look, busy, slow_down))

@@ -385,6 +385,11 @@ class TaskRecord:
     user: int | None = None
     """What its chat's source calls the person who asked for it; None where nobody is known."""
 
+    @property
+    def place(self) -> str:
+        """Return its chat, or its owner where it has none: what it belongs to among several workers."""
+        return self.chat or self.owner
+
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:

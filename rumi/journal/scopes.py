@@ -96,7 +96,7 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
         case MoveSchedules():
             return _found(transaction, "chat", "schedules", [move[0] for move in request.moves])
         case AddTask():
-            return [request.task.chat or request.task.owner]
+            return [request.task.place]
         case AddSchedule():
             return [request.schedule.chat]
         case JoinAlbums():

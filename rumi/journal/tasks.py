@@ -73,7 +73,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
             ),
         ),
     ).fetchone()
-    transaction.touched.add(task.chat or task.owner)
+    transaction.touched.add(task.place)
     return replace(task, id=id, created=now)
 
 

@@ -56,9 +56,9 @@ class Costs:
             self._since = trio.current_time()
         return self.spent
 
-    def end_iteration(self, spent: Spent) -> None:
-        """Count no more time: an iteration has ended, and had spent so much."""
-        self.before, self._since = spent, None
+    def end_iteration(self) -> None:
+        """Count no more time: an iteration has ended."""
+        self.before, self._since = self.spent, None
 
     # Model calls and commands
 

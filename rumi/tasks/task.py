@@ -139,7 +139,7 @@ class Task(Actor[TaskMessage]):
 
     async def _load(self) -> None:
         loaded = await self._services.journal.ask(LoadTask(self._id))
-        if loaded is None or loaded[0].ended or not self._serves(loaded[0]):
+        if loaded is None or loaded[0].ended or not self._services.serves(loaded[0].place):
             self._over = True
             self._services.ended(self._id)
             return
@@ -241,7 +241,9 @@ class Task(Actor[TaskMessage]):
                     if not record.parent:  # which has one for both
                         await place.enter_async_context(self._services.places.turn(record.owner))
                     await self._services.journal.ask(BeginTask(self._id))
-                    if not self._serves(record):  # it is about to be stopped, and goes on elsewhere
+                    if not self._services.serves(
+                        record.place
+                    ):  # it is about to be stopped, and goes on elsewhere
                         await trio.sleep_forever()
                     record = replace(record, started=record.started or self._services.now())
                     done = await self._work(record)
@@ -262,9 +264,6 @@ class Task(Actor[TaskMessage]):
             self._awake = trio.Event()
             record = await self._stored()
         return record
-
-    def _serves(self, record: TaskRecord) -> bool:
-        return self._services.serves(record.chat or record.owner)
 
     async def _stored(self) -> TaskRecord:
         """Return the task as it is stored now."""
@@ -292,7 +291,7 @@ class Task(Actor[TaskMessage]):
             self._report(texts.bot_sleeps(record.language, sleep_s))
         self._done = (*self._done, done)
         self._entries, self._tainted = [], False
-        self._costs.end_iteration(spent)
+        self._costs.end_iteration()
         return await self._stored()
 
     async def _work(self, record: TaskRecord) -> "Outcome | tuple[Again, Reason]":
@@ -303,7 +302,7 @@ class Task(Actor[TaskMessage]):
             return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
-        place, carry = record.chat or record.owner, services.workspaces.carry
+        place, carry = record.place, services.workspaces.carry
         try:
             model = services.model_for(record)
             await carry.fetch(sandbox, place)

@@ -416,8 +416,7 @@ class Tasks(StoredTasks):
                 await self.start(task.id, StopTask())
 
     def _serves(self, task: TaskRecord) -> bool:
-        place = task.chat or task.owner
-        return partition_of(place) not in self._leaving and self._services.serves(place)
+        return partition_of(task.place) not in self._leaving and self._services.serves(task.place)
 
     async def take_over(self, numbers: frozenset[int]) -> None:
         """Go on with the tasks that earlier workers have left in these partitions."""
@@ -427,7 +426,7 @@ class Tasks(StoredTasks):
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """End the tasks of these partitions here; another worker goes on with them."""
         self._leaving.update(numbers)
-        tasks = [task for task in self._open.values() if partition_of(task.chat or task.owner) in numbers]
+        tasks = [task for task in self._open.values() if partition_of(task.place) in numbers]
         async with trio.open_nursery() as nursery:
             for task in tasks:
                 nursery.start_soon(self._children.stop, str(task.id))
@@ -436,7 +435,7 @@ class Tasks(StoredTasks):
 
     # For its actors
 
-    async def start(self, id: int, message: GoOn | StopTask | WakeTask = GoOn()) -> None:  # noqa: B008
+    async def start(self, id: int, message: GoOn | StopTask | WakeTask) -> None:
         """Have a task at work, or stop or wake one that may be."""
         child = await self._children.get_or_start(str(id))
         await child.tell(message)
@@ -548,7 +547,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
             if not self._tasks.is_open(task.id):  # it has ended, or is handed over
                 continue
             try:
-                await self._tasks.start(task.id)
+                await self._tasks.start(task.id, GoOn())
             except ActorStopped:
                 return
             except Exception as error:  # one task's trouble must not become the others'

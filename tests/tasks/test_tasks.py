@@ -15,6 +15,7 @@ from rumi.journal import TaskRecord
 from rumi.models import Emit, ModelError, ModelRequest, Reply
 from rumi.store.ownership import partition_of
 from rumi.tasks import TaskLimits
+from rumi.tasks.task import GoOn
 from rumi.tasks.tasks import TIDY_S
 from tests.chats.house import House, house
 from tests.tasks.kinds import Looking, is_task, looks
@@ -113,7 +114,7 @@ async def test_a_task_goes_on_that_was_looked_at_just_before_its_partition_was_t
         assert kind.running == 1
         await home.tasks.hand_over(numbers, 0.0)
         served[0] = False
-        await home.tasks.start(1)  # as the restart of all actors does, behind a lease that was lost
+        await home.tasks.start(1, GoOn())  # as the restart of all actors does, behind a lease that was lost
         served[0] = True
         await home.tasks.take_over(numbers)
         assert (await ended(home, 1)).state == "succeeded"

@@ -252,7 +252,7 @@ class Worker:
 
         def busy() -> frozenset[int]:
             tasks = () if process.tasks is None else process.tasks.open_tasks().values()
-            return process.inbox.busy() | {partition_of(task.chat or task.owner) for task in tasks}
+            return process.inbox.busy() | {partition_of(task.place) for task in tasks}
 
         self._partitions = process.root.add(
             ChildSpec(
