@@ -8,7 +8,7 @@ for a while. The prompt then has one new beginning, which stays unchanged again.
 from collections.abc import Iterable
 from typing import Final
 
-from rumi.models import SHORT_CHARS, Message, message_tokens, messages_tokens, shortened, without_pictures
+from rumi.models import SHORT_CHARS, Message, messages_tokens, shortened, without_pictures
 
 STEP_SHARE: Final = 0.5
 """The share of the budget that is used after results have been shortened, if shortening suffices."""
@@ -26,7 +26,7 @@ class Fitting:
     def add(self, message: Message) -> None:
         """Append a message."""
         self.messages.append(message)
-        self._total += message_tokens(message)
+        self._total += message.tokens
 
     def make_room(self, max_tokens: int) -> Message | None:
         """Shorten the oldest results if the messages exceed their budget. Return the last shortened message.
@@ -43,7 +43,7 @@ class Fitting:
                 break
             shorter = in_short(message)
             if shorter is not message:
-                self._total += message_tokens(shorter) - message_tokens(message)
+                self._total += shorter.tokens - message.tokens
                 self.messages[place] = shorter
                 last = message
         return last

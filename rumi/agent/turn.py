@@ -37,7 +37,6 @@ from rumi.models import (
     Usage,
     context_of,
     cut_to,
-    message_tokens,
     messages_tokens,
     prompt_share,
     request_tokens,
@@ -264,7 +263,7 @@ class _Turn:
         messages, room = self.fitting.messages, self._room
         left = room - messages_tokens(messages)
         short = text_tokens("x" * SHORT_CHARS)
-        spare = sum(max(0, message_tokens(each) - short) for each in messages if each.role == "tool")
+        spare = sum(max(0, each.tokens - short) for each in messages if each.role == "tool")
         return int(max(left - room * RESERVE_SHARE, (left + spare) / 2))
 
     @property
@@ -330,7 +329,7 @@ class _Turn:
         message = replace(message, content=message.content + note)
         await self._remember(message, result.links)
         self.last_result = message if is_whole else None
-        return message_tokens(message)
+        return message.tokens
 
     async def close(self, reason: Breaker) -> TurnFinished:
         """Ask the model once more, for what it found; the warning follows, or stands alone.

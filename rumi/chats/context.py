@@ -16,7 +16,7 @@ from actors import ActorError
 from rumi import texts
 from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete
 from rumi.chat_ids import ChatIds
-from rumi.chats.noting import Told, note
+from rumi.chats.noting import Told, holding, note
 from rumi.chats.noting import shown as shown_entries
 from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
@@ -270,8 +270,7 @@ class ChatContext:
 
     async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
         """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
-        instructions, before, _ = self._parts(chat_session)
-        chat_session.room = self._room(instructions, before, tools, model)
+        chat_session.room = self._room(*self._beginning(chat_session), tools, model)
         gone = chat_session.room.too_long(chat_session.entries)
         if gone:
             chat = chat_session.chat
@@ -290,11 +289,11 @@ class ChatContext:
         withheld: Mapping[str, str] | None = None,
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
-        instructions, before, messages = self._parts(chat_session)
+        instructions, before = self._beginning(chat_session)
         chat_session.room = self._room(instructions, before, tools, model)
         return TurnInput(
             instructions=instructions,
-            history=(*before, *complete(messages)),
+            history=(*before, *complete(shown_entries(chat_session.entries))),
             model=model,
             tools=tools,
             limits=limits,
@@ -323,9 +322,8 @@ class ChatContext:
         room = prompt_share(context_of(model, self.limits.context_tokens))
         return HistoryRoom(room, request_tokens(first), self.limits.history_messages)
 
-    def _parts(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...], tuple[Message, ...]]:
-        """Instructions with the note on what holds, the summary if there is one, and what was said since."""
-        holds, messages = shown_entries(chat_session.entries)
-        instructions = "\n\n".join(filter(None, (self.instructions, holds)))
+    def _beginning(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...]]:
+        """Return the instructions with the note on what holds, and the summary if there is one."""
+        parts = (self.instructions, holding(chat_session.entries))
         before = (shown(chat_session.summary),) if chat_session.summary is not None else ()
-        return instructions, before, messages
+        return "\n\n".join(filter(None, parts)), before

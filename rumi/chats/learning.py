@@ -18,7 +18,7 @@ from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
 from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, NotOwner, PutOff, Study, ToLearn
 from rumi.memory import Extracted, Fact, Facts, Learn, Learned
-from rumi.models import Message, Model, ModelError, context_of, message_tokens
+from rumi.models import Message, Model, ModelError, context_of
 from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]
     """The latest messages that fit, and at least one."""
     kept = 0
     for message in reversed(messages):
-        max_tokens -= message_tokens(message)
+        max_tokens -= message.tokens
         if kept and max_tokens < 0:
             break
         kept += 1

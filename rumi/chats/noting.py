@@ -56,23 +56,29 @@ def note(told: Told, today: date, *blocks: str) -> str:
     return intern("\n\n".join([WHOLE if told.facts is None else CHANGE, *parts]))
 
 
-def shown(entries: Sequence[HistoryEntry]) -> tuple[str, tuple[Message, ...]]:
-    """The whole note, without its first line, and the messages of a prompt with this history.
+def holding(entries: Sequence[HistoryEntry]) -> str:
+    """Return the whole note of a prompt with this history, without its first line; empty for none."""
+    current = _current(entries)
+    return current[0].message.content.removeprefix(WHOLE).strip() if current else ""
+
+
+def shown(entries: Sequence[HistoryEntry]) -> tuple[Message, ...]:
+    """Return the messages of a prompt with this history, except the whole note.
 
     Changes stand in front of the user's words. Those from before the whole note are part of it.
     """
-    current = _current(entries)
+    changes = _current(entries)[1:]
     messages: list[Message] = []
-    for exchange in exchanges(entries):
-        said: list[Message] = []
-        for entry in exchange:
-            if entry.message.role != "system" or not _is_note(entry):
-                said.append(entry.message)
-            elif any(entry is one for one in current[1:]):
-                messages.append(entry.message)
-        messages += said
-    whole = current[0].message.content.removeprefix(WHOLE).strip() if current else ""
-    return whole, tuple(messages)
+    turn, front = "", 0
+    for entry in entries:
+        if entry.turn != turn:
+            turn, front = entry.turn, len(messages)
+        if not _is_note(entry):
+            messages.append(entry.message)
+        elif any(entry is change for change in changes):
+            messages.insert(front, entry.message)
+            front += 1
+    return tuple(messages)
 
 
 def exchanges(entries: Sequence[HistoryEntry]) -> list[list[HistoryEntry]]:
@@ -94,7 +100,7 @@ def _current(entries: Sequence[HistoryEntry]) -> list[HistoryEntry]:
     """The last whole note, and what was noted since; nothing where there is no whole one."""
     notes: list[HistoryEntry] = []
     for entry in reversed(entries):
-        if entry.message.role == "system" and _is_note(entry):
+        if _is_note(entry):
             notes.append(entry)
             if is_whole(entry):
                 return notes[::-1]

@@ -8,7 +8,7 @@ from rumi.agent import in_short
 from rumi.journal.parked import forget_parked
 from rumi.journal.records import HistoryEntry, Summary
 from rumi.journal.transaction import JournalRequest, OwnedWrite, clean, steps
-from rumi.models import Message, Picture, ToolCall, message_tokens
+from rumi.models import Message, Picture, ToolCall
 from rumi.store.steps import Transaction
 
 MOST_ENTRY = 2**63 - 1
@@ -262,7 +262,7 @@ def _entries(
     for turn, text, tainted, links, short in rows:
         message = load_message(text)
         message = in_short(message) if short else message
-        left -= message_tokens(message)
+        left -= message.tokens
         if left < 0 and entries:
             if entries[0].turn != turn:
                 entries, no_room_for = [entry for entry in entries if entry.turn != turn], turn

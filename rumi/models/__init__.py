@@ -44,7 +44,6 @@ from rumi.models.chain import Chain, Step
 from rumi.models.fitting import (
     SHORT_CHARS,
     cut_to,
-    message_tokens,
     messages_tokens,
     request_tokens,
     shortened,
@@ -105,7 +104,6 @@ __all__ = [
     "cut_to",
     "lacks_key",
     "local_servers",
-    "message_tokens",
     "messages_tokens",
     "missing_key",
     "model_takes_pictures",

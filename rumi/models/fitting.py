@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.models.types import BYTES_PER_TOKEN, Message, ModelRequest, ToolCall, text_tokens
+from rumi.models.types import BYTES_PER_TOKEN, PER_PICTURE, Message, ModelRequest, ToolCall, text_tokens
 from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400
@@ -119,7 +119,7 @@ class _Fit:
 
     def change(self, place: int, message: Message) -> None:
         """Replace a message, if this saves tokens."""
-        saved = message_tokens(self.messages[place]) - message_tokens(message)
+        saved = self.messages[place].tokens - message.tokens
         if self.excess > 0 and saved > 0:
             self.messages[place] = message
             self.excess -= saved
@@ -140,7 +140,7 @@ class _Fit:
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:
             return
-        costs = [message_tokens(message) for message in self.messages]
+        costs = [message.tokens for message in self.messages]
         left = sum(costs[first : starts[-1]])
         until = first
         for start in starts[1:]:
@@ -204,25 +204,9 @@ def _short_call(call: ToolCall) -> ToolCall:
     return replace(call, arguments=json.dumps(short, ensure_ascii=False))
 
 
-PER_MESSAGE = 4
-PER_CALL = 8
-PER_PICTURE = 1600
-"""About what servers count for the largest picture that a model gets: a token for each 750 pixels."""
-
-
-def message_tokens(message: Message) -> int:
-    """Return about how many tokens a message takes, including its tool calls and their reasoning."""
-    total = PER_MESSAGE + text_tokens(message.content) + PER_PICTURE * len(message.pictures)
-    if message.reasoning:
-        total += text_tokens(message.reasoning)
-    for call in message.tool_calls:
-        total += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
-    return total
-
-
 def messages_tokens(messages: Iterable[Message]) -> int:
     """Return about how many tokens these messages take together."""
-    return sum(map(message_tokens, messages))
+    return sum([message.tokens for message in messages])
 
 
 def request_tokens(request: ModelRequest) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from rumi.models.fitting import message_tokens
 from rumi.models.types import Message, ModelError, Reply, Usage
 from rumi.texts import Language
 
@@ -97,5 +96,5 @@ def counted(outcome: Reply | ModelError, prompt_tokens: int, *, begun: bool) -> 
     tools = tuple(call.name for call in outcome.tool_calls)
     if outcome.usage.prompt_tokens or outcome.usage.completion_tokens:
         return Counted(outcome.usage, tools)
-    reply = message_tokens(Message("assistant", outcome.text, outcome.tool_calls))
+    reply = Message("assistant", outcome.text, outcome.tool_calls).tokens
     return Counted(Usage(prompt_tokens, reply), tools, estimated=True)

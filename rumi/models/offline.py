@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from rumi.marked import opened
-from rumi.models.fitting import message_tokens, request_tokens, without_notes
+from rumi.models.fitting import request_tokens, without_notes
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
 from rumi.models.offline_research import Research, fenced, is_research
 from rumi.models.types import (
@@ -233,7 +233,7 @@ def _calling(calls: tuple[ToolCall, ...], request: ModelRequest, emit: Emit) -> 
 
 
 def _usage(request: ModelRequest, message: Message) -> Usage:
-    return Usage(request_tokens(request), message_tokens(message))
+    return Usage(request_tokens(request), message.tokens)
 
 
 def _clipped(text: str) -> str:

@@ -17,6 +17,10 @@ Effort: TypeAlias = Literal["low", "medium", "high"]
 
 BYTES_PER_TOKEN = 3
 PER_TOOL = 16
+PER_MESSAGE = 4
+PER_CALL = 8
+PER_PICTURE = 1600
+"""About what servers count for the largest picture that a model gets: a token for each 750 pixels."""
 
 
 def text_tokens(text: str) -> int:
@@ -60,7 +64,8 @@ class Message:
 
     An assistant's message may carry `tool_calls`, and the `reasoning` that led to them, which some models
     need again within the same turn; it is not stored in the history. A tool's message names the call that it
-    answers. Only a model that takes pictures gets the `pictures` of a message.
+    answers. Only a model that takes pictures gets the `pictures` of a message. `tokens` is about how many it
+    takes, counted once: each turn adds up its whole history several times.
     """
 
     role: Role
@@ -69,6 +74,14 @@ class Message:
     tool_call_id: str | None = None
     reasoning: str = ""
     pictures: tuple[Picture, ...] = ()
+    tokens: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tokens = PER_MESSAGE + text_tokens(self.content) + text_tokens(self.reasoning)
+        tokens += PER_PICTURE * len(self.pictures)
+        for call in self.tool_calls:
+            tokens += PER_CALL + text_tokens(call.name) + text_tokens(call.arguments)
+        object.__setattr__(self, "tokens", tokens)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
 
 _TOLD_SHARE: Final = 2
 """The list and all changes together may take this many times the budget of a list."""
-_LISTED: Final = re.compile(r"<skills>\n(.*?)\n</skills>", re.DOTALL)
 _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
@@ -48,8 +47,9 @@ def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[st
 def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
     """Return the skills that prompts with these notes list, with their descriptions; oldest note first."""
     told: dict[str, str] = {}
-    for block in (block for note in notes for block in _LISTED.findall(note)):
-        for line in filter(None, map(_LINE.fullmatch, block.splitlines())):
+    for note in notes:
+        block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")
+        for line in filter(None, map(_LINE.fullmatch, block.splitlines() if ended else ())):
             if line[1] == "×":
                 told.pop(line[2], None)
             else:

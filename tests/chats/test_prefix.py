@@ -342,14 +342,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def date_stands_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
-    parts = ChatContext._parts
+    beginning = ChatContext._beginning
 
     def dated(self: ChatContext, *args: Any) -> Any:
-        instructions, *others = parts(self, *args)
+        instructions, *others = beginning(self, *args)
         day = datetime.fromtimestamp(self.now()).astimezone().date()
         return (f"{instructions}\n{day}", *others)
 
-    patch.setattr(ChatContext, "_parts", dated)
+    patch.setattr(ChatContext, "_beginning", dated)
 
 
 def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,6 @@ from rumi.models import (
     ModelRequest,
     Reply,
     ToolCall,
-    message_tokens,
     request_tokens,
 )
 from rumi.skills import ForPrompt, InPrompt, PromptSkills
@@ -247,7 +246,7 @@ async def test_a_summary_is_cut_to_its_measure_and_an_empty_one_is_none() -> Non
     )
     model = FunctionModel(long)
     summary = await sum_up(model, None, entries, 2000)
-    assert message_tokens(Message("user", summary.text)) <= SUMMARY_TOKENS + 10
+    assert Message("user", summary.text).tokens <= SUMMARY_TOKENS + 10
     assert request_tokens(model.requests[0]) < 2500
 
     async def empty(request: ModelRequest, emit: Emit) -> Reply:

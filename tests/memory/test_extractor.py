@@ -16,7 +16,6 @@ from rumi.models import (
     ModelRequest,
     Offline,
     Reply,
-    message_tokens,
     request_tokens,
 )
 from rumi.models.body import Sampling
@@ -238,11 +237,11 @@ async def test_of_a_long_conversation_the_end_is_read() -> None:
     text = request.messages[1].content
     assert "message 199 " in text
     assert "the beginning" not in text
-    assert message_tokens(request.messages[1]) < CONVERSATION_TOKENS + 100
+    assert request.messages[1].tokens < CONVERSATION_TOKENS + 100
     for long in ("é" * 100_000 + " the end", "🚀" * 100_000 + " the end"):
         await extract(model, "en", user("the beginning", long), (), TODAY)
         assert "the end" in model.requests[-1].messages[1].content
-        assert message_tokens(model.requests[-1].messages[1]) < CONVERSATION_TOKENS + 100
+        assert model.requests[-1].messages[1].tokens < CONVERSATION_TOKENS + 100
 
 
 class SmallSays(Says):

@@ -15,12 +15,12 @@ from rumi.models import (
     Picture,
     ToolCall,
     build_models,
-    message_tokens,
     model_takes_pictures,
     models_with_pictures,
     takes_pictures,
 )
-from rumi.models.fitting import PER_PICTURE, fitted
+from rumi.models.fitting import fitted
+from rumi.models.types import PER_PICTURE
 from rumi.models.wire import messages_json
 from tests.fakes.groq_server import KEY, GroqServer, serve_groq
 from tests.fakes.vision import MODEL, sees
@@ -87,7 +87,7 @@ def test_which_models_take_pictures() -> None:
 
 def test_pictures_are_counted_and_give_way_where_there_is_no_room() -> None:
     seen = Message("tool", "a picture", tool_call_id="c", pictures=(PICTURE,))
-    assert message_tokens(seen) == message_tokens(replace(seen, pictures=())) + PER_PICTURE
+    assert seen.tokens == replace(seen, pictures=()).tokens + PER_PICTURE
     assert in_short(seen).pictures == ()
     assert ".pictures/x.png is left out" in in_short(seen).content
     said = Message("user", "what is it", pictures=(PICTURE,))
