@@ -91,13 +91,7 @@ class Toolbox:
             RecallTool(self.recall, self.memory, owner, view.language, time.time),
             *self._research(view, owner),
             *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
-            *schedule_tools(
-                self.schedules,
-                ScheduleRecord(owner, chat, "text", "", user=view.user(), turn=view.turn),
-                view.language,
-                view.model,
-                view.tainted,
-            ),
+            *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
             *self.of_channel(chat),
             *self.mcp(view),
         )
@@ -138,6 +132,18 @@ class Toolbox:
             outside=view.files_tainted,
             touches=view.touch_files,
         )
+
+
+def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
+    """Return a schedule of the chat, for its tools to complete."""
+    return ScheduleRecord(
+        *(owner, view.chat, "text", ""),
+        language=view.language(),
+        model=view.model(),
+        tainted=view.tainted(),
+        user=view.user(),
+        turn=view.turn,
+    )
 
 
 def specs_now() -> Mapping[str, Sequence[ToolSpec]]:

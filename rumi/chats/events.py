@@ -1,8 +1,10 @@
 """What a chat tells those who listen: its events, what they say of the turn that runs, and their encoding."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from rumi.agent import (
@@ -309,6 +311,8 @@ def from_json(data: Mapping[str, Any]) -> ChatEvent:
 
 def plain(value: Any) -> Any:
     """Return an event's content, or a part of it, as JSON knows it."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
     if (names := _FIELDS.get(type(value))) is not None:
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
@@ -341,12 +345,16 @@ def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
     """
     if (format := names.get(_NAMES[type(event.what)])) is None:
         return None
-    name, *paths = format.split()
+    name, chosen_fields = _parsed(format)
     chosen = {"event": name, "chat": event.chat, "turn": event.turn, "time": event.time}
-    for path in paths:
-        own, _, other = path.partition("=")
-        value: Any = event.what
-        for step in (other or own).split("."):
-            value = getattr(value, step)
-        chosen[own.rpartition(".")[2]] = plain(value)
+    for own, get in chosen_fields:
+        chosen[own] = plain(get(event.what))
     return chosen
+
+
+@cache
+def _parsed(format: str) -> tuple[str, tuple[tuple[str, Callable[[Any], Any]], ...]]:
+    """Return a format's name, and its fields, each with what gets its value."""
+    name, *paths = format.split()
+    pairs = [(own, other or own) for own, _, other in (path.partition("=") for path in paths)]
+    return name, tuple((own.rpartition(".")[2], attrgetter(path)) for own, path in pairs)

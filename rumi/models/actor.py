@@ -17,18 +17,21 @@ from rumi.models.rates import RateLimits
 from rumi.models.server import Server
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class HoldPermit(Request[None]):
     """Ask for a permit and hold it: this ask never returns; cancel it when the call is over.
 
-    `granted` is set when the call may begin. `tokens` is the estimated size of the call.
+    `granted` is set when the call may begin. `tokens` is the estimated size of the call. Before the holder
+    returns the permit, it sets in `refused` how the call has ended: True if the server had too many calls;
+    None if the call says nothing about that.
     """
 
     chat: str
     server: str
     model: str
     tokens: int
-    granted: trio.Event = field(default_factory=trio.Event, compare=False, repr=False)
+    granted: trio.Event = field(default_factory=trio.Event, init=False, repr=False)
+    refused: bool | None = field(default=None, init=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,7 @@ class LimitsSeen:
     limits: RateLimits
 
 
-@dataclass(frozen=True, slots=True)
-class CallEnded(Request[None]):
-    """Report how a permit's call has ended, before the permit is returned.
-
-    `refused`: the server had too many calls.
-    """
-
-    permit: HoldPermit
-    refused: bool
-
-
-ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen | CallEnded
+ModelsMessage: TypeAlias = HoldPermit | HowLong | LimitsSeen
 ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 
@@ -100,13 +92,6 @@ class Models(Actor[ModelsMessage]):
         """Return the reason why a call has to wait now, or None."""
         return self._limits.wait(message.server, message.model, message.tokens, trio.current_time())
 
-    @answers(CallEnded)
-    async def call_ended(self, message: CallEnded) -> None:
-        """Store how the call ended, if this incarnation granted its permit."""
-        if (ticket := self._tickets.get(id(message.permit))) is not None and ticket.granted:
-            self._limits.ended(ticket, message.refused, trio.current_time())
-            self._wake()
-
     async def stopped(self, reason: StopReason) -> None:
         """Close the clients' connections, except after a crash: running calls then continue."""
         if reason != "crashed":
@@ -137,7 +122,7 @@ class Models(Actor[ModelsMessage]):
             await trio.sleep_forever()
         finally:
             del self._tickets[id(permit)]
-            self._limits.leave(ticket, trio.current_time())
+            self._limits.leave(ticket, trio.current_time(), permit.refused)
             self._wake()
 
     def _wake(self) -> None:

@@ -11,7 +11,7 @@ import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi import texts
-from rumi.models.actor import CallEnded, HoldPermit, HowLong, LimitsSeen, ModelsRef
+from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
@@ -302,8 +302,7 @@ class Chain:
                     tokens = permit.tokens - EXPECTED_REPLY_TOKENS
                     outcome = await self._metered(model, request, ear, seen, tokens)
                     if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
-                        with suppress(ActorCrashed, ActorStopped):
-                            await permits.ask(CallEnded(permit, not isinstance(outcome, Reply)))
+                        permit.refused = not isinstance(outcome, Reply)
             finally:
                 held.cancel()
         assert outcome is not None

@@ -175,10 +175,15 @@ class CallLimits:
         self.pump(now)
         return ticket
 
-    def leave(self, ticket: Ticket, now: float) -> None:
-        """Remove a call that has ended, or whose chat no longer waits."""
+    def leave(self, ticket: Ticket, now: float, refused: bool | None = None) -> None:
+        """Remove a call that has ended, or whose chat no longer waits.
+
+        `refused`: the server had too many calls; None if the call says nothing about that.
+        """
         ticket.left = True
         if ticket.granted:
+            if refused is not None:
+                self._learn(ticket, refused, now)
             state = self._model(ticket.model)
             state.running -= 1
             state.count(ticket, 0 if ticket.counted else -1)
@@ -187,17 +192,16 @@ class CallLimits:
             self._wait_no_more(ticket)
         self.pump(now)
 
-    def ended(self, ticket: Ticket, refused: bool, now: float) -> None:
-        """Note how the ticket's call has ended; it leaves next. `refused`: the server had too many calls.
+    def _learn(self, ticket: Ticket, refused: bool, now: float) -> None:
+        """Learn from how a call ended how many calls its server takes at once.
 
-        If the server's budget was used up, the refusal says nothing about the number of simultaneous calls.
+        If the server's budget was used up, a refusal says nothing about the number of simultaneous calls.
         """
         server = self._server(ticket.server)
         if not refused:
             server.concurrency.went_well(server.running)
         elif not self._model(ticket.model).spent(ticket.tokens, now):
             server.concurrency.refused(ticket.begun, server.running, server.begun)
-        self.pump(now)
 
     def saw(self, model: str, ticket: Ticket | None, limits: RateLimits, now: float) -> None:
         """Store the limits that a server reported, in answer to `ticket`'s call if that still runs."""

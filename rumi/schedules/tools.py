@@ -12,7 +12,6 @@ from rumi.models import ToolSpec
 from rumi.schedules.schedules import Schedules
 from rumi.schedules.times import NotATime, checked_cron
 from rumi.schedules.when import After, Every, On, When, read_when
-from rumi.texts import Language
 from rumi.tools import Question, Tool, ToolResult
 
 _TEXT: Final = {"type": "string"}
@@ -53,17 +52,9 @@ CANCEL: Final = ToolSpec(
 
 
 def schedule_tools(
-    schedules: Callable[[], Schedules],
-    new: ScheduleRecord,
-    language: Callable[[], Language],
-    model: Callable[[], str],
-    tainted: Callable[[], bool],
+    schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]
 ) -> tuple[Tool, ...]:
-    """Return the tools of one chat; `new` has its owner and its id, the functions are asked at each call."""
-
-    def present() -> ScheduleRecord:
-        return replace(new, language=language(), model=model(), tainted=tainted())
-
+    """Return the tools of one chat. `present` makes a new record, without its text and its time."""
     return (
         RemindTool(schedules, present),
         ScheduleTool(schedules, present),

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -90,11 +91,15 @@ async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> Async
         memory = found[0].services.context.memory
         assert memory is not None
         ask = asking_for_turn(memory, view.turn)
-        new = ScheduleRecord(LOCAL, view.chat, "text", "", turn=view.turn)
+
+        def present() -> ScheduleRecord:
+            new = ScheduleRecord(LOCAL, view.chat, "text", "", turn=view.turn)
+            return replace(new, language=view.language(), model=view.model(), tainted=view.tainted())
+
         return (
             RememberTool(ask, LOCAL, view.chat, view.tainted, view.language),
             ForgetTool(ask, LOCAL, view.language),
-            *schedule_tools(schedules, new, view.language, view.model, view.tainted),
+            *schedule_tools(schedules, present),
         )
 
     async with house(

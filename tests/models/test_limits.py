@@ -232,8 +232,7 @@ class Server:
         return self.now
 
     def end(self, ticket: Ticket, *, refused: bool) -> None:
-        self.limits.ended(ticket, refused, self.now)
-        self.limits.leave(ticket, self.now)
+        self.limits.leave(ticket, self.now, refused)
 
 
 def test_a_server_that_takes_all_gets_twice_as_many_each_round() -> None:
@@ -265,8 +264,7 @@ def test_a_refusal_for_a_spent_budget_says_nothing_of_how_many_may_run() -> None
         limits = CallLimits()
         ticket = limits.enter("c", "s", "m", 10, lambda: None, 0.0)
         limits.saw("m", ticket, RateLimits(tokens=Window(8000, left, 60)), 0.0)
-        limits.ended(ticket, True, 0.0)
-        limits.leave(ticket, 0.0)
+        limits.leave(ticket, 0.0, True)
         assert limits.metrics(0.0)["servers"] == {"s": {"running": 0, "limit": limit}}
 
 
