@@ -126,7 +126,9 @@ class Models(Actor[ModelsMessage]):
             self._wake()
 
     def _wake(self) -> None:
-        self._changed.set()
+        """Have the clock set again, if there is a call that it may have to let through."""
+        if self._limits.waiting:
+            self._changed.set()
 
     async def _watch_the_clock(self) -> None:
         while True:

@@ -229,16 +229,14 @@ class CallLimits:
         self._forget_use(now)
         again = inf
         held_back: set[str] = set()
-        while True:
-            ticket = self._next(held_back)
-            if ticket is None:
-                return again
+        while self._waiting and (ticket := self._next(held_back)) is not None:
             wait = self._model(ticket.model).wait(ticket.tokens, now, self._part())
             if wait is None:
                 self._grant(ticket, now)
             else:
                 held_back.add(ticket.model)
                 again = min(again, now + wait.seconds)
+        return again
 
     def metrics(self, now: float) -> dict[str, object]:
         """Return the figures for the status: calls, and each model's cool-down and last reported budgets."""
