@@ -1,12 +1,15 @@
 """The CPU of a turn that only answers, beside a bare loop of the same HTTP calls with the same SDK.
 
-A server on loopback, in a process of its own, answers at once. Both sides send the same request, in this
-process, in turn; what is counted is this process's CPU time, its threads included.
+A server on loopback, in a process of its own, answers at once. Both sides send the same requests, in this
+process, in turn: the bare loop repeats those of the turns before it, whose histories grow until a summary
+takes their place. What is counted is this process's CPU time, its threads included.
 """
 
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from groq import AsyncGroq
 
@@ -34,14 +37,14 @@ async def ours(app: App) -> float:
     return (cpu_s() - began) / TURNS
 
 
-async def bare(client: AsyncGroq, body: dict[str, object]) -> float:
+async def bare(client: AsyncGroq, bodies: list[dict[str, object]]) -> float:
     began = cpu_s()
-    for _ in range(TURNS):
+    for body in bodies:
         stream = await client.chat.completions.create(**body)  # type: ignore[call-overload]
         async with stream:
             async for chunk in stream:
                 assert chunk.choices is not None
-    return (cpu_s() - began) / TURNS
+    return (cpu_s() - began) / len(bodies)
 
 
 async def main() -> None:
@@ -58,14 +61,14 @@ async def main() -> None:
             house.app({"sandbox.backend": "bubblewrap", "session.history_messages": "40"}, env) as app,
             AsyncGroq(api_key=KEY, base_url=url, max_retries=0) as client,
         ):
-            await ours(app)  # fills the 40 messages of history, so that every request is as long as the next
-            body = await request_of(app)
-            await bare(client, body)
+            await ours(app)  # fills the history
             mine: list[float] = []
             theirs: list[float] = []
             for _ in range(ROUNDS):
-                theirs.append(await bare(client, body))
-                mine.append(await ours(app))
+                with sent() as requests:
+                    mine.append(await ours(app))
+                bodies = [body_of(request) for request in requests if request.tools]  # no summaries
+                theirs.append(await bare(client, bodies))
         row("CPU of a bare SDK call", spread(theirs, "ms", 1000))
         row("CPU of a turn", spread(mine, "ms", 1000))
         row("ratio", spread(ratios(mine, theirs)), "at most 1.5")
@@ -74,24 +77,29 @@ async def main() -> None:
         server.wait()
 
 
-async def request_of(app: App) -> dict[str, object]:
-    """The request that the chat sends now, as the SDK takes it."""
-    seen: list[ModelRequest] = []
+@contextmanager
+def sent() -> Iterator[list[ModelRequest]]:
+    """Collect the requests that are sent within the block."""
+    requests: list[ModelRequest] = []
     real = ChatCompletions.metered_reply
 
     async def spy(self: ChatCompletions, request: ModelRequest, emit: Emit, limits: Seen) -> Reply:
-        seen.append(request)
+        requests.append(request)
         return await real(self, request, emit, limits)
 
     ChatCompletions.metered_reply = spy  # type: ignore[method-assign]
     try:
-        await house.turn(app, "bench", "hello there")
+        yield requests
     finally:
         ChatCompletions.metered_reply = real  # type: ignore[method-assign]
+
+
+def body_of(request: ModelRequest) -> dict[str, object]:
+    """Return the request as the SDK takes it."""
     return {
         "model": "openai/gpt-oss-120b",
-        "messages": messages_json(seen[-1]),
-        "tools": tools_json(seen[-1]),
+        "messages": messages_json(request),
+        "tools": tools_json(request),
         "stream": True,
     }
 
