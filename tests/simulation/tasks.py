@@ -111,6 +111,8 @@ class Doing:
     since_kept: int = 0
     lost: int = 0
     earlier: list[Life] = field(default_factory=list)
+    behind: dict[Life, float] = field(default_factory=dict)
+    """When one of the `earlier` processes went on behind a pause with the calls that it had stored."""
     running: int = 0
     life: Life | None = None
     """The process that made its last call."""
@@ -242,11 +244,18 @@ class Doings:
             doing.lost += doing.since_kept
             doing.since_kept = 0
 
-    def looks(self, doing: Doing, at: str) -> None:
-        """A task begins to look at something."""
+    def looks(self, doing: Doing, at: str, life: Life) -> None:
+        """A task begins to look at something.
+
+        A process that was paused between storing a call and making it makes it when it goes on, whatever
+        another one has done meanwhile. It can store no further call.
+        """
         world, key = self._world, doing.key
         world.note(key, f"looks at {at}")
         world.counts["task looks"] += 1
+        now = trio.current_time()
+        if life in doing.earlier and doing.behind.setdefault(life, now) == now:
+            return
         doing.since_kept = 0  # the call is stored, with all that was spent until then
         if doing.stopped_at is not None and trio.current_time() > doing.stopped_at + self._stops_within_s:
             world.complain(f"{key}: looks at {at} though it was stopped")
@@ -502,7 +511,7 @@ class Look:
         if life.dead:
             raise RumiError("The process is dead.")
         world, at = life.world, str(arguments["at"])
-        self._doings.looks(doing, at)
+        self._doings.looks(doing, at, life)
         doing.running += 1
         try:
             life.moment("task looks")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rumi.cli.store import command as store_command
+from rumi.cli.group import group
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
 from rumi.journal import Join, Store
@@ -35,7 +35,7 @@ def url(postgres: Server) -> Iterator[str]:
 
 def rumi(home: Path, *words: str, **environment: str) -> tuple[int, str, str]:
     """Run the command in this process; return its exit code, its output, and its error."""
-    done = CliRunner().invoke(store_command, list(words), env=around(home, **environment))
+    done = CliRunner().invoke(group, ["store", *words], env=around(home, **environment))
     if isinstance(done.exception, RumiError):
         code = 2 if isinstance(done.exception, UsageError) else 1
         return code, done.output, f"{done.exception.message} {done.exception.advice}"
