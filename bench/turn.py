@@ -47,6 +47,13 @@ async def bare(client: AsyncGroq, bodies: list[dict[str, object]]) -> float:
     return (cpu_s() - began) / len(bodies)
 
 
+async def both(app: App, client: AsyncGroq) -> tuple[float, float]:
+    with sent() as requests:
+        mine = await ours(app)
+    bodies = [body_of(request) for request in requests if request.tools]  # no summaries
+    return mine, await bare(client, bodies)
+
+
 async def main() -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.fakes.groq_server", "--port", "0", "--script", "ok", "--key", KEY],
@@ -61,14 +68,8 @@ async def main() -> None:
             house.app({"sandbox.backend": "bubblewrap", "session.history_messages": "40"}, env) as app,
             AsyncGroq(api_key=KEY, base_url=url, max_retries=0) as client,
         ):
-            await ours(app)  # fills the history
-            mine: list[float] = []
-            theirs: list[float] = []
-            for _ in range(ROUNDS):
-                with sent() as requests:
-                    mine.append(await ours(app))
-                bodies = [body_of(request) for request in requests if request.tools]  # no summaries
-                theirs.append(await bare(client, bodies))
+            await both(app, client)  # fills the history, and opens the connections
+            mine, theirs = zip(*[await both(app, client) for _ in range(ROUNDS)], strict=True)
         row("CPU of a bare SDK call", spread(theirs, "ms", 1000))
         row("CPU of a turn", spread(mine, "ms", 1000))
         row("ratio", spread(ratios(mine, theirs)), "at most 1.5")

@@ -50,11 +50,8 @@ class BotFiles:
 
     def names(self) -> list[str]:
         """Return the names of all bots: each folder with a `config.md`."""
-        try:
-            found = os.listdir(self.folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(name for name in found if self.has(name))
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(each.name for each in found if self.has(each.name))
 
     def has(self, name: str) -> bool:
         """Return True if there is such a bot."""

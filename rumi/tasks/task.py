@@ -241,9 +241,8 @@ class Task(Actor[TaskMessage]):
                     if not record.parent:  # which has one for both
                         await place.enter_async_context(self._services.places.turn(record.owner))
                     await self._services.journal.ask(BeginTask(self._id))
-                    if not self._services.serves(
-                        record.place
-                    ):  # it is about to be stopped, and goes on elsewhere
+                    if not self._services.serves(record.place):
+                        # It is about to be stopped, and goes on elsewhere.
                         await trio.sleep_forever()
                     record = replace(record, started=record.started or self._services.now())
                     done = await self._work(record)

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -93,8 +92,13 @@ async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> Async
         ask = asking_for_turn(memory, view.turn)
 
         def present() -> ScheduleRecord:
-            new = ScheduleRecord(LOCAL, view.chat, "text", "", turn=view.turn)
-            return replace(new, language=view.language(), model=view.model(), tainted=view.tainted())
+            return ScheduleRecord(
+                *(LOCAL, view.chat, "text", ""),
+                language=view.language(),
+                model=view.model(),
+                tainted=view.tainted(),
+                turn=view.turn,
+            )
 
         return (
             RememberTool(ask, LOCAL, view.chat, view.tainted, view.language),

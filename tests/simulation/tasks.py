@@ -257,7 +257,7 @@ class Doings:
         if life in doing.earlier and doing.behind.setdefault(life, now) == now:
             return
         doing.since_kept = 0  # the call is stored, with all that was spent until then
-        if doing.stopped_at is not None and trio.current_time() > doing.stopped_at + self._stops_within_s:
+        if doing.stopped_at is not None and now > doing.stopped_at + self._stops_within_s:
             world.complain(f"{key}: looks at {at} though it was stopped")
         if doing.ran[at] > doing.told[at]:
             world.complain(f"{key}: looks at {at} again, and its model was not told that it may have")
