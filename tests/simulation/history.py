@@ -254,7 +254,7 @@ class History:
         self.people.process = None
         unwritten = full(self.world)  # what was sent while the disk was full is noted by nobody any more
         if process.life.dead or process.shaken or unwritten:
-            self.ledger.sender_lost()
+            self.ledger.sender_lost(process.life)
         process.life.over_at = min(process.life.died_at, self.world.now())
         self.world.note("process", "has ended")
 

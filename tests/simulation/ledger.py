@@ -102,11 +102,15 @@ class Ledger:
             self.excused[place] += sum(self._world.undeleted[room.id] for room in place.rooms)
         self._world.undeleted.clear()
 
-    def sender_lost(self) -> None:
-        """What stands in the chats and is not in the journal now is known to nobody any more."""
+    def sender_lost(self, life: object) -> None:
+        """Excuse messages that this process sent and did not note in the journal.
+
+        Another worker may have sent the same part just now, and still notes it: it took the chat over while
+        this one was paused.
+        """
         self.look_at_faults()
         for place in self._places:
-            unknown = self._unnoted(place)
+            unknown = [message for message in self._unnoted(place, life) if self._may_be_of(message, life)]
             new = [message for message in unknown if message not in self._unknown[place]]
             self._unknown[place].update(new)
             due = self._due(place) if new else set()
@@ -153,8 +157,14 @@ class Ledger:
             for text, _ in parts_of(row.text)[row.parts :]
         }
 
-    def _unnoted(self, place: Place) -> list[Message]:
-        """What the bot said and the journal does not account for, neither as a preview nor as a part."""
+    def _may_be_of(self, message: Message, life: object) -> bool:
+        return self._world.sent_by.get((message.chat.id, message.id), life) is life
+
+    def _unnoted(self, place: Place, life: object = None) -> list[Message]:
+        """What the bot said and the journal does not account for, neither as a preview nor as a part.
+
+        Of messages that read the same, those of `life` count as noted last.
+        """
         seen = [m for m in self._messages(place) if m.text not in OUTSIDE_THE_OUTBOX]
         if not seen:
             return []
@@ -165,8 +175,11 @@ class Ledger:
             parts = parts_of(row.text)
             noted.update(text for text, _ in (parts if whole else parts[: row.parts]))
         unnoted = []
+        unknown = self._unknown[place]
         # What a person took away may never have been noted: it must not stand for another that says the same.
-        for message in sorted(seen, key=lambda each: each in place.wiped):
+        for message in sorted(
+            seen, key=lambda each: (each in place.wiped, each in unknown, self._may_be_of(each, life))
+        ):
             if noted[message.text]:
                 noted[message.text] -= 1
             elif message.id not in previews and message not in place.wiped:

@@ -230,6 +230,9 @@ class Line(Guarded, InMemoryRequest):
         if method == "sendChatAction":
             self._typing(data.parameters["chat_id"], data.parameters.get("message_thread_id"))
         answer = await super()._answer(url, data)
+        if method == "sendMessage" and answer.body is not None and answer.status == 200:
+            sent = answer.body["result"]
+            life.world.sent_by[sent["chat"]["id"], sent["message_id"]] = life
         if method == "deleteMessage" and answer.status == 403:
             life.world.undeleted[data.parameters["chat_id"]] += 1
         if method != "sendChatAction":

@@ -416,7 +416,7 @@ class Process:
             if not self.world.counts["disk"] and not self.life.dead and begun:
                 self.world.complain(f"the journal crashed: {event.error!r}")
         if event.path == "rumi/sender" and event.kind == "restarted":
-            self._setting.ledger.sender_lost()
+            self._setting.ledger.sender_lost(self.life)
             self._lines[0].sender_lost()
         if self.world.timeline is not None and (event.kind != "stopped" or event.path.count("/") < 2):
             self.world.note("tree", f"{event.path} {event.kind}", lambda: repr(event.error or ""))

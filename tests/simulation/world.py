@@ -69,6 +69,8 @@ class World:
         """The disk is to fail once more when the next reply is written, or with what is being written."""
         self.undeleted: Counter[int] = Counter()
         """How often a message could not be deleted: Telegram out of reach, or the chat gone; by chat."""
+        self.sent_by: dict[tuple[int, int], object] = {}
+        """Which process sent a message and got Telegram's answer, by chat and message number."""
         self.waits = Waits()
         self.stuck: str | None = None
         """The chat for which everything hangs, where one is."""

@@ -287,7 +287,7 @@ class ClusterHistory:
             self.workers.remove(worker)
         worker.backend.dead = True
         if process.life.dead or failed or process.shaken:
-            self.ledger.sender_lost()
+            self.ledger.sender_lost(process.life)
         world.note(worker.name, "has ended")
 
     async def _until_told(self, worker: Worker, stop: trio.Event) -> None:

@@ -47,6 +47,13 @@ def test_whatever_happens_to_workers_every_message_has_one_final_reply_that_is_s
         assert not [what for what in WHATEVER_HAPPENS if not found.counts[what]]
 
 
+def test_a_reply_that_two_workers_have_just_sent_is_excused_to_the_one_that_lost_its_lease() -> None:
+    """One sends it and is paused before it notes it; the other one sends it too, and still notes it."""
+    found = play_many(1_795_700_500_839, 1, WITHIN_S, "cluster")
+    assert not found.wrong, found.report()
+    assert found.counts["repeated"]
+
+
 def test_a_seed_is_the_same_history_of_workers_whenever_it_is_played() -> None:
     first, second = (play_cluster(world_of(5, trace=True)).timeline for _ in range(2))
     assert first == second

@@ -20,6 +20,7 @@ from rumi.store.steps import Transaction
 from tests.searching import by_promise
 from tests.simulation.cluster.play import play_cluster, world_of
 from tests.simulation.test_planted_faults import (
+    notes_no_parts,
     search,
     stores_the_text_of_a_reminder_before_it_advances,
 )
@@ -147,6 +148,7 @@ RARE: Mapping[Plant, int] = {
     forgets_what_it_has_claimed: 172,
     hands_over_before_the_sandbox_is_gone: 937,
     looks_for_no_notification_that_was_lost: 36,
+    notes_no_parts: 451,
     renews_a_lease_that_has_ended: 384,
     stores_the_text_of_a_reminder_before_it_advances: 168,
     takes_its_own_crash_for_an_earlier_workers_end: 1_795_626_710_498,
@@ -160,6 +162,7 @@ RARE: Mapping[Plant, int] = {
         (checks_no_fence_of_what_a_turn_appends, "behind its end"),
         (renews_a_lease_that_has_ended, "serves it"),
         (sends_what_others_serve, "serves it"),
+        (notes_no_parts, "nothing was noted"),
         (hands_over_before_the_sandbox_is_gone, "another worker"),
         (claims_without_a_new_fence, "behind its end"),
         (looks_for_no_notification_that_was_lost, "never settled"),
