@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 
+import trio
+
 from rumi import texts
 from rumi.building import close_engine, require_files, sandbox_limits
 from rumi.channels import BUILT_IN, Channel, Process
@@ -12,6 +14,7 @@ from rumi.chats import ChatServices, Inbox, LocalChat
 from rumi.cluster import Cluster
 from rumi.config import Loaded
 from rumi.config.commands import read_keys
+from rumi.errors import RumiError
 from rumi.home import Home
 from rumi.logs import program_log
 from rumi.models import ModelSet, build_models, lacks_key
@@ -117,6 +120,7 @@ async def open_app(
                     cluster=cluster,
                 )
                 stack.enter_context(closing(tree.audit))
+                await stack.enter_async_context(_unless_deleted(home))
                 await stack.enter_async_context(tree.root.running())
                 yield App(
                     home,
@@ -133,3 +137,24 @@ async def open_app(
                 )
     finally:
         await close_engine(engine)
+
+
+@asynccontextmanager
+async def _unless_deleted(home: Home) -> AsyncIterator[None]:
+    """Run the block; end it if the home is deleted, because nothing that it does could be stored.
+
+    Raises:
+        RumiError: The home was deleted or replaced.
+    """
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            await home.wait_until_gone()
+            raise RumiError(
+                f"The home {home.root} was deleted or replaced while Rumi ran, so this process ends.",
+                "Start Rumi again. To put a backup in place: rumi restore",
+            )
+
+        nursery.start_soon(watch)
+        yield
+        nursery.cancel_scope.cancel()

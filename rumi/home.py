@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import trio
+
 from rumi import unsafe
 from rumi.errors import UsageError
 from rumi.replacing import Exchange
@@ -21,6 +23,11 @@ from rumi.safe_open import opened
 BRIEFLY = "rumi memory ("
 BRIEF_S = 3.0
 LOOK_S = 0.1
+LOOK_AT_LOCK_S = 5.0
+GONE_AFTER = 2
+"""How often and how many times in a row a running process finds its lock missing before the home counts as
+deleted.
+"""
 
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
@@ -260,6 +267,26 @@ class Home:
                         f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
                     ) from None
                 time.sleep(0.01)
+
+    def lock_identity(self) -> tuple[int, int] | None:
+        """Return which file is the home's lock, as the file system numbers it; None if there is none."""
+        try:
+            found = os.stat(self.run / "lock", follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except (
+            OSError
+        ) as error:  # a network file system that does not answer is no proof that the home is gone
+            raise self.unusable(error) from error
+        return found.st_dev, found.st_ino
+
+    async def wait_until_gone(self) -> None:
+        """Wait until the home is gone: the lock that this process holds was deleted or replaced."""
+        held, missed = self.lock_identity(), 0
+        while held is None or missed < GONE_AFTER:
+            await trio.sleep(LOOK_AT_LOCK_S)
+            with contextlib.suppress(UsageError):
+                missed = missed + 1 if self.lock_identity() != held else 0
 
     def holder(self) -> str:
         """Return a description of the holder, empty if no process holds the home.

@@ -17,7 +17,7 @@ from rumi.cli.model_names import model_option
 if TYPE_CHECKING:
     from rumi.config import Loaded
     from rumi.home import Home
-    from rumi.windows import RemoteChat, Wish
+    from rumi.windows import Gone, RemoteChat, Wish
 
 
 @click.command()
@@ -143,7 +143,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
                     nursery.start_soon(talk, port)
                 await _first(port.ended, chat.left.wait)
                 if not chat.left.is_set():
-                    if (over := port.over()) is not None:
+                    if (over := port.over() or _deleted(home)) is not None:
                         chat.end(over)
                         await chat.left.wait()
                     else:
@@ -154,6 +154,15 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     if failure is not None:
         raise failure
     return code
+
+
+def _deleted(home: "Home") -> "Gone | None":
+    """Return why no other process takes the window over; None if one may: the home is still there."""
+    from rumi.windows import Gone
+
+    if home.lock_identity() is not None:
+        return None
+    return Gone(f"The home {home.root} was deleted, and this window ends.", "Start again with: rumi chat")
 
 
 async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:

@@ -124,7 +124,7 @@ def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Langua
 
     terminal = sys.stdout.isatty()
     colours = terminal and "NO_COLOR" not in os.environ
-    width = max(40, shutil.get_terminal_size().columns) if terminal else 80
+    width = max(40, shutil.get_terminal_size().columns) if terminal else None
     none = True
     for entry in entries:
         none = False
@@ -142,5 +142,6 @@ def _print_summary(entries: "Iterable[dict[str, Any]]", as_json: bool, language:
     from rumi.logbook import summed_up, table
 
     days = summed_up(entries)
-    for line in (json.dumps(day.fields()) for day in days) if as_json else table(days, language):
+    whole = not sys.stdout.isatty()
+    for line in (json.dumps(day.fields()) for day in days) if as_json else table(days, language, whole=whole):
         click.echo(line)

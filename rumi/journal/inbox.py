@@ -294,9 +294,18 @@ def open_messages(request: OpenMessages, transaction: Transaction) -> tuple[Inco
     return _messages(transaction, found, request.chat, request.after)
 
 
+RETRIED_OVER = 3
+"""How many turns may have completed since the one that `/retry` runs again. To run an older one would
+surprise its user. Turns of schedules and retries do not count.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Retriable(Read[Incoming | None]):
-    """Return the last message of this session that became a turn, did not complete, and was not run again."""
+    """Return the last message of this session that became a turn, did not complete, and was not run again.
+
+    None if more than `RETRIED_OVER` turns have completed since.
+    """
 
     chat: str
 
@@ -315,7 +324,15 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
     either = [
         each for number in {session, latest} for each in _messages(transaction, found, request.chat, number)
     ]
-    return max(either, key=lambda message: message.id, default=None)
+    last = max(either, key=lambda message: message.id, default=None)
+    if last is None:
+        return None
+    completed = transaction.db.execute(
+        "SELECT id FROM messages WHERE chat = ? AND id > ? AND reason = 'complete' AND schedule IS NULL"
+        " AND id NOT IN (SELECT retried FROM messages WHERE chat = ? AND retried IS NOT NULL) LIMIT ?",
+        (request.chat, last.id, request.chat, RETRIED_OVER + 1),
+    ).fetchall()
+    return None if len(completed) > RETRIED_OVER else last
 
 
 @dataclass(frozen=True, slots=True)

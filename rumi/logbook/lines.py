@@ -33,13 +33,16 @@ MARKS = {
 }
 
 
-def line_of(entry: Entry, language: Language, *, width: int = 80, colours: bool = False) -> str:
-    """Format the entry as one line of at most `width` cells: time, chat, content."""
+def line_of(entry: Entry, language: Language, *, width: int | None = None, colours: bool = False) -> str:
+    """Format the entry as one line: time, chat, content; of at most `width` cells, whole without one."""
     words = f"{_mark(entry)} {_words(entry, language)}"
     when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
-    chat = _cut(clean(entry.get("chat_id") or "–"), CHAT_CELLS)
-    room = max(10, width - len(when) - CHAT_CELLS - 2)
-    words = _cut(clean(words), room, pad=False)
+    chat, words = clean(entry.get("chat_id") or "–"), clean(words)
+    if width is None:
+        chat = chat.ljust(CHAT_CELLS)
+    else:
+        chat = _cut(chat, CHAT_CELLS)
+        words = _cut(words, max(10, width - len(when) - CHAT_CELLS - 2), pad=False)
     if not colours:
         return f"{when} {chat} {words}".rstrip()
     import click

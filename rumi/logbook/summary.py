@@ -78,14 +78,14 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
     return [days[key] for key in sorted(days)]
 
 
-def table(days: Iterable[Day], language: Language) -> Iterator[str]:
-    """Yield the days as lines of at most 80 columns, below a header."""
+def table(days: Iterable[Day], language: Language, *, whole: bool = False) -> Iterator[str]:
+    """Yield the days as lines below a header: of at most 80 columns, or with `whole` names of chats."""
     heads = texts.log_columns(language)
     yield _row(heads).rstrip()
     for day in days:
         cells = (str(day.turns), str(day.tools), str(day.failures), _short(day.tokens))
         times = (duration(day.turns_s), duration(day.longest_s))
-        yield _row((day.day, clean(day.chat or "–")[:16], *cells, *times)).rstrip()
+        yield _row((day.day, clean(day.chat or "–")[: None if whole else 16], *cells, *times)).rstrip()
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -106,7 +106,13 @@ def research_of(schedule: ScheduleRecord) -> TaskRecord:
 
 
 def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
-    """Return when a schedule fires, in words: its recurrence if it has one, and its next instant."""
+    """Return when a schedule fires, in words: its recurrence if it has one, and its next instant.
+
+    Of one that is done: when it last fired.
+    """
+    if schedule.state == "done":
+        fired = in_words(schedule.fired, schedule.zone, language) if schedule.fired else ""
+        return texts.schedule_fired(language, fired)
     at = in_words(schedule.instant, schedule.zone, language)
     return f"{texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
 

@@ -106,7 +106,7 @@ def as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, ob
         "created": utc(schedule.created),
         "fired": utc(schedule.fired) if schedule.fired else None,
         "when": next_in_words(schedule, language),
-        "comes": in_words(schedule.next_at, schedule.zone, language),
+        "comes": in_words(schedule.next_at, schedule.zone, language) if active else None,
     }
 
 

@@ -107,6 +107,13 @@ def schedule_state(language: Language, state: str) -> str:
     }.get(state, state)
 
 
+def schedule_fired(language: Language, when: str) -> str:
+    """Say when a schedule that is done last fired; `when` is empty if it never did."""
+    if not when:
+        return pick(language, "no sonó", "did not fire")
+    return pick(language, f"sonó el {when}", f"fired on {when}")
+
+
 def schedule_kind(language: Language, kind: str) -> str:
     """Return the name of what a fire does."""
     return {

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from rumi.audit import AuditLog
-from rumi.logbook import Wanted, follow
+from rumi.logbook import Wanted, follow, line_of
 from rumi.redact import Redactor
 from tests.cli.program import RUMI, Program
 
@@ -90,14 +91,20 @@ def test_waits_crashes_restarts_and_giving_up_are_lines_too(home: Program) -> No
     assert [(day["chat"], day["turns"], day["failures"]) for day in summary] == [("", 0, 1), ("cli", 1, 1)]
 
 
-def test_what_was_run_fits_into_eighty_columns_and_obeys_nobody(home: Program) -> None:
+def test_a_line_in_a_pipe_is_whole_and_obeys_no_escape(home: Program) -> None:
     Log(home.home).command("c" * 64, "t1", "printf '\x1b[31m" + "宽" * 90 + "'", ok=False)
     (line,) = home.run("logs").stdout.splitlines()
     assert "\x1b" not in line
-    assert line.startswith("09-23 12:00:00 ccccccccccccc… ✗ 500 ms · $ printf")
-    from rich.cells import cell_len
+    assert line.startswith(f"09-23 12:00:00 {'c' * 64} ✗ 500 ms · $ printf")
+    assert "宽" * 90 in line
+    assert "c" * 64 in home.run("logs", "--summary").stdout
 
+
+def test_a_line_on_a_terminal_has_its_width() -> None:
+    entry = {"event": "command", "time": "2026-09-23T12:00:00Z", "chat_id": "c" * 64, "command": "宽" * 90}
+    line = line_of(entry, "en", width=80)
     assert cell_len(line) <= 80
+    assert line.endswith("…")
 
 
 def test_the_summary_counts_by_chat_and_day(home: Program) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -322,6 +323,24 @@ def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
 
 
 @pytest.mark.long
+def test_a_process_and_its_window_end_when_their_home_is_deleted(tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    home = Program(folder, {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    window = home.start("chat", "--model", "offline")
+    try:
+        wait_for(lambda: home.run("status", "--json", code=None).returncode == 0)
+        serving = Path(f"/proc/{home.serving()}")
+        shutil.rmtree(folder)
+        assert window.wait(timeout=BOUND_S) == 1
+        _, said = window.communicate(timeout=BOUND_S)
+        assert f"The home {folder} was deleted" in said
+        wait_for(lambda: not serving.exists())
+        assert not folder.exists()
+    finally:
+        window.kill()
+
+
 def test_a_window_on_the_bot_has_chats_of_its_own_and_lasts_as_long_as_it(tmp_path: Path) -> None:
     offline = {"RUMI_MODEL__DEFAULT": "offline", "GROQ_API_KEY": ""}
     with World() as world, running(tmp_path, world, **offline) as bot:

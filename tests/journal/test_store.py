@@ -106,6 +106,29 @@ def test_what_can_be_retried_is_the_last_turn_that_did_not_complete(store: Store
     assert do(store, Retriable("a")) is None
 
 
+def test_a_turn_is_not_retried_after_many_others_completed(store: Store) -> None:
+    session = do(store, NewSession("a"))
+    assert isinstance(session, int)
+    found = []
+    for number, reason in enumerate(("stopped", *["complete"] * 4), start=1):
+        do(store, accept("a", f"text {number}"), Begin("a", number, f"t{number}", session))
+        do(store, Settle("a", (number,), "…", reason, session))  # type: ignore[arg-type]
+        found.append(do(store, Retriable("a")))
+    assert [each and each.id for each in found] == [1, 1, 1, 1, None]  # type: ignore[attr-defined]
+
+
+def test_completed_retries_do_not_age_what_can_be_retried(store: Store) -> None:
+    session = do(store, NewSession("a"))
+    assert isinstance(session, int)
+    for number in range(1, 7):
+        do(store, accept("a", f"text {number}"), Begin("a", number, f"t{number}", session))
+        do(store, Settle("a", (number,), "…", "interrupted", session))
+    for number in range(7, 12):
+        do(store, accept("a", "/retry"), Begin("a", number, f"t{number}", session, retries=13 - number))
+        do(store, Settle("a", (number,), "…", "complete", session))
+    assert do(store, Retriable("a")).id == 1  # type: ignore[attr-defined]
+
+
 def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with sqlite3.connect(path) as db:

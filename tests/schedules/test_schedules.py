@@ -72,7 +72,8 @@ async def test_a_reminder_says_what_it_understood_and_comes_once_on_time(
         with home.services.hub.listening("cli") as events:
             assert await next_reply(events) == "⏰ call the dentist"
             assert 0 <= wall() - START - 23 * 3600 < 0.25
-        assert "1 · reminder · done" in await home.ask("/schedules")
+        fired = "fired on Tuesday 24 November 2026, 09:00, Europe/Madrid"
+        assert f"1 · reminder · done · {fired} · call the dentist" in await home.ask("/schedules")
         assert await home.open_chats() == ()
         await trio.sleep(80_000)
     assert rows(tmp_path, "SELECT count(*) FROM outbox WHERE text LIKE '⏰ call%'") == [(1,)]

@@ -12,6 +12,9 @@ RUNNING: Final[dict[str, str]] = {
     "it wrote something into the pipe that is not its own": "escribió algo en una tubería que no es suya",
     "The process that serves the chats ended at its start.": "El proceso que atiende los chats terminó al empezar.",
     "Look at: rumi logs": "Mirá: rumi logs",
+    "The home {home} was deleted or replaced while Rumi ran, so this process ends.": "La carpeta {home} se borró o se reemplazó mientras Rumi corría, así que este proceso termina.",
+    "Start Rumi again. To put a backup in place: rumi restore": "Iniciá Rumi de nuevo. Para poner una copia en su lugar: rumi restore",
+    "The home {home} was deleted, and this window ends.": "La carpeta {home} se borró, y esta ventana termina.",
     # Files that are handed over, and what is seen of them.
     "{name} was not handed over: the process has gone.": "{name} no se entregó: el proceso se fue.",
     "The file did not come in time.": "El archivo no llegó a tiempo.",
