@@ -1,7 +1,7 @@
 """Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.chats.commands import ChatCommand, asks_first
+from rumi.chats.commands import RESET_FILES, ChatCommand, asks_first
 from rumi.chats.context import ChatContext, ChatLimits, ChatView
 from rumi.chats.events import (
     MOST_STEPS,
@@ -35,6 +35,7 @@ from rumi.chats.undo_sweep import UndoSweep
 __all__ = [
     "COMMAND_NAMES",
     "MOST_STEPS",
+    "RESET_FILES",
     "VERSION",
     "Carrying",
     "ChatCommand",

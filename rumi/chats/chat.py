@@ -13,13 +13,24 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_hex
 from typing import TypeAlias
 
 import trio
 
 from actors import Actor, Request, answers
 from rumi import texts
-from rumi.chats.commands import ChatCommand, CommandName, UnknownCommand, is_stop, parse_chat_command
+from rumi.chats.commands import (
+    FILES,
+    FILES_NO,
+    FILES_YES,
+    ChatCommand,
+    CommandName,
+    UnknownCommand,
+    is_stop,
+    parse_chat_command,
+    reset_of,
+)
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.outside import fetched
@@ -29,7 +40,7 @@ from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
-from rumi.journal import Incoming, OpenMessages, Settle
+from rumi.journal import Button, Incoming, OpenMessages, Settle
 from rumi.texts import Language
 
 
@@ -61,6 +72,14 @@ class FilesCame(Request[None]):
 @dataclass(frozen=True, slots=True)
 class HandOver(Request[bool]):
     """Begin nothing more: another worker will serve the chat. Returns True if nothing runs any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A reset of work and files that waits for the yes of `user`, until that time."""
+
+    user: int | None
+    until: float
 
 
 ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
@@ -95,7 +114,10 @@ class Chat(Actor[ChatMessage]):
         self._job: Job | None = None
         self._queue = JobQueue(context.limits.max_queued)
         self._jobs, self._taken = trio.open_memory_channel[Job](0)
-        self._replies, self._unsent = trio.open_memory_channel[tuple[tuple[int, ...], Text]](math.inf)
+        self._offered: Offered | None = None
+        self._replies, self._unsent = trio.open_memory_channel[
+            tuple[tuple[int, ...], Text, Sequence[tuple[str, str]]]
+        ](math.inf)
 
     # Life
 
@@ -257,7 +279,7 @@ class Chat(Actor[ChatMessage]):
                 refused = self._context.people.refusal(message, self._language(message))
                 if refused:
                     self._reply(message, refused)
-                elif not self._answers(message):
+                elif not self._answers_offer(message) and not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
@@ -276,7 +298,7 @@ class Chat(Actor[ChatMessage]):
             case "stop":
                 self._stop(message)
             case "reset":
-                self._reset(self._new_job("reset", message, rest))
+                self._hear_reset(message, reset_of(rest))
             case "new" | "retry" | "undo":
                 self._offer(self._new_job(name, message, ""))
             case "yes" | "no":
@@ -372,12 +394,48 @@ class Chat(Actor[ChatMessage]):
         job.end(by)
         return job
 
-    def _reset(self, reset: Job) -> None:
+    def _hear_reset(self, message: Incoming, what: str) -> None:
+        """Reset. Where that deletes files and ends work, ask first: until a yes the work goes on."""
+        if what == FILES_NO:
+            self._reply(message, texts.nothing_deleted(self._language(message), answered=True))
+        elif what == FILES and self._job is not None and self._job.kind != "reset":
+            self.start_soon(self._offer_reset, message)
+        else:
+            self._reset(self._new_job("reset", message, what))
+
+    async def _offer_reset(self, message: Incoming) -> None:
+        """Ask whether work may end and files may go; a typed yes or no of the same person answers it."""
+        use, language = await self._services.workspaces.measure(self._chat), self._language(message)
+        if self._job is None or use is None or not use.files:  # the worker asks, or there is nothing to ask
+            self._reset(self._new_job("reset", message, FILES), before=message.id)
+            return
+        self._offered = Offered(message.user, self._context.now() + self._context.limits.confirm_timeout_s)
+        text = texts.reset_ends_work(language, use.files, texts.short_size(use.bytes), len(self._queue))
+        said = {True: f"/reset {FILES_YES}", False: f"/reset {FILES_NO}"}
+        buttons = [(texts.answer_button(language, yes), said[yes]) for yes in (True, False)]
+        self._reply(message, text, buttons=buttons)
+
+    def _answers_offer(self, message: Incoming) -> bool:
+        """Return True if it is the yes or the no to a reset that was offered; anything else takes it back.
+
+        What the turn itself asks has precedence: a yes to it must not delete files.
+        """
+        offered, yes = self._offered, texts.yes_or_no(message.text)
+        asks = self._job is not None and self._job.asked is not None
+        if offered is None or offered.user != message.user or asks or not message.by_hand:
+            return False
+        self._offered = None
+        if yes is None or fetched(message.attachments) or self._context.now() > offered.until:
+            return False
+        self._hear_reset(message, FILES_YES if yes else FILES_NO)
+        return True
+
+    def _reset(self, reset: Job, before: int | None = None) -> None:
         """Reset at once, or right behind the turn that runs, which is stopped; several become one.
 
-        What waits is dropped, and shares the reset's reply.
+        What waits is dropped, and shares the reset's reply; with `before`, what came before that message.
         """
-        last, dropped = self._job, self._queue.drop()
+        last, dropped = self._job, self._queue.drop(before)
         if last is None:
             self._offer(reset)
             return
@@ -404,14 +462,22 @@ class Chat(Actor[ChatMessage]):
         )
         return f"{own}\n\n{self._whole_status()}" if message.admin else own
 
-    def _reply(self, message: Incoming, text: Text, dropped: Sequence[int] = ()) -> None:
+    def _reply(
+        self,
+        message: Incoming,
+        text: Text,
+        dropped: Sequence[int] = (),
+        buttons: Sequence[tuple[str, str]] = (),
+    ) -> None:
         """Reply to it and to what it dropped. Later replies wait for a text that has to be looked up."""
-        self._replies.send_nowait(((*dropped, message.id), text))
+        self._replies.send_nowait(((*dropped, message.id), text, buttons))
 
     async def _send_replies(self) -> None:
         """Store and tell the replies of the mailbox loop, in its order."""
-        async for messages, text in self._unsent:
-            settle = Settle(self._chat, messages, text if isinstance(text, str) else await text())
+        async for messages, text, shown in self._unsent:
+            buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)
+            said = text if isinstance(text, str) else await text()
+            settle = Settle(self._chat, messages, said, buttons=buttons)
             delivery = await self._services.journal.ask(settle)
             replied = Replied(delivery, settle.messages, settle.text)
             self._services.publisher.reply(self._chat, "", replied)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast, get_args
 
+from rumi import texts
 from rumi.journal import Incoming
 
 CommandName: TypeAlias = Literal[
@@ -71,6 +72,10 @@ ROOMS: Final[Mapping[CommandName, str]] = {
 
 FILES = "files"
 """What stands behind `/reset` when the files go too."""
+FILES_YES = f"{FILES} yes"
+"""The same, confirmed: nothing is asked."""
+FILES_NO = f"{FILES} no"
+RESET_FILES = f"/reset {FILES_YES}"
 
 _SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes"}
 """Other names of commands."""
@@ -134,6 +139,13 @@ def asks_first(text: str) -> bool:
     """Return True if a message is a command that puts a question first, and so is told as a turn is."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
+
+
+def reset_of(rest: str) -> str:
+    """Return what stands behind `/reset` in its one form: `files yes` for `files sí`."""
+    first, _, second = rest.partition(" ")
+    answer = texts.yes_or_no(second) if first == FILES and second else None
+    return rest if answer is None else FILES_YES if answer else FILES_NO
 
 
 def is_stop(message: Incoming) -> bool:

@@ -161,9 +161,10 @@ class JobQueue:
             job.since = now
         return job
 
-    def drop(self) -> list[int]:
-        """Empty it; return the messages, which have to share a reply."""
-        dropped, self._jobs = self._jobs, []
+    def drop(self, before: int | None = None) -> list[int]:
+        """Drop all, or what came `before` a message; return the messages, which have to share a reply."""
+        dropped = [job for job in self._jobs if before is None or job.message.id < before]
+        self._jobs = [job for job in self._jobs if job not in dropped]
         return [job.message.id for job in dropped]
 
     def end(self, by: EndedBy, of: Collection[int] | None) -> None:

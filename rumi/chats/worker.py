@@ -22,7 +22,7 @@ from rumi.agent import (
     run_turn,
 )
 from rumi.chats.asking import asking, hear
-from rumi.chats.commands import FILES, answer_in
+from rumi.chats.commands import FILES, FILES_YES, answer_in
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
@@ -400,19 +400,20 @@ class Worker:
 
     async def _reset(self, job: Job) -> Done:
         """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
-        confirmed = False
-        use = await self._services.workspaces.measure(self._chat) if job.message.text == FILES else None
-        if use is not None and use.files:
+        takes_files, asked = job.message.text in (FILES, FILES_YES), False
+        use = await self._services.workspaces.measure(self._chat) if takes_files else None
+        there = use is not None and use.files > 0
+        if use is not None and there and job.message.text == FILES:
             if (refused := await self._may_remove_files(job, use)) is not None:
                 return refused
-            confirmed = True
+            asked = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
         await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
         await self._services.forget(self._chat)
-        if job.message.text == FILES:
+        if takes_files:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
-        files = confirmed and troubles[-1] is None
+        files = there and troubles[-1] is None
         facts = await self._learn(job)
         job.sealed = True
         text = texts.reset(job.language, facts=facts, files=files)
@@ -420,7 +421,7 @@ class Worker:
             if trouble is not None:
                 text = texts.not_confirmed(text, texts.told_error(job.language, trouble))
         text = job.told(text)
-        finished = TurnFinished("complete", text) if confirmed else None
+        finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:

@@ -81,6 +81,28 @@ def may_delete_files(language: Language, files: int, size: str) -> str:
     )
 
 
+def reset_ends_work(language: Language, files: int, size: str, waits: int) -> str:
+    """Ask if a turn may be stopped, what waits dropped, and the chat's files deleted."""
+    es, en = ("un archivo", "1 file") if files == 1 else (f"{files} archivos", f"{files} files")
+    if waits:
+        wait_es = "un mensaje espera" if waits == 1 else f"{waits} mensajes esperan"
+        wait_en = "1 message waits" if waits == 1 else f"{waits} messages wait"
+        return pick(
+            language,
+            f"Hay un turno en curso y {wait_es}. ¿Lo detengo, descarto lo que espera y borro los archivos de "
+            f"este chat ({es}, {size}), el contenedor y el historial? Mandá sí o no.",
+            f"A turn is running and {wait_en}. Stop it, drop what waits, and delete this chat's files "
+            f"({en}, {size}), container and history? Send yes or no.",
+        )
+    return pick(
+        language,
+        f"Hay un turno en curso. ¿Lo detengo y borro los archivos de este chat ({es}, {size}), el contenedor "
+        "y el historial? Mandá sí o no.",
+        f"A turn is running. Stop it, and delete this chat's files ({en}, {size}), container and history? "
+        "Send yes or no.",
+    )
+
+
 def nothing_deleted(language: Language, *, answered: bool) -> str:
     """Say that nothing was deleted, because there was no yes."""
     if answered:

@@ -226,6 +226,78 @@ async def test_a_reset_drops_what_waits_and_says_how_many(
         assert after == ((numbers[4],), "you said d")
 
 
+ASKS = (
+    "A turn is running and 2 messages wait. Stop it, drop what waits, and delete this chat's files (1 file, "
+)
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """A file in the chat's workspace."""
+    note = tmp_path / "workspace" / "cli" / "note"
+    note.parent.mkdir(parents=True)
+    note.write_text("hello")
+    return note
+
+
+@pytest.mark.parametrize("answer", ["yes", "/reset files yes", "/reset files sí"])
+async def test_a_reset_of_files_stops_work_only_after_a_yes(
+    autojump_clock: MockClock, tmp_path: Path, note: Path, answer: str
+) -> None:
+    async with waiting(tmp_path) as home:
+        numbers = await home.say("20", "b", "c", "/reset files")
+        await trio.sleep(5)
+        ((messages, question),) = home.heard["cli"].replies
+        assert (messages, question[: len(ASKS)]) == ((numbers[3],), ASKS)
+        numbers += await home.say(answer, "d")
+        await home.settled()
+        stopped_, reset, after = home.heard["cli"].replies[1:]
+        assert stopped_ == ((numbers[0],), stopped("en"))
+        assert sorted(reset[0]) == [*numbers[1:3], numbers[4]]
+        assert reset[1].startswith("✨ Session reset: container, history and files deleted.")
+        assert reset[1].endswith("2 queued messages were dropped.")
+        assert after == ((numbers[5],), "you said d")
+        assert not note.exists()
+
+
+@pytest.mark.parametrize("answer", ["no", "/reset files no", "", "e"])
+async def test_without_a_yes_a_reset_of_files_stops_and_drops_nothing(
+    autojump_clock: MockClock, tmp_path: Path, note: Path, answer: str
+) -> None:
+    async with waiting(tmp_path) as home:
+        numbers = await home.say("20", "b", "c", "/reset files")
+        await trio.sleep(5)
+        said = home.heard["cli"].replies
+        if answer:
+            numbers += await home.say(answer)
+        await home.settled()
+        texts = [text for _, text in said]
+        assert texts[0].startswith(ASKS)
+        assert ("Nothing was deleted." in texts) == ("no" in answer)
+        assert [text for text in texts if text.startswith("you said")][:3] == [
+            "you said 20",
+            "you said b",
+            "you said c",
+        ]
+        assert note.exists()
+
+
+async def test_a_yes_after_other_words_or_too_late_resets_nothing(
+    autojump_clock: MockClock, tmp_path: Path, note: Path
+) -> None:
+    async with waiting(tmp_path) as home:
+        await home.say("20", "/reset files")
+        await trio.sleep(5)
+        await home.say("b", "yes")
+        await home.settled()
+        await home.say("20", "/reset files")
+        await trio.sleep(1000)
+        await home.say("yes")
+        await home.settled()
+        assert not any("Session reset" in text for _, text in home.heard["cli"].replies)
+        assert note.exists()
+
+
 async def test_resets_that_become_one_say_all_that_they_dropped(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

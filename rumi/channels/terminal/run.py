@@ -13,7 +13,7 @@ from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import SIGNALS, TerminalSession, View
 from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
-from rumi.chats import ChatPort, asks_first
+from rumi.chats import RESET_FILES, ChatPort, asks_first
 from rumi.errors import UsageError, single
 
 
@@ -71,8 +71,10 @@ async def _once(
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
         return 0
-    if asks_first(text) and not options.yes:
-        raise UsageError(*texts.reset_needs_yes(options.language))
+    if asks_first(text):
+        if not options.yes:
+            raise UsageError(*texts.reset_needs_yes(options.language))
+        text = RESET_FILES
 
     def session(view: View) -> TerminalSession:
         return TerminalSession(port, view, words, yes=options.yes, alone=True)
