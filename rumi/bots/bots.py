@@ -196,7 +196,7 @@ class Bots:
                 about = (await self._offload(partial(self.files.read, name))).description
             except RumiError as error:
                 about = error.message
-            last = await self._tasks().listed(limit=1, bot=name)
+            last = await self._tasks().listed(None, limit=1, bot=name)
             rows.append((name, about, last[0].state if last else "", last[0].question if last else ""))
         return rows
 
@@ -306,7 +306,7 @@ class Bots:
         One that has used its iterations gets as many again, or as many more as the request says.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), Start.of(request)
-        found = await self._tasks().listed(limit=MOST_SESSIONS, bot=name)
+        found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
         wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
         if not wanted:
             raise BotError(f"The bot {name} has no such session.", f"Look at: rumi bot history {name}")
@@ -340,7 +340,7 @@ class Bots:
         Raises:
             BotError: It does not run.
         """
-        return await self._tasks().stop(self._running(name).id)
+        return await self._tasks().stop(self._running(name).id, None)
 
     def _running(self, name: str) -> TaskRecord:
         running = self._tasks().session_of(name)

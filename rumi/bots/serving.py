@@ -20,6 +20,7 @@ from rumi.bots.config import BotConfig, BotError, check_name
 from rumi.bots.fetching import FetchedSkills
 from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.importing import Foreign, foreign_bots, take_over_skills
+from rumi.caller import Caller
 from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
 from rumi.errors import RumiError
 from rumi.journal import IterationRecord, TaskRecord
@@ -30,7 +31,7 @@ from rumi.tasks import StoredTasks
 from rumi.tasks import as_json as task_json
 from rumi.texts import Language
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 
 def bots_calls(
@@ -62,13 +63,15 @@ class _Calls:
         self._bots = bots
         self._fetched = fetched
 
-    async def serve(self, request: Mapping[str, object]) -> object:
-        """Execute a request.
+    async def serve(self, caller: Caller, request: Mapping[str, object]) -> object:
+        """Execute a request. Bots belong to the home: no caller that sees one owner alone reaches them.
 
         Raises:
             UsageError: The request is invalid, or the bot is unknown.
+            NotAllowed: The caller sees one owner alone.
             RumiError: It cannot be done.
         """
+        caller.check_all()
         do, given = request.get("do"), request.get("name")
         if do == "list":
             names = await self._offload(self._files.names)
@@ -185,7 +188,7 @@ class _Calls:
         }
 
     async def _listed(self, name: str) -> dict[str, object]:
-        last = await self._tasks.listed(limit=1, bot=name)
+        last = await self._tasks.listed(None, limit=1, bot=name)
         about, problem = "", ""
         try:
             about = (await self._offload(partial(self._files.read, name))).description
@@ -208,7 +211,7 @@ class _Calls:
         }
 
     async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:
-        return await self._tasks.listed(limit=MOST_SESSIONS, bot=name)
+        return await self._tasks.listed(None, limit=MOST_SESSIONS, bot=name)
 
     async def _session(self, task: TaskRecord) -> dict[str, object]:
         iterations = await self._tasks.iterations(task.id)
