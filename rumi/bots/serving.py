@@ -21,7 +21,7 @@ from rumi.bots.fetching import FetchedSkills
 from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.importing import Foreign, foreign_bots, take_over_skills
 from rumi.caller import Caller
-from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
+from rumi.chat_ids import DEFAULT_CHAT, bot_key
 from rumi.errors import RumiError
 from rumi.journal import IterationRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
@@ -91,9 +91,9 @@ class _Calls:
                 "folder": str(await self._offload(partial(self._files.create, name, about))),
             }
         config = await self._offload(partial(self._files.read, name))
-        return await self._of(config, request)
+        return await self._of(caller, config, request)
 
-    async def _of(self, config: BotConfig, request: Mapping[str, object]) -> object:
+    async def _of(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
         name, owner = config.name, bot_key(config.name)
         match request.get("do"):
             case "show":
@@ -122,22 +122,24 @@ class _Calls:
             case "delete":
                 await self._delete(name)
                 return None
-        return await self._run(config, request)
+        return await self._run(caller, config, request)
 
-    async def _run(self, config: BotConfig, request: Mapping[str, object]) -> object:
+    async def _run(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
         bots, name = self._bots, config.name
         match request.get("do"):
             case "begin" | "resume" | "stop" | "wake" if bots is None:
                 raise RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
             case "begin" if bots is not None:
                 chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
-                return task_json(await bots.start(name, Start.of(request), LOCAL, chat, _language(request)))
+                return task_json(
+                    await bots.start(name, Start.of(request), caller.owner, chat, _language(request))
+                )
             case "resume" if bots is not None:
                 return task_json(await bots.resume(request))
             case "stop" if bots is not None:
-                return task_json(await bots.stop(name))
+                return task_json(await bots.stop(name, caller.scope))
             case "wake" if bots is not None:
-                await bots.say(name, str(request.get("text") or ""))
+                await bots.say(name, caller.scope, str(request.get("text") or ""))
                 return None
             case _:
                 raise BotError(

@@ -2,8 +2,8 @@
 
 A call is `{"call": NAME, "caller": {…}, …}`; its answer is `{"ok": true, "result": …}`, or `{"ok": false,
 "error": …}` with the exit `code` of the command. Any number of calls may follow each other on a connection.
-`{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either side leaves. Status is
-read from the tree without asking an actor, so it is answered however busy they are.
+`{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either side leaves. Status
+is read from the tree without asking an actor, so it is answered however busy they are.
 
 One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
 the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
