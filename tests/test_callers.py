@@ -224,6 +224,22 @@ async def test_streams_are_served_to_those_who_may_have_them(tmp_path: Path) -> 
         assert "events" in await home.stream(TERMINAL, "events")
 
 
+async def test_a_session_of_another_owner_is_not_shown_woken_or_stopped(tmp_path: Path) -> None:
+    async with world(tmp_path) as home:
+        await home.call(TERMINAL, "bots", do="create", name="tidy")
+        new = TaskRecord("bot", "local", "find Xanadu", attached=True, bot="tidy")
+        session = await home.app.services.journal.ask(AddTask(new))
+        home.app.tasks._open[session.id] = session  # as one that sleeps
+        shown = await say(home.app, "/bots", "tg7")
+        assert "tidy" in shown
+        assert "Xanadu" not in shown
+        for command in ("/wake tidy", "/stop tidy", "/bot tidy go to Zembla"):
+            assert "at work for someone else" in await say(home.app, command, "tg7")
+        assert (await home.app.tasks.show(session.id, None)).state == session.state
+        assert "Xanadu" in await say(home.app, "/bots", "cli")
+        assert "at work for someone else" not in await say(home.app, "/stop tidy", "cli")
+
+
 async def test_what_names_no_caller_is_not_answered(tmp_path: Path) -> None:
     async with world(tmp_path) as home:
         bad = (None, "terminal", {}, {"channel": "x", "owner": "local"}, {"channel": "x", "rights": "all"})

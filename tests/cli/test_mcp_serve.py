@@ -215,7 +215,7 @@ async def test_a_program_sees_no_task_of_another_owner(bubblewrap: Program) -> N
             Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
         ):
             await check_tasks(client)
-    everything = json.loads(await run(bubblewrap, "tasks", "--json"))
+    everything = json.loads(await run(bubblewrap, "tasks", "list", "--json"))
     assert {each["owner"] for each in everything} == {"local", "tg7"}, "the owner at the terminal sees all"
 
 
