@@ -266,7 +266,7 @@ class Tree:
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
         publisher = Publisher(
-            hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
+            hub, self.audit, pending, time.time, sandboxes.container_id, self._counts.chat_happened
         )
         workspaces = self._workspaces(home, loaded, engine, journal.ask)
         bot_files, threads = BotFiles(home.root, home.files), Threads()

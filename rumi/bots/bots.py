@@ -191,7 +191,7 @@ class Bots:
         return texts.bot_begins(language, name, begun.id)
 
     async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
-        """Return name, description and state of each bot, and its last goal if the owner gave it (None: any)."""
+        """Return each bot: name, description, state, and its last goal if the owner gave it (None: any)."""
         rows: list[tuple[str, str, str, str]] = []
         for name in await self._offload(self.files.names):
             about = ""
