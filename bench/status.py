@@ -28,8 +28,9 @@ from bench import telegram_house as house
 from bench.rounds import percentile, row, spread
 from bench.stop_telegram import Bench, Model, chat_of
 from bench.telegram_house import until
+from rumi.caller import TERMINAL
 from rumi.control import connect, socket_path
-from rumi.control.quick import ask
+from rumi.control.quick import STATUS, ask
 from rumi.home import Home
 
 CHATS = 200
@@ -37,7 +38,7 @@ ROUNDS = 3
 TALKING = 5
 ASKED = 200
 COMMANDS = 40
-REQUEST = b'{"call":"status"}'
+REQUEST = STATUS
 RUMI = str(Path(sys.executable).with_name("rumi"))
 
 
@@ -82,7 +83,7 @@ async def websocket_times(number: int, path: Path) -> list[float]:
 
     async def measure() -> list[float]:
         found = []
-        async with connect(path) as client:
+        async with connect(path, TERMINAL) as client:
             for _ in range(number):
                 began = time.perf_counter()
                 await client.call("status")

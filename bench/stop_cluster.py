@@ -21,6 +21,7 @@ import psycopg
 import trio
 
 from bench.rounds import percentile, row
+from rumi.caller import TERMINAL
 from rumi.control import connect
 from rumi.sandbox.bubblewrap.processes import descendants
 from rumi.store.ownership import partition_of
@@ -41,7 +42,9 @@ async def begin_all(worker: Worker, chats: list[str], database: Database) -> Non
     from rumi.windows import Wish, attach
 
     async def one(chat: str) -> None:
-        async with attach(control(worker), Wish(chat, True, "en", single=True), "rumi serve") as window:
+        async with attach(
+            control(worker), TERMINAL, Wish(chat, True, "en", single=True), "rumi serve"
+        ) as window:
             await window.send("$ sleep 600")
 
     limit = trio.CapacityLimiter(AT_ONCE)
@@ -74,7 +77,7 @@ async def stopped_by_call(worker: Worker, chats: list[str]) -> list[float]:
     times = []
     for chat in chats:
         began = time.perf_counter()
-        async with connect(control(worker)) as client:
+        async with connect(control(worker), TERMINAL) as client:
             said = await client.call("stop", chat=chat, language="en")
         times.append(time.perf_counter() - began)
         assert "Stopped" in said, said

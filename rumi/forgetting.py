@@ -90,7 +90,7 @@ def schedules_of(schedules: Schedules) -> Deleter:
     async def delete(owner: str) -> int:
         found = await schedules.listed(owner)
         for each in found:
-            await schedules.delete(each.id)
+            await schedules.delete(each.id, owner)
         return len(found)
 
     return delete
@@ -104,7 +104,7 @@ def tasks_of(journal: ActorRef[JournalMessage], tasks: Tasks) -> Deleter:
         count = 0
         while found := await journal.ask(ListTasks(owner)):
             for each in found:
-                await tasks.delete(each.id)
+                await tasks.delete(each.id, owner)
             count += len(found)
         return count
 

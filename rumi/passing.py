@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorError
+from rumi.caller import Caller
 from rumi.cluster import Directory
 from rumi.control import Call, NotRunning, Peer, Stream, Wire, WireClosed, connect, peer_of
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
@@ -91,17 +92,17 @@ class Passing:
     def call(self, name: str, call: Call) -> Call:
         """Return the call, which the worker answers that it concerns."""
 
-        async def passing(request: Mapping[str, object]) -> object:
+        async def passing(caller: Caller, request: Mapping[str, object]) -> object:
             place = await self._place_of(name, request)
             if place is None:
-                return await call(request)
+                return await call(caller, request)
             if request.get("passed"):
                 self._refuse_unless_here(place)
-                return await call(request)
+                return await call(caller, request)
             fresh, deadline = False, trio.current_time() + OWNER_S
             while (owner := await self.owner_of(place, fresh=fresh)) is not None:
                 try:
-                    return await self.ask(owner, name, request)
+                    return await self.ask(owner, caller, name, request)
                 except NotServed:  # it has just handed it over
                     if trio.current_time() > deadline:
                         raise
@@ -112,12 +113,12 @@ class Passing:
                     if fresh:
                         break
                 fresh = True
-            return await call(request)
+            return await call(caller, request)
 
         return passing
 
-    async def ask(self, member: Member, name: str, request: Mapping[str, object]) -> object:
-        """Return what another worker answers.
+    async def ask(self, member: Member, caller: Caller, name: str, request: Mapping[str, object]) -> object:
+        """Return what another worker answers to the caller.
 
         Raises:
             NotRunning: It cannot be reached.
@@ -127,7 +128,7 @@ class Passing:
         if peer is None:
             raise NotRunning
         fields = {key: value for key, value in request.items() if key not in ("call", "passed")}
-        async with connect(peer) as client:
+        async with connect(peer, caller) as client:
             return await client.call(name, **fields)
 
     def _refuse_unless_here(self, place: str) -> None:
@@ -139,15 +140,15 @@ class Passing:
     def stream(self, name: str, stream: Stream) -> Stream:
         """Return the stream, which the worker serves that it concerns."""
 
-        async def passing(request: Mapping[str, object], wire: Wire) -> None:
+        async def passing(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             try:
                 place = await self._place_of(name, request)
                 if place is None:
-                    return await stream(request, wire)
+                    return await stream(caller, request, wire)
                 if request.get("passed"):
                     self._refuse_unless_here(place)
-                    return await stream(request, wire)
-                await self._pass_on(name, stream, place, request, wire)
+                    return await stream(caller, request, wire)
+                await self._pass_on(name, stream, place, caller, request, wire)
             except RumiError as error:
                 with suppress(WireClosed):
                     await wire.send({**answer_of(error), "later": isinstance(error, NotServed)})
@@ -155,7 +156,13 @@ class Passing:
         return passing
 
     async def _pass_on(
-        self, name: str, stream: Stream, place: str, request: Mapping[str, object], wire: Wire
+        self,
+        name: str,
+        stream: Stream,
+        place: str,
+        caller: Caller,
+        request: Mapping[str, object],
+        wire: Wire,
     ) -> None:
         fresh, deadline = False, trio.current_time() + OWNER_S
         while (owner := await self.owner_of(place, fresh=fresh)) is not None:
@@ -163,31 +170,38 @@ class Passing:
             try:
                 if peer is None:
                     raise NotRunning
-                if await self._passed_on(name, place, owner.name, peer, request, wire):
+                if await self._passed_on(name, place, owner.name, peer, caller, request, wire):
                     return None
             except NotRunning:
                 if fresh and name != "window":
                     raise RumiError(*unreachable(owner.name)) from None
                 if fresh:
-                    return await stream({**request, "away": owner.name}, wire)
+                    return await stream(caller, {**request, "away": owner.name}, wire)
                 fresh = True
                 continue
             fresh = True
             if trio.current_time() > deadline:
                 raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
             await trio.sleep(LOOK_S)
-        await stream(request, wire)
+        await stream(caller, request, wire)
         return None
 
     async def _passed_on(
-        self, name: str, place: str, worker: str, peer: Peer, request: Mapping[str, object], wire: Wire
+        self,
+        name: str,
+        place: str,
+        worker: str,
+        peer: Peer,
+        caller: Caller,
+        request: Mapping[str, object],
+        wire: Wire,
     ) -> bool:
         """Connect a stream with another worker, until either side leaves.
 
         Return False, with nothing sent to the client, if that worker does not serve it any more.
         """
         fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
-        async with connect(peer) as client:
+        async with connect(peer, caller) as client:
             try:
                 theirs = await client.stream(name, **fields)
                 if name == "window":
@@ -214,24 +228,24 @@ class Passing:
     def of_all(self, name: str, stream: Stream) -> Stream:
         """Return the stream, with what all other workers that can be reached send in it as well."""
 
-        async def joined(request: Mapping[str, object], wire: Wire) -> None:
+        async def joined(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             if request.get("passed"):
-                return await stream(request, wire)
+                return await stream(caller, request, wire)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._join, name, request, wire)
-                await stream(request, wire)
+                nursery.start_soon(self._join, name, caller, request, wire)
+                await stream(caller, request, wire)
                 nursery.cancel_scope.cancel()
             return None
 
         return joined
 
-    async def _join(self, name: str, request: Mapping[str, object], wire: Wire) -> None:
+    async def _join(self, name: str, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         joined: set[str] = set()
         fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
 
         async def one(member: Member, peer: Peer) -> None:
             with suppress(NotRunning, WireClosed):
-                async with connect(peer) as client:
+                async with connect(peer, caller) as client:
                     theirs = await client.stream(name, **fields)
                     await theirs.receive()  # its greeting
                     await _down(theirs, wire, moved=False)
@@ -246,13 +260,15 @@ class Passing:
                         nursery.start_soon(one, member, peer)
                 await self._directory.changed.wait()
 
-    async def everywhere(self, name: str, request: Mapping[str, object]) -> list[tuple[str, object]]:
-        """Return what the other workers answer, by their names; the error of one that does not."""
+    async def everywhere(
+        self, caller: Caller, name: str, request: Mapping[str, object]
+    ) -> list[tuple[str, object]]:
+        """Return what the other workers answer to the caller, or their error, by their names."""
         found: list[tuple[str, object]] = []
 
         async def one(member: Member) -> None:
             try:
-                found.append((member.name, await self.ask(member, name, request)))
+                found.append((member.name, await self.ask(member, caller, name, request)))
             except NotRunning:
                 found.append((member.name, RumiError(*unreachable(member.name))))
             except RumiError as error:

@@ -22,7 +22,7 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
         return None if loaded is None else loaded.chat
 
     async def of_session(bot: object) -> str | None:
-        latest = await ask(ListTasks("", 1, bot=str(bot or ""))) if bot else ()
+        latest = await ask(ListTasks(None, 1, bot=str(bot or ""))) if bot else ()
         return latest[0].place if latest else None
 
     async def place_of(name: str, request: Mapping[str, object]) -> str | None:

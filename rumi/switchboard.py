@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import trio
 
-from rumi.chat_ids import check_chat_id
+from rumi.caller import Caller
+from rumi.chat_ids import ChatIds, check_chat_id
 from rumi.chats import Inbox
 from rumi.control import Call
 from rumi.errors import UsageError
@@ -20,6 +21,7 @@ class Switchboard:
 
     status: StatusSource
     inbox: Inbox
+    ids: ChatIds
     language: Language
     everything: Everything
     more: Mapping[str, Call]
@@ -35,37 +37,38 @@ class Switchboard:
             **self.more,
         }
 
-    async def _status(self, request: Mapping[str, object]) -> object:
+    async def _status(self, caller: Caller, request: Mapping[str, object]) -> object:
         await trio.lowlevel.checkpoint()
+        caller.check_all()
         return self.status.dump()
 
-    async def _stop(self, request: Mapping[str, object]) -> object:
+    async def _stop(self, caller: Caller, request: Mapping[str, object]) -> object:
         if request.get("all") is True:
+            caller.check_all()
             language = _language(request) or self.language
             return await self.everything.stop(language, alone=request.get("passed") is True)
-        return await self.inbox.command(_chat(request), "/stop", _language(request))
+        return await self.inbox.command(self._chat(caller, request), "/stop", _language(request))
 
-    async def _answer(self, request: Mapping[str, object]) -> object:
+    async def _answer(self, caller: Caller, request: Mapping[str, object]) -> object:
         id, yes = request.get("id"), request.get("yes")
         if not isinstance(id, str) or not isinstance(yes, bool):
             raise UsageError("The request names no question.")
-        return await self.inbox.answer(_chat(request), id, yes)
+        return await self.inbox.answer(self._chat(caller, request), id, yes)
 
-    async def _undo(self, request: Mapping[str, object]) -> object:
-        return await self.inbox.undo(_chat(request), _language(request))
+    async def _undo(self, caller: Caller, request: Mapping[str, object]) -> object:
+        return await self.inbox.undo(self._chat(caller, request), _language(request))
 
-    async def _reset(self, request: Mapping[str, object]) -> object:
-        return await self.inbox.reset(_chat(request), _language(request))
+    async def _reset(self, caller: Caller, request: Mapping[str, object]) -> object:
+        return await self.inbox.reset(self._chat(caller, request), _language(request))
+
+    def _chat(self, caller: Caller, request: Mapping[str, object]) -> str:
+        chat = request.get("chat")
+        if not isinstance(chat, str):
+            raise UsageError("The request names no chat.")
+        return caller.chat_in(check_chat_id(chat), self.ids.owner_of)
 
 
 def _language(request: Mapping[str, object]) -> Language | None:
     """Return the asker's language, if the request has it."""
     given = request.get("language")
     return "es" if given == "es" else "en" if given == "en" else None
-
-
-def _chat(request: Mapping[str, object]) -> str:
-    chat = request.get("chat")
-    if not isinstance(chat, str):
-        raise UsageError("The request names no chat.")
-    return check_chat_id(chat)

@@ -39,6 +39,7 @@ from rumi.bots import BotFiles, BotKind, Bots, Bounds, FetchedSkills, bots_calls
 from rumi.bound_models import BoundModels
 from rumi.budgets import BudgetCommands, Budgets, Ledger, SharedLedger, WriteNow, usage_calls
 from rumi.building import sandbox_limits, selection_of
+from rumi.caller import Caller
 from rumi.channels import Channel
 from rumi.channels.handed import Handed
 from rumi.chat_ids import ChatIds
@@ -265,7 +266,7 @@ class Tree:
         pending = PendingMessages()
         lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
         publisher = Publisher(
-            hub, self.audit, pending, time.time, sandboxes.container_id, policy_of, self._counts.chat_happened
+            hub, self.audit, pending, time.time, sandboxes.container_id, self._counts.chat_happened
         )
         workspaces = self._workspaces(home, loaded, engine, journal.ask)
         bot_files, threads = BotFiles(home.root, home.files), Threads()
@@ -445,14 +446,14 @@ class Tree:
         more = {
             "recall": recall_calls(recall, ids, time.time),
             "memory": memory_calls(asking(memory), lessons.learn_of, ids, self.forgetting.forget),
-            "chats": chats_calls(journal.ask, self.inbox.delete),
-            "tasks": tasks_calls(self.tasks),
-            "usage": usage_calls(self.budgets, money.written),
-            "schedules": schedules_calls(self.schedules),
+            "chats": chats_calls(journal.ask, self.inbox.delete, ids),
+            "tasks": tasks_calls(self.tasks, ids),
+            "usage": usage_calls(self.budgets, ids, money.written),
+            "schedules": schedules_calls(self.schedules, ids),
             "mcp": self.mcp.answer,
             "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
-        answers = Switchboard(self.status, self.inbox, language, everything, more).calls()
+        answers = Switchboard(self.status, self.inbox, ids, language, everything, more).calls()
         calls = {name: self.windows.counted(call) for name, call in workers.calls(answers).items()}
         calls["make_way"] = self.windows.make_way
         self._live = Live(hub)
@@ -475,7 +476,7 @@ class Tree:
         )
         for channel in channels:
             if workers.ownership is not None:
-                channel.among_workers(partial(ReachedChat, path))
+                channel.among_workers(partial(_reached, path, channel.name, ids))
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
@@ -599,6 +600,11 @@ class Tree:
         return self.root.add(
             ChildSpec("skills", lambda: Skills(whole, offload, mounts=mounts, of_project=catalogue))
         )
+
+
+def _reached(path: Path, channel: str, ids: ChatIds, chat: str) -> ReachedChat:
+    """Return a chat as a channel of this process reaches it: with the rights of the chat's owner."""
+    return ReachedChat(path, Caller(channel, ids.owner_of(chat), "own"), chat)
 
 
 def _log(event: TreeEvent) -> None:

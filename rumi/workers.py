@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from actors import ActorRef, ChildSpec, Supervisor
+from rumi.caller import WORKER
 from rumi.cluster import Cluster, Dependents, Drain, Lease, Partitions
 from rumi.control import Call, Peer, Stream, peer_of
 from rumi.errors import RumiError
@@ -159,5 +160,5 @@ class Worker(Alone):
         return self._passing
 
     async def _stop_others(self, language: Language) -> dict[str, str | RumiError]:
-        found = await self._reaching().everywhere("stop", {"all": True, "language": language})
+        found = await self._reaching().everywhere(WORKER, "stop", {"all": True, "language": language})
         return {name: each if isinstance(each, RumiError) else str(each) for name, each in found}

@@ -16,7 +16,16 @@ from rumi.errors import RumiError, single
 from rumi.marked import one_line
 from rumi.models import ToolCall
 from rumi.texts import Language, told
-from rumi.tools import BringsTools, CallsTools, Progress, ReportsProgress, Tool, ToolResult
+from rumi.tools import (
+    BringsTools,
+    CallsTools,
+    CommandTrace,
+    Progress,
+    ReportsProgress,
+    RunsCommands,
+    Tool,
+    ToolResult,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +34,7 @@ CUT_OFF = ToolResult(
     False,
     "not run: this call was cut off before its end, because your reply reached the longest that you may "
     "write at once. Write less in one call, for example a long file in several parts.",
+    refused=True,
 )
 
 STEP_S: Final = 0.25
@@ -107,7 +117,7 @@ class Acting:
         try:
             result = problem or await self._call(call, arguments, steps)
         except BaseException:  # cancelled: a tool that has a nursery raises a group
-            self._watch(ToolFinished(call, STOPPED, steps.shown))
+            self._watch(ToolFinished(call, replace(STOPPED, trace=self._ran(call)), steps.shown))
             raise
         pictures = tuple(replace(each, data=b"") for each in result.pictures)
         self._watch(ToolFinished(call, replace(result, pictures=pictures), steps.shown))
@@ -116,13 +126,14 @@ class Acting:
     async def _call(self, call: ToolCall, arguments: Mapping[str, object], steps: "_Steps") -> ToolResult:
         tool = self.tool(call.name)
         if tool is None and call.name in self._withheld:
-            return ToolResult(False, self._withheld[call.name])
+            return ToolResult(False, self._withheld[call.name], refused=True)
         if tool is None:
-            return ToolResult(False, f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
+            names = ", ".join(self._tools)
+            return ToolResult(False, f"there is no tool {call.name!r}; there are: {names}", refused=True)
         try:
             refused = await self._gate.refusal(tool, arguments)
             if refused is not None:
-                return refused
+                return replace(refused, refused=True)
             if isinstance(tool, CallsTools):
                 return await tool.call_within(arguments, partial(self._inner, call, count(1)))
             if isinstance(tool, ReportsProgress):
@@ -134,13 +145,18 @@ class Acting:
             logger.warning("the tool %s raised", call.name, exc_info=error)
             return ToolResult(False, f"{call.name} failed: {type(error).__name__}")
 
+    def _ran(self, call: ToolCall) -> CommandTrace | None:
+        """Return the command that a call had begun when it was cut off."""
+        tool = self.tool(call.name)
+        return tool.ran if isinstance(tool, RunsCommands) else None
+
     async def _inner(
         self, outer: ToolCall, numbers: "count[int]", name: str, arguments: Mapping[str, object]
     ) -> ToolResult:
         """Run a call that a tool makes: it has the same gate and the same events as the model's calls."""
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
-            return ToolResult(False, f"{name} cannot call itself")
+            return ToolResult(False, f"{name} cannot call itself", refused=True)
         result = await self._told(call, arguments)
         self._gate.learn(result)
         return result
@@ -203,7 +219,9 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
     except (ValueError, RecursionError) as error:
         if cut_off:
             return {}, CUT_OFF
-        return {}, ToolResult(False, f"the arguments of {call.name} are not valid JSON: {error}")
+        return {}, ToolResult(
+            False, f"the arguments of {call.name} are not valid JSON: {error}", refused=True
+        )
     if not isinstance(arguments, dict):
-        return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object")
+        return {}, ToolResult(False, f"the arguments of {call.name} must be a JSON object", refused=True)
     return arguments, None

@@ -64,7 +64,7 @@ CONTINUE = (
 RESERVE_SHARE = 1 / 8
 """The share of the prompt budget that a result leaves for later messages."""
 
-NOT_RUN = ToolResult(False, "not run: the turn was stopped before it")
+NOT_RUN = ToolResult(False, "not run: the turn was stopped before it", refused=True)
 """The result of a call behind a breaker."""
 
 

@@ -152,20 +152,21 @@ class Bots:
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Do `/bots`, `/bot NAME GOAL`, `/wake NAME` or `/stop NAME`; return the reply."""
         owner, (name, _, rest) = self._ids.owner_of(message.chat), command.rest.partition(" ")
+        scope = None if message.admin or owner == LOCAL else owner
         try:
             if not self.may(owner):
                 return f"❌ {texts.bots_refused(language)}"
             match command.name:
                 case "bots":
-                    return texts.bot_list(language, await self.rows())
+                    return texts.bot_list(language, await self.rows(scope))
                 case "wake" if name:
-                    await self.say(name, rest.strip())
+                    await self.say(name, scope, rest.strip())
                     return texts.bot_wakes(language, name)
                 case "stop":
-                    await self.stop(name)
+                    await self.stop(name, scope)
                     return texts.bot_stops(language, name)
                 case "bot" if name:
-                    return await self._bot(message, language, owner, name, rest.strip())
+                    return await self._bot(message, language, owner, scope, name, rest.strip())
                 case _:
                     return texts.bot_usage(language)
         except RumiError as error:
@@ -174,11 +175,13 @@ class Bots:
             logger.warning("bots do not answer: %r", error)
             return f"❌ {texts.told(language, 'The tasks do not answer. Try again in a moment.')}"
 
-    async def _bot(self, message: Incoming, language: Language, owner: str, name: str, goal: str) -> str:
+    async def _bot(
+        self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
+    ) -> str:
         """Start a bot, or say something to the one that runs; for the same message once."""
         running = self._tasks().session_of(name)
         if running is not None and running.message != message.id:
-            await self.say(name, goal)
+            await self.say(name, scope, goal)
             return texts.bot_hears(language, name)
         config = await self._offload(partial(self.files.read, name))
         first, _, rest = goal.partition(" ")
@@ -187,8 +190,8 @@ class Bots:
         begun = await self.begin(replace(task, message=message.id, user=message.user))
         return texts.bot_begins(language, name, begun.id)
 
-    async def rows(self) -> list[tuple[str, str, str, str]]:
-        """Return each bot's name, description, state and last goal."""
+    async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
+        """Return each bot: name, description, state, and its last goal if the owner gave it (None: any)."""
         rows: list[tuple[str, str, str, str]] = []
         for name in await self._offload(self.files.names):
             about = ""
@@ -196,8 +199,9 @@ class Bots:
                 about = (await self._offload(partial(self.files.read, name))).description
             except RumiError as error:
                 about = error.message
-            last = await self._tasks().listed(limit=1, bot=name)
-            rows.append((name, about, last[0].state if last else "", last[0].question if last else ""))
+            last = await self._tasks().listed(None, limit=1, bot=name)
+            goal = last[0].question if last and owner in (None, last[0].owner) else ""
+            rows.append((name, about, last[0].state if last else "", goal))
         return rows
 
     # For all
@@ -306,7 +310,7 @@ class Bots:
         One that has used its iterations gets as many again, or as many more as the request says.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), Start.of(request)
-        found = await self._tasks().listed(limit=MOST_SESSIONS, bot=name)
+        found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
         wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
         if not wanted:
             raise BotError(f"The bot {name} has no such session.", f"Look at: rumi bot history {name}")
@@ -326,28 +330,30 @@ class Bots:
         )
         return self.checked(again)
 
-    async def say(self, name: str, text: str = "") -> None:
-        """Say something to a bot that runs, and wake it.
+    async def say(self, name: str, owner: str | None, text: str = "") -> None:
+        """Say something to a bot that runs for an owner, None for any, and wake it.
 
         Raises:
-            BotError: It does not run.
+            BotError: It does not run, or for another owner.
         """
-        await self._tasks().say(self._running(name).id, text)
+        await self._tasks().say(self._running(name, owner).id, text)
 
-    async def stop(self, name: str) -> TaskRecord:
-        """Have a bot stopped; its report follows.
+    async def stop(self, name: str, owner: str | None) -> TaskRecord:
+        """Have a bot stopped that runs for an owner, None for any; its report follows.
 
         Raises:
-            BotError: It does not run.
+            BotError: It does not run, or for another owner.
         """
-        return await self._tasks().stop(self._running(name).id)
+        return await self._tasks().stop(self._running(name, owner).id, owner)
 
-    def _running(self, name: str) -> TaskRecord:
+    def _running(self, name: str, owner: str | None) -> TaskRecord:
         running = self._tasks().session_of(name)
         if running is None:
             if not self.files.has(name):
                 self.files.read(name)
             raise BotError(f"The bot {name} is not at work.", f"Start it with: /bot {name} GOAL")
+        if owner not in (None, running.owner):
+            raise BotError(f"The bot {name} is at work for someone else.", "Wait until it has ended.")
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:

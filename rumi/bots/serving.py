@@ -20,7 +20,8 @@ from rumi.bots.config import BotConfig, BotError, check_name
 from rumi.bots.fetching import FetchedSkills
 from rumi.bots.files import BotFiles, BotSkill
 from rumi.bots.importing import Foreign, foreign_bots, take_over_skills
-from rumi.chat_ids import DEFAULT_CHAT, LOCAL, bot_key
+from rumi.caller import Caller
+from rumi.chat_ids import DEFAULT_CHAT, bot_key
 from rumi.errors import RumiError
 from rumi.journal import IterationRecord, TaskRecord
 from rumi.memory import Ask as AskMemory
@@ -30,7 +31,7 @@ from rumi.tasks import StoredTasks
 from rumi.tasks import as_json as task_json
 from rumi.texts import Language
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 
 def bots_calls(
@@ -62,13 +63,15 @@ class _Calls:
         self._bots = bots
         self._fetched = fetched
 
-    async def serve(self, request: Mapping[str, object]) -> object:
-        """Execute a request.
+    async def serve(self, caller: Caller, request: Mapping[str, object]) -> object:
+        """Execute a request. Bots belong to the home: no caller that sees one owner alone reaches them.
 
         Raises:
             UsageError: The request is invalid, or the bot is unknown.
+            NotAllowed: The caller sees one owner alone.
             RumiError: It cannot be done.
         """
+        caller.check_all()
         do, given = request.get("do"), request.get("name")
         if do == "list":
             names = await self._offload(self._files.names)
@@ -88,9 +91,9 @@ class _Calls:
                 "folder": str(await self._offload(partial(self._files.create, name, about))),
             }
         config = await self._offload(partial(self._files.read, name))
-        return await self._of(config, request)
+        return await self._of(caller, config, request)
 
-    async def _of(self, config: BotConfig, request: Mapping[str, object]) -> object:
+    async def _of(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
         name, owner = config.name, bot_key(config.name)
         match request.get("do"):
             case "show":
@@ -119,22 +122,24 @@ class _Calls:
             case "delete":
                 await self._delete(name)
                 return None
-        return await self._run(config, request)
+        return await self._run(caller, config, request)
 
-    async def _run(self, config: BotConfig, request: Mapping[str, object]) -> object:
+    async def _run(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
         bots, name = self._bots, config.name
         match request.get("do"):
             case "begin" | "resume" | "stop" | "wake" if bots is None:
                 raise RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
             case "begin" if bots is not None:
                 chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
-                return task_json(await bots.start(name, Start.of(request), LOCAL, chat, _language(request)))
+                return task_json(
+                    await bots.start(name, Start.of(request), caller.owner, chat, _language(request))
+                )
             case "resume" if bots is not None:
                 return task_json(await bots.resume(request))
             case "stop" if bots is not None:
-                return task_json(await bots.stop(name))
+                return task_json(await bots.stop(name, caller.scope))
             case "wake" if bots is not None:
-                await bots.say(name, str(request.get("text") or ""))
+                await bots.say(name, caller.scope, str(request.get("text") or ""))
                 return None
             case _:
                 raise BotError(
@@ -185,7 +190,7 @@ class _Calls:
         }
 
     async def _listed(self, name: str) -> dict[str, object]:
-        last = await self._tasks.listed(limit=1, bot=name)
+        last = await self._tasks.listed(None, limit=1, bot=name)
         about, problem = "", ""
         try:
             about = (await self._offload(partial(self._files.read, name))).description
@@ -208,7 +213,7 @@ class _Calls:
         }
 
     async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:
-        return await self._tasks.listed(limit=MOST_SESSIONS, bot=name)
+        return await self._tasks.listed(None, limit=MOST_SESSIONS, bot=name)
 
     async def _session(self, task: TaskRecord) -> dict[str, object]:
         iterations = await self._tasks.iterations(task.id)

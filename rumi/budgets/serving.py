@@ -14,6 +14,7 @@ from rumi.budgets.amounts import amount_text, parse_amount
 from rumi.budgets.keeping import Budgets, WriteNow
 from rumi.budgets.periods import days_of
 from rumi.budgets.report import report
+from rumi.caller import Caller
 from rumi.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.chats import ChatCommand
 from rumi.errors import RumiError, UsageError
@@ -22,7 +23,7 @@ from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 MOST_BUDGETS: Final = 20
 """So many budgets stand in a reply."""
@@ -106,10 +107,12 @@ class BudgetCommands:
         return texts.budget_allowed(language, shown, chat)
 
 
-def usage_calls(budgets: Budgets, written: Callable[[], Awaitable[None]] = _nothing_gathered) -> Serve:
-    """Return the function that serves the call `usage`. The one who asks owns the home: all is shown."""
+def usage_calls(
+    budgets: Budgets, ids: ChatIds, written: Callable[[], Awaitable[None]] = _nothing_gathered
+) -> Serve:
+    """Return the function that serves the call `usage`: a caller sees what its scope has used."""
 
-    async def serve(request: Mapping[str, object]) -> object:
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Return what was used: `by` one thing, from a `first` to a `last` day, of an `owner` or a `chat`.
 
         Raises:
@@ -119,6 +122,9 @@ def usage_calls(budgets: Budgets, written: Callable[[], Awaitable[None]] = _noth
         for name in ("first", "last"):
             if given[name] and not _DAY.fullmatch(given[name]):
                 raise UsageError(f"{given[name]!r} is not a day.", "Write it like 2026-11-23.")
+        given["owner"] = caller.scope_in(given["owner"] or None) or ""
+        if given["chat"]:
+            caller.chat_in(given["chat"], ids.owner_of)
         await written()
         return await report(budgets, str(request.get("by") or "model"), **given)
 

@@ -13,10 +13,9 @@ from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
 from rumi.journal import Incoming
 from rumi.models import ToolCall
-from rumi.sandbox import STRICT, CommandPolicy, CommandRefused
 from rumi.store.ownership import partition_of
 from rumi.texts import yes_or_no
-from rumi.tools import FILE_TOOLS, ToolResult
+from rumi.tools import FILE_TOOLS
 
 _USAGE = "usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd"
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"
@@ -150,8 +149,8 @@ class PendingMessages:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one;
-    `policy_of` which commands it may run. `count` gets each event, and never waits.
+    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one.
+    `count` gets each event, and never waits.
     """
 
     hub: Hub
@@ -159,7 +158,6 @@ class Publisher:
     pending: PendingMessages
     now: Callable[[], float]
     container_id: Callable[[str], str]
-    policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
     count: Callable[[ChatEvent], object] = lambda event: None
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
@@ -193,19 +191,25 @@ class Publisher:
         container_id = self.container_id(event.chat)
         match event.what:
             case ToolFinished(call, result):
-                argv = _argv(call, result, self.policy_of(event.chat))
+                argv = None if result.trace is None else list(result.trace.argv)
                 record |= {"argv": argv, "command": _command(call)}
-                container_id = result.trace.container_id if result.trace else container_id
+                container_id = result.trace.container_id if result.trace else ""
         del record["time"]
         kind, chat = record.pop("event"), record.pop("chat")
         self.audit.write(kind, chat_id=chat, container_id=container_id, **record)
 
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:
-    """Return what records have of an event; None for what they leave out."""
+    """Return what records have of an event; None for what they leave out.
+
+    A call is a `command` only if one ran in the sandbox, and `refused` if nothing was done.
+    """
     record = picked(event, RECORDED)
-    if isinstance(event.what, ToolFinished) and record is not None and record["tool"] == "bash":
-        record["event"] = "command"
+    match event.what:
+        case ToolFinished(_, result) if record is not None and result.refused:
+            record["event"] = "refused"
+        case ToolFinished(call, result) if record is not None and call.name == "bash" and result.trace:
+            record["event"] = "command"
     return record
 
 
@@ -214,17 +218,10 @@ def _command(call: ToolCall) -> str:
 
     So the audit log has no content of files, whichever tool wrote it.
     """
+    name = "path" if call.name in FILE_TOOLS else "command" if call.name == "bash" else ""
+    if not name:
+        return call.arguments
     try:
-        return str(json.loads(call.arguments)["path" if call.name in FILE_TOOLS else "command"])
+        return str(json.loads(call.arguments)[name])
     except (ValueError, TypeError, KeyError, RecursionError):
         return "" if call.name in FILE_TOOLS else call.arguments
-
-
-def _argv(call: ToolCall, result: ToolResult, policy: CommandPolicy) -> list[str] | None:
-    """Return what ran, also where it was cut off; None for what was refused and never ran."""
-    if result.trace is not None:
-        return list(result.trace.argv)
-    try:
-        return None if call.name in FILE_TOOLS else list(policy.parse(_command(call)))
-    except CommandRefused:
-        return None

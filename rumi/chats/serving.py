@@ -1,7 +1,7 @@
 """The chats' calls for other processes: requests and answers as JSON objects.
 
 `list`; `show` (a `chat`, its entries `before` a number); `search` (`words`, in a `chat` or in all, `before` a
-number); `delete` (a `chat`). The one who asks owns the home: every chat is listed, those of channels too.
+number); `delete` (a `chat`). A caller sees and deletes the chats of its scope; the home's owner all of them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,11 +9,12 @@ from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from rumi.audit import utc
-from rumi.chat_ids import check_chat_id
+from rumi.caller import Caller
+from rumi.chat_ids import ChatIds, check_chat_id
 from rumi.errors import UsageError
 from rumi.journal import Ask, Knows, ListChats, ReadHistory, SearchHistory, StoredEntry
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 PAGE: Final = 200
 """Entries in one answer."""
@@ -21,10 +22,19 @@ PAGE: Final = 200
 MOST_CHATS: Final = 10_000
 
 
-def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]]) -> Serve:
+def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> Serve:
     """Return the function that serves such requests. `delete` deletes all of a chat but its facts."""
 
-    async def serve(request: Mapping[str, object]) -> object:
+    def sees(caller: Caller, chat: str) -> bool:
+        return caller.scope in (None, ids.owner_of(chat))
+
+    async def known(caller: Caller, request: Mapping[str, object]) -> str:
+        chat = check_chat_id(str(request.get("chat", "")))
+        if not sees(caller, chat) or not await ask(Knows(chat)):
+            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+        return chat
+
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -34,16 +44,18 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]]) -> Serve:
         match request.get("do"):
             case "list":
                 chats = await ask(ListChats(limit=MOST_CHATS))
-                return [asdict(each) | {"at": utc(each.at)} for each in chats]
+                return [asdict(each) | {"at": utc(each.at)} for each in chats if sees(caller, each.chat)]
             case "show":
-                chat = await _known(ask, request)
+                chat = await known(caller, request)
                 entries = await ask(ReadHistory(chat, _before(request), PAGE))
                 return {"entries": [as_json(each) for each in entries]}
             case "search":
-                found = await ask(_search(request, await _known(ask, request) if request.get("chat") else ""))
-                return {"entries": [as_json(each) for each in found.entries], "next": found.next}
+                chat = await known(caller, request) if request.get("chat") else ""
+                found = await ask(_search(request, chat))
+                seen = [as_json(each) for each in found.entries if sees(caller, each.chat)]
+                return {"entries": seen, "next": found.next}
             case "delete":
-                await delete(await _known(ask, request))
+                await delete(await known(caller, request))
                 return None
             case _:
                 raise UsageError(
@@ -71,13 +83,6 @@ def as_json(stored: StoredEntry) -> dict[str, object]:
         "tainted": stored.entry.tainted,
         "undone": stored.undone,
     }
-
-
-async def _known(ask: Ask, request: Mapping[str, object]) -> str:
-    chat = check_chat_id(str(request.get("chat", "")))
-    if not await ask(Knows(chat)):
-        raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
-    return chat
 
 
 def _before(request: Mapping[str, object]) -> int:

@@ -18,6 +18,7 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
     import trio
 
+    from rumi.caller import TERMINAL
     from rumi.cli.attach import control_path
     from rumi.control import NotRunning, WentAway, connect, socket_path
     from rumi.home import HomeHeld
@@ -29,7 +30,7 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
                 return await here(home, request)
             path = socket_path(home.run, home.installation())
             if path.exists():
-                async with connect(path) as client:
+                async with connect(path, TERMINAL) as client:
                     return await client.call(call, **request)
             if trio.current_time() > deadline:
                 control_path()  # says what is wrong

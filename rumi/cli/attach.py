@@ -59,12 +59,15 @@ def status_of_holder() -> str:
     """
     import json
 
-    from rumi.control.quick import ask
+    from rumi.control.quick import STATUS, ask
+    from rumi.errors import error_of
 
     try:
-        answer = json.loads(ask(control_path(), b'{"call":"status"}'))
+        answer = json.loads(ask(control_path(), STATUS))
     except (OSError, ValueError):
         answer = {}
+    if "error" in answer:
+        raise error_of(answer)
     if "result" not in answer:
         raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.")
     return json.dumps(answer["result"], ensure_ascii=False)
@@ -77,9 +80,10 @@ async def connected() -> AsyncIterator["ControlClient"]:
     Raises:
         RumiError: No Rumi runs on this home.
     """
+    from rumi.caller import TERMINAL
     from rumi.control import connect
 
-    async with connect(control_path()) as client:
+    async with connect(control_path(), TERMINAL) as client:
         yield client
 
 
@@ -111,12 +115,13 @@ def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
     """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
     import json
 
-    from rumi.control.quick import ask
+    from rumi.caller import TERMINAL
+    from rumi.control.quick import ask, line
 
-    request: dict[str, object] = {"call": "make_way"} | ({} if marks is None else {"marks": dict(marks)})
+    given = {} if marks is None else {"marks": dict(marks)}
     try:
         found = json.loads(
-            ask(socket_path(home.run, home.installation()), json.dumps(request).encode(), HELD_S)
+            ask(socket_path(home.run, home.installation()), line(TERMINAL, "make_way", **given), HELD_S)
         )
         return dict(found["result"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -156,23 +161,24 @@ class NotListening(RumiError):
 def _ask(home: Home, call: str, chat: str) -> str:
     import json
 
+    from rumi.caller import TERMINAL
     from rumi.cli.speaking import reader
-    from rumi.control.quick import ask
+    from rumi.control.quick import ask, line
     from rumi.errors import error_of
 
     try:
         which: dict[str, object] = {"chat": chat} if chat else {"all": True}
-        request = json.dumps({"call": call, **which, "language": reader()}).encode()
-        line = ask(socket_path(home.run, home.installation()), request, ANSWER_S)
+        request = line(TERMINAL, call, **which, language=reader())
+        answered = ask(socket_path(home.run, home.installation()), request, ANSWER_S)
     except TimeoutError:
         raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.") from None
     except OSError:
-        line = b""
-    if not line:
+        answered = b""
+    if not answered:
         raise NotListening(
             f"{home.holder()} does not answer: it is starting or ending.", "Try again in a moment."
         )
-    answer = json.loads(line)
+    answer = json.loads(answered)
     if not answer["ok"]:
         raise error_of(answer)
     return str(answer["result"])

@@ -352,6 +352,7 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: no bot runs there."""
     from rumi.bots import BotFiles, bots_calls
+    from rumi.caller import TERMINAL
     from rumi.chats import Workspaces
     from rumi.cli.stored import stored_of
     from rumi.config import load_settings
@@ -365,4 +366,6 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     with home.hold("rumi bot"):
         async with open_journal(stored_of(home).state) as ask, open_memory(stored_of(home).memory) as memory:
             stored = StoredTasks(ask, Workspaces(home.workspaces, threads), home.tasks)
-            return await bots_calls(BotFiles(home.root, home.files), stored, memory, threads)(request)
+            return await bots_calls(BotFiles(home.root, home.files), stored, memory, threads)(
+                TERMINAL, request
+            )

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -57,9 +58,10 @@ def run_bot(given: Run) -> None:
 async def _do(begun: Begun, given: Run) -> dict[str, Any]:
     """Have the process that holds the home do it; return the session."""
     from rumi import texts
+    from rumi.caller import TERMINAL
 
     fields = {**given.asked, "name": given.name, "language": begun.language}
-    async with on_holder(begun, connected_to) as client:
+    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         if given.background:
             do = "resume" if "session" in given.asked else "begin"
@@ -99,13 +101,15 @@ async def _listen(home: "Home", name: str) -> None:
     """
     import trio
 
+    from rumi.caller import TERMINAL
+
     while True:
         await trio.lowlevel.wait_readable(sys.stdin)
         line = sys.stdin.readline()
         if not line:
             return
         try:
-            async with connected_to(home) as client:
+            async with connected_to(TERMINAL, home) as client:
                 await client.call("bots", do="wake", name=name, text=line.strip())
         except RumiError as error:
             say(str(error))

@@ -1,6 +1,7 @@
 """`rumi bot skills NAME search` and `install`: from a folder, a file, or a git repository on the web."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,9 @@ def skills_of(source: str) -> "list[BotSkill]":
 async def _fetched(begun: Begun, source: str) -> Any:
     """Have the process that holds the home fetch a repository."""
     from rumi.bots import FETCH_S
+    from rumi.caller import TERMINAL
 
-    async with on_holder(begun, connected_to) as client:
+    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         return await client.call("bots", FETCH_S, do="fetch_skills", source=source)
 

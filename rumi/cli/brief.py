@@ -3,7 +3,7 @@
 import os
 import sys
 
-from rumi.control.quick import ask
+from rumi.control.quick import STATUS, ask
 from rumi.unsafe import dangers
 
 TIMEOUT_S = 2.0
@@ -19,7 +19,7 @@ def print_status() -> bool:
     if dangers(root):
         return False
     try:
-        answer = ask(os.path.join(root, "run", "control.sock"), b'{"call":"status"}', TIMEOUT_S)
+        answer = ask(os.path.join(root, "run", "control.sock"), STATUS, TIMEOUT_S)
     except OSError:
         return False
     opening, end = b'{"ok": true, "result": ', b"}\n"

@@ -15,6 +15,7 @@ from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.model_names import model_option
 
 if TYPE_CHECKING:
+    from rumi.caller import Caller
     from rumi.config import Loaded
     from rumi.home import Home
     from rumi.windows import Gone, RemoteChat, Wish
@@ -85,6 +86,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     import trio
 
     from rumi import texts
+    from rumi.caller import TERMINAL
     from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.cli.attach import see_it_end
     from rumi.models import OFFLINE, lacks_key
@@ -130,7 +132,9 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
         while not chat.left.is_set():
             if chat.chosen:
                 wish = replace(wish, model=chat.chosen, must=True)
-            async with on_holder(begun, partial(attach_window, wish), chat if talks else None) as port:
+            async with on_holder(
+                begun, partial(attach_window, TERMINAL, wish), chat if talks else None
+            ) as port:
                 if port is None:  # the user left while the command waited for the home
                     break
                 if not talks:
@@ -209,8 +213,8 @@ def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
 
 
 @asynccontextmanager
-async def attach_window(wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
-    """Open a window on the process that holds the home.
+async def attach_window(caller: "Caller", wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
+    """Open a window of the caller on the process that holds the home.
 
     Raises:
         NotThere: None holds it, or it takes no windows yet.
@@ -221,5 +225,5 @@ async def attach_window(wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat
     holder = home.holder()
     if not holder:
         raise NotThere("No process holds the home any more.")
-    async with attach(socket_path(home.run, home.installation()), wish, holder) as chat:
+    async with attach(socket_path(home.run, home.installation()), caller, wish, holder) as chat:
         yield chat

@@ -160,6 +160,8 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
+    from rumi.caller import TERMINAL
+    from rumi.channels import BUILT_IN
     from rumi.chats import Workspaces, chats_calls
     from rumi.cli.stored import stored_of
     from rumi.config import load_settings
@@ -175,7 +177,7 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
                 files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
                 await Workspaces(files.workspaces, Threads()).remove(chat)
 
-            return await chats_calls(ask, delete)(request)
+            return await chats_calls(ask, delete, BUILT_IN)(TERMINAL, request)
 
 
 def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -84,15 +84,18 @@ class _Holder:
     begun: Begun | None = None
 
     def client(self) -> "AbstractAsyncContextManager[ControlClient]":
-        """Connect to its control socket."""
-        return self._reached(connected_to)
+        """Connect to its control socket, as a program that sees its owner's rows alone."""
+        from rumi.caller import PROGRAM
+
+        return self._reached(partial(connected_to, PROGRAM))
 
     def window(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
         """Open a program's window on a chat."""
+        from rumi.caller import PROGRAM
         from rumi.windows import Wish
 
         wish = Wish(chat, person=False, language=self.language, single=True, tainted=tainted)
-        return self._reached(partial(attach_window, wish))
+        return self._reached(partial(attach_window, PROGRAM, wish))
 
     @asynccontextmanager
     async def _reached(

@@ -155,6 +155,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
+    from rumi.caller import TERMINAL
     from rumi.channels import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory import memory_calls, open_memory
@@ -164,13 +165,14 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 
     with home.hold("rumi memory"):
         async with open_memory(stored_of(home).memory) as ask:
-            return await memory_calls(ask, learn, BUILT_IN)(request)
+            return await memory_calls(ask, learn, BUILT_IN)(TERMINAL, request)
 
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     """Start a full Rumi: the extraction asks the model, and all of its parts have something to delete."""
     from rumi.app import open_app
     from rumi.building import find_engine
+    from rumi.caller import TERMINAL
     from rumi.cluster import leases_of
     from rumi.config import load_settings
     from rumi.control import connect, socket_path
@@ -182,7 +184,7 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
         engine = await find_engine(home, loaded, leases=leases_of(cluster))
         async with (
             open_app(home, loaded, engine, cluster=cluster),
-            connect(socket_path(home.run, home.installation())) as client,
+            connect(socket_path(home.run, home.installation()), TERMINAL) as client,
         ):
             return await client.call("memory", **request)
 

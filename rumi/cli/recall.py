@@ -59,6 +59,7 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds."""
     import time
 
+    from rumi.caller import TERMINAL
     from rumi.channels import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.journal import open_journal
@@ -69,4 +70,4 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
         async with open_journal(state):  # which brings it up to date
             pass
         async with open_recall(home.recall_db, state, BUILT_IN) as ask:
-            return await recall_calls(ask, BUILT_IN, time.time)(request)
+            return await recall_calls(ask, BUILT_IN, time.time)(TERMINAL, request)

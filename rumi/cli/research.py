@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 
 if TYPE_CHECKING:
+    from rumi.caller import Caller
     from rumi.control import ControlClient
     from rumi.home import Home
 
@@ -104,9 +106,10 @@ def _research(
 
 async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
+    from rumi.caller import TERMINAL
     from rumi.windows import run_task
 
-    async with on_holder(begun, connected_to) as client:
+    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
             task: dict[str, Any] = await client.call("tasks", do="begin", **request)
@@ -115,8 +118,8 @@ async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[s
 
 
 @asynccontextmanager
-async def connected_to(home: "Home") -> "AsyncIterator[ControlClient]":
-    """Yield a connection to the process that holds the home.
+async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[ControlClient]":
+    """Yield a connection of the caller to the process that holds the home.
 
     Raises:
         NotThere: None holds it, or it does not answer yet.
@@ -127,7 +130,7 @@ async def connected_to(home: "Home") -> "AsyncIterator[ControlClient]":
     if not home.holder():
         raise NotThere("No process holds the home any more.")
     try:
-        async with connect(socket_path(home.run, home.installation())) as client:
+        async with connect(socket_path(home.run, home.installation()), caller) as client:
             yield client
     except NotRunning as error:
         raise NotThere(error.message, error.advice) from error

@@ -160,6 +160,8 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing fires there."""
     from rumi.bots import BotFiles
+    from rumi.caller import TERMINAL
+    from rumi.channels import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
@@ -170,7 +172,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     with home.hold("rumi schedule"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
-            return await schedules_calls(stored)(request)
+            return await schedules_calls(stored, BUILT_IN)(TERMINAL, request)
 
 
 def _plain(line: str) -> str:

@@ -114,6 +114,8 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
+    from rumi.caller import TERMINAL
+    from rumi.channels import BUILT_IN
     from rumi.chats import Workspaces
     from rumi.cli.stored import stored_of
     from rumi.config import load_settings
@@ -125,7 +127,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     with home.hold("rumi tasks"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredTasks(ask, Workspaces(home.workspaces, Threads()), home.tasks)
-            return await tasks_calls(stored)(request)
+            return await tasks_calls(stored, BUILT_IN)(TERMINAL, request)
 
 
 async def _follow(id: int) -> dict[str, Any]:

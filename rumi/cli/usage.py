@@ -50,6 +50,8 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     import time
 
     from rumi.budgets import Budgets, usage_calls
+    from rumi.caller import TERMINAL
+    from rumi.channels import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.config import load_settings
     from rumi.journal import open_journal
@@ -58,7 +60,7 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     rules = budget_rules_of(load_settings(home.root, os.environ, {}))
     with home.hold("rumi usage"):
         async with open_journal(stored_of(home).state) as ask:
-            return await usage_calls(Budgets(ask, rules, time.time))(request)
+            return await usage_calls(Budgets(ask, rules, time.time), BUILT_IN)(TERMINAL, request)
 
 
 def _show(found: Mapping[str, Any]) -> None:

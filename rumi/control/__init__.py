@@ -8,7 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rumi.control.client import ControlClient, NoAnswer, NotRunning, WentAway, connect
+    from rumi.control.client import (
+        OTHER_VERSION,
+        ControlClient,
+        NoAnswer,
+        NotRunning,
+        OtherVersion,
+        WentAway,
+        connect,
+    )
     from rumi.control.paths import socket_path
     from rumi.control.peers import Peer, key_of, peer_of
     from rumi.control.server import Call, ControlServer, Stream
@@ -16,11 +24,13 @@ if TYPE_CHECKING:
     from rumi.control.wire import Wire, WireClosed, when_closed
 
 __all__ = [
+    "OTHER_VERSION",
     "Call",
     "ControlClient",
     "ControlServer",
     "NoAnswer",
     "NotRunning",
+    "OtherVersion",
     "Peer",
     "Stream",
     "WentAway",
@@ -44,6 +54,8 @@ _PLACES = {
     "ControlClient": "client",
     "NoAnswer": "client",
     "NotRunning": "client",
+    "OTHER_VERSION": "client",
+    "OtherVersion": "client",
     "WentAway": "client",
     "connect": "client",
     "dump_on_signal": "stacks",

@@ -8,12 +8,15 @@ from typing import Any, cast
 import trio
 from trio_websocket import wrap_client_stream
 
+from rumi.caller import Caller
 from rumi.control.peers import NotProved, Peer, dial
-from rumi.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, LastWords, Wire, WireClosed
+from rumi.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError, error_of
 
 TIMEOUT_S = 65.0
 """Longer than the other side waits for a chat, because its own message is more exact than a timeout."""
+
+OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
 
 HOST = "rumi"
 """A name for the handshake's Host header; there is no host behind a Unix socket."""
@@ -40,11 +43,19 @@ class WentAway(NoAnswer):
     """The process went away before it answered: what was asked may be done, or not."""
 
 
-class ControlClient:
-    """An open connection to the process at `place`: calls, one after the other, or one stream."""
+class OtherVersion(RumiError):
+    """The process is of a version that does not know what is asked. Nothing was asked."""
 
-    def __init__(self, wire: Wire, place: Path | Peer) -> None:
+    def __init__(self) -> None:
+        super().__init__(*OTHER_VERSION)
+
+
+class ControlClient:
+    """A `caller`'s open connection to the process at `place`: calls, one after the other, or one stream."""
+
+    def __init__(self, wire: Wire, place: Path | Peer, caller: Caller) -> None:
         self.place = place
+        self.caller = caller
         self._wire = wire
 
     async def call(self, name: str, timeout_s: float = TIMEOUT_S, /, **fields: object) -> Any:
@@ -55,7 +66,7 @@ class ControlClient:
         """
         try:
             with trio.fail_after(timeout_s):
-                await self._wire.send({"call": name, **fields})
+                await self._wire.send({"call": name, "caller": self.caller.to_json(), **fields})
                 answer = await self._wire.receive()
         except WireClosed:
             raise WentAway from None
@@ -71,15 +82,19 @@ class ControlClient:
         Raises:
             WireClosed: the process went away just then.
         """
-        await self._wire.send({"stream": name, **fields})
+        await self._wire.send({"stream": name, "caller": self.caller.to_json(), **fields})
         return self._wire
 
 
 @asynccontextmanager
-async def connect(place: Path | Peer) -> AsyncIterator[ControlClient]:
+async def connect(place: Path | Peer, caller: Caller) -> AsyncIterator[ControlClient]:
     """Connect to the control socket at a path, or to a peer, for as long as the block lasts.
 
+    Every call and stream of the connection is the `caller`'s. A process of an earlier version ignores the
+    caller, so one that may not see everything is not connected to it.
+
     Raises:
+        OtherVersion: the process would ignore the caller's limits.
         NotRunning: nothing listens there, or it stopped just then.
         NoAnswer: the process does not answer the handshake.
     """
@@ -95,13 +110,15 @@ async def connect(place: Path | Peer) -> AsyncIterator[ControlClient]:
             with trio.move_on_after(CONNECT_S) as patience:
                 lasting = cast(trio.SocketStream, LastWords(stream, at_end=patience.cancel))
                 connection = await wrap_client_stream(
-                    nursery, lasting, HOST, "/",
+                    nursery, lasting, HOST, "/", subprotocols=[PROTOCOL],
                     max_message_size=MAX_ANSWER_BYTES, receive_buffer_size=CHUNK_BYTES,
                 )  # fmt: skip
             if patience.cancelled_caught:
                 raise NoAnswer if trio.current_time() >= patience.deadline else NotRunning
             async with Wire(connection) as wire:
-                yield ControlClient(wire, place)
+                if caller.scope is not None and connection.subprotocol != PROTOCOL:
+                    raise OtherVersion
+                yield ControlClient(wire, place, caller)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         only = group.exceptions[0]

@@ -2,8 +2,22 @@
 
 import os
 import socket
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rumi.caller import Caller
 
 TIMEOUT_S = 10.0
+
+STATUS: Final = b'{"call": "status", "caller": {"channel": "terminal", "owner": "local", "rights": "all"}}'
+"""The call that scripts make often, ready to be sent."""
+
+
+def line(caller: "Caller", call: str, /, **fields: object) -> bytes:
+    """Return a call of the caller as `ask` sends it."""
+    import json
+
+    return json.dumps({"call": call, "caller": caller.to_json(), **fields}).encode()
 
 
 def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:

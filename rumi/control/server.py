@@ -1,9 +1,9 @@
 """The control socket's server: JSON objects, each a message of a WebSocket, over a Unix socket.
 
-A call is `{"call": NAME, …}`; its answer `{"ok": true, "result": …}`, or `{"ok": false, "error": …}` with the
-exit `code` that a command should end with. Any number of calls may follow each other on a connection.
-`{"stream": NAME, …}` hands the connection over to a stream, until either side leaves. Status is read from the
-tree without asking an actor, so it is answered however busy they are.
+A call is `{"call": NAME, "caller": {…}, …}`; its answer is `{"ok": true, "result": …}`, or `{"ok": false,
+"error": …}` with the exit `code` of the command. Any number of calls may follow each other on a connection.
+`{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either side leaves. Status
+is read from the tree without asking an actor, so it is answered however busy they are.
 
 One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
 the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
@@ -20,7 +20,6 @@ import socket
 import stat
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Never
 
@@ -28,15 +27,17 @@ import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from actors import Actor
+from rumi.caller import WORKER, Caller
 from rumi.control.peers import NotProved, Peer, admit, listeners_of
-from rumi.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, LastWords, Wire, WireClosed
+from rumi.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
 
 logger = logging.getLogger(__name__)
 
-Call = Callable[[Mapping[str, object]], Awaitable[object]]
+Call = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+"""Answers a request of a caller. What the caller may not see or do is refused here, not by the client."""
 
-Stream = Callable[[Mapping[str, object], Wire], Awaitable[None]]
+Stream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
 """Serves a connection that was handed over to a stream. It ends when the connection does."""
 
 HANDSHAKE_S = 5.0
@@ -179,20 +180,29 @@ class ControlServer(Actor[Never]):
                     nursery, LastWords(stream),
                     max_message_size=MAX_MESSAGE_BYTES, receive_buffer_size=CHUNK_BYTES,
                 )  # fmt: skip
-                wire = Wire(await proposal.accept())
+                known = PROTOCOL if PROTOCOL in proposal.proposed_subprotocols else None
+                wire = Wire(await proposal.accept(subprotocol=known))
             async with wire:
-                receive = partial(_received, wire, passed)
-                while str((request := await receive()).get("stream")) not in self._streams:
-                    await wire.send_text(await self._answer(request, passed))
-                await self._stream(request, wire)
+                while True:
+                    request = _marked(await wire.receive(), passed)
+                    if str(request.get("stream")) not in self._streams:
+                        await wire.send_text(await self._answer(request, passed))
+                        continue
+                    try:
+                        caller, request = _caller_of(request, passed)
+                    except RumiError as error:
+                        await wire.send_text(_refused(error))
+                        continue
+                    await self._stream(caller, request, wire)
+                    break
             nursery.cancel_scope.cancel()
 
-    async def _stream(self, request: Mapping[str, object], wire: Wire) -> None:
+    async def _stream(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Hand the connection over. A stream's failure ends this connection and nothing else."""
         name = str(request["stream"])
         self._open[name] += 1
         try:
-            await self._streams[name](request, wire)
+            await self._streams[name](caller, request, wire)
         except* WireClosed:
             pass
         except* Exception as error:
@@ -205,22 +215,37 @@ class ControlServer(Actor[Never]):
         if name not in self._calls or (passed and name in self._own):
             return _refusal(f"unknown request; calls: {', '.join(self._calls)}")
         try:
-            return json.dumps({"ok": True, "result": await self._calls[name](request)}, ensure_ascii=False)
+            caller, request = _caller_of(request, passed)
+            result = await self._calls[name](caller, request)
+            return json.dumps({"ok": True, "result": result}, ensure_ascii=False)
         except RumiError as error:
-            return _refusal(str(error), code=error.exit_code, kind=error.code)
+            return _refused(error)
         except Exception as error:  # a call's failure is for its caller and does not end this server
             logger.error("the control call %s failed", name, exc_info=error)
             return _refusal("It failed. The program's log says why.")
-
-
-async def _received(wire: Wire, passed: bool) -> Mapping[str, object]:
-    return _marked(await wire.receive(), passed)
 
 
 def _marked(request: Mapping[str, object], passed: bool) -> Mapping[str, object]:
     """Return the request with `passed` only if a peer sent it."""
     rest = {name: value for name, value in request.items() if name != "passed"}
     return {**rest, "passed": True} if passed else rest
+
+
+def _caller_of(request: Mapping[str, object], passed: bool) -> tuple[Caller, Mapping[str, object]]:
+    """Return the caller of a request, and the rest of it.
+
+    A worker of an earlier version, which has proved the secret, passes requests on without their callers.
+
+    Raises:
+        UsageError: It names no caller.
+    """
+    known = "caller" in request or not passed
+    caller = Caller.of(request.get("caller")) if known else WORKER
+    return caller, {name: value for name, value in request.items() if name != "caller"}
+
+
+def _refused(error: RumiError) -> str:
+    return _refusal(str(error), code=error.exit_code, kind=error.code)
 
 
 def _refusal(error: str, **more: object) -> str:

@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
+from rumi.caller import TERMINAL
 from rumi.control.client import ControlClient, connect
 from rumi.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
@@ -43,7 +44,7 @@ async def watch(path: Path, as_json: bool, language: Language) -> int:
         RumiError: the process that is watched has ended.
     """
     console = Console()
-    async with connect(path) as client:
+    async with connect(path, TERMINAL) as client:
         if as_json:
             while True:
                 sys.stdout.write(json.dumps(await _status(client), ensure_ascii=False) + "\n")
@@ -150,7 +151,7 @@ class Watch:
         """Make the call on a connection of its own, so that the status goes on meanwhile."""
         self._said = f"{chat}: {call}…"
         try:
-            async with connect(self._client.place) as client:
+            async with connect(self._client.place, self._client.caller) as client:
                 answer = str(await client.call(call, chat=chat, language=self._choice.language))
         except RumiError as error:
             answer = told_error(self._choice.language, error)

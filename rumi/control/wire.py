@@ -13,6 +13,9 @@ MAX_MESSAGE_BYTES = 16_000_000
 MAX_ANSWER_BYTES = 256_000_000
 """The longest message of the running Rumi, which is trusted: more than any reply or any output has."""
 
+PROTOCOL = "rumi-2"
+"""The subprotocol of the handshake: a process that answers with it knows callers (`rumi.caller`)."""
+
 CHUNK_BYTES = 65_536
 """How much is read at once. trio-websocket's own 4 KiB make a long message slow."""
 

@@ -6,6 +6,7 @@ from functools import partial
 import trio
 
 import rumi
+from rumi.caller import TERMINAL
 from rumi.config import Loaded, load_settings
 from rumi.control import connect, socket_path
 from rumi.doctor.check import Check, Examination, Tell, blocking
@@ -95,7 +96,7 @@ async def _holder(home: Home, language: Language) -> list[Check]:
     status = None
     with trio.move_on_after(ANSWER_S):
         try:
-            async with connect(socket_path(home.run, home.installation())) as client:
+            async with connect(socket_path(home.run, home.installation()), TERMINAL) as client:
                 status = await client.call("status")
         except RumiError:
             pass

@@ -108,16 +108,16 @@ def load_schedule(request: LoadSchedule, transaction: Transaction) -> ScheduleRe
 
 @dataclass(frozen=True, slots=True)
 class ListSchedules(Read[tuple[ScheduleRecord, ...]]):
-    """Return the schedules of an `owner`, or of all: those that are not done, and the latest that are."""
+    """Return the schedules of an `owner`, or of all (None): those not done, and the latest that are."""
 
-    owner: str = ""
+    owner: str | None
     limit: int = 1000
 
 
 @steps.of(ListSchedules)
 def list_schedules(request: ListSchedules, transaction: Transaction) -> tuple[ScheduleRecord, ...]:
     """Return schedules: those that are not done first."""
-    which = "owner = ?1 OR ?1 = '' ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
+    which = "owner = ?1 OR ?1 IS NULL ORDER BY state = 'done', CASE state WHEN 'done' THEN -id ELSE id END"
     return _schedules(transaction, f"{which} LIMIT ?2", request.owner, request.limit)
 
 

@@ -363,12 +363,12 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks(Read[tuple[TaskRecord, ...]]):
-    """Return the latest tasks, the newest first; of an `owner`, or all. Those before the number `before`.
+    """Return the latest tasks, the newest first; of an `owner`, or of all (None).
 
-    With a `bot` only its sessions.
+    They are those before the number `before`; with a `bot` only its sessions.
     """
 
-    owner: str = ""
+    owner: str | None
     limit: int = 50
     before: int = MOST_ENTRY
     bot: str = ""
@@ -377,7 +377,7 @@ class ListTasks(Read[tuple[TaskRecord, ...]]):
 @steps.of(ListTasks)
 def list_tasks(request: ListTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the latest tasks."""
-    which = "id < ?1 AND (owner = ?2 OR ?2 = '') AND (bot = ?4 OR ?4 = '') ORDER BY id DESC LIMIT ?3"
+    which = "id < ?1 AND (owner = ?2 OR ?2 IS NULL) AND (bot = ?4 OR ?4 = '') ORDER BY id DESC LIMIT ?3"
     return _tasks(transaction, which, request.before, request.owner, request.limit, request.bot)
 
 

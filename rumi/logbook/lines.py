@@ -12,6 +12,7 @@ COLOURS = {
     "turn_started": "cyan",
     "command": "white",
     "tool": "white",
+    "refused": "yellow",
     "confirm": "yellow",
     "confirmed": "yellow",
     "turn_finished": "green",
@@ -56,6 +57,8 @@ def troubled(entry: Entry) -> bool:
     event = entry.get("event")
     if event in ("command", "tool"):
         return entry.get("ok") is False
+    if event == "refused":
+        return True
     if event == "turn_finished":
         return entry.get("stopped_reason") not in ("complete", "stopped")
     return event in ("crashed", "failed")
@@ -78,6 +81,9 @@ def _words(entry: Entry, language: Language) -> str:
             return texts.log_turn_started(language, str(entry.get("turn") or ""))
         case "command":
             return _tool(f"$ {entry.get('command') or ''}", entry)
+        case "refused":
+            what = f"{entry.get('tool') or ''} {entry.get('command') or ''}"
+            return f"{texts.log_refused(language)}: {what}"
         case "tool":
             return _tool(f"{entry.get('tool') or ''} {entry.get('command') or ''}", entry)
         case "turn_finished":

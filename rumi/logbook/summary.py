@@ -66,7 +66,7 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
                     took_s = (when - since).total_seconds()
                     day.turns_s += took_s
                     day.longest_s = max(day.longest_s, took_s)
-            case "command" | "tool":
+            case "command" | "tool" | "refused":
                 day = days.setdefault(key, Day(*key))
                 day.tools += 1
                 day.failures += troubled(entry)

@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
+from rumi.caller import Caller
 from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
 from rumi.mcp.results import Look
@@ -93,9 +94,10 @@ class McpServers:
             return (FindTools(tools, called_in(chat.messages())),)
         return tools
 
-    async def answer(self, request: Mapping[str, object]) -> object:
-        """Answer the call `mcp` of the control socket: the list of servers."""
+    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
+        """Answer the call `mcp` of the control socket: the list of servers, for the home's owner."""
         await trio.lowlevel.checkpoint()
+        caller.check_all()
         return self.report()
 
     def report(self) -> list[dict[str, object]]:

@@ -12,13 +12,14 @@ from typing import Final, TypeAlias
 import trio
 
 from rumi.audit import utc
+from rumi.caller import Caller
 from rumi.chat_ids import LOCAL, ChatIds
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask
 from rumi.memory.types import Fact, Facts, Forget, PastFacts, Remember
 from rumi.memory.writing import checked, folded, written
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 Learn: TypeAlias = Callable[[str], Awaitable[int]]
 ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]
 
@@ -34,10 +35,7 @@ def memory_calls(ask: Ask, learn: Learn, ids: ChatIds, forget_all: ForgetAll | N
     `ids` know the owners; `forget_all` deletes all of one.
     """
 
-    def owner_in(request: Mapping[str, object]) -> str:
-        return ids.owner(request.get("owner", LOCAL))
-
-    async def serve(request: Mapping[str, object]) -> object:
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -45,23 +43,22 @@ def memory_calls(ask: Ask, learn: Learn, ids: ChatIds, forget_all: ForgetAll | N
             FactRefused: The fact is not stored. The error gives the reason.
             MemoryUnavailable: The memory cannot be used.
         """
+        owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
         match request.get("do"):
             case "list":
-                return await _list(ask, owner_in(request), request.get("after"))
+                return await _list(ask, owner, request.get("after"))
             case "set":
                 also = request.get("also") is True
-                return await _set(
-                    ask, owner_in(request), _text(request, "key"), _text(request, "value"), also
-                )
+                return await _set(ask, owner, _text(request, "key"), _text(request, "value"), also)
             case "history":
-                return await _history(ask, owner_in(request), _text(request, "key"))
+                return await _history(ask, owner, _text(request, "key"))
             case "forget_everything" if forget_all is not None:
-                return {"deleted": dict(await forget_all(owner_in(request)))}
+                return {"deleted": dict(await forget_all(owner))}
             case "forget":
                 key = _text(request, "key")
-                return {"key": written(key), "forgotten": await ask(Forget(owner_in(request), key))}
+                return {"key": written(key), "forgotten": await ask(Forget(owner, key))}
             case "extract":
-                return await _extract(learn, owner_in(request))
+                return await _extract(learn, owner)
             case _:
                 raise UsageError(
                     "The memory does not know this request.",

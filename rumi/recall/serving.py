@@ -9,7 +9,8 @@ import trio
 
 from rumi import texts
 from rumi.audit import utc
-from rumi.chat_ids import LOCAL, ChatIds
+from rumi.caller import Caller
+from rumi.chat_ids import ChatIds
 from rumi.chats import ChatCommand
 from rumi.errors import RumiError, UsageError
 from rumi.journal import Incoming, folded
@@ -19,7 +20,7 @@ from rumi.recall.presenting import shown
 from rumi.recall.types import MOST, MOST_QUERY_CHARS, Search, Who
 from rumi.texts import Language
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 RECALL_S = 10.0
 """How long a chat waits for the index."""
@@ -91,14 +92,14 @@ class RecallCommands:
 def recall_calls(ask: Ask, ids: ChatIds, now: Callable[[], float]) -> Serve:
     """Return the function that serves the call: a `query` of an `owner`; `since`, `until`, `who`, `limit`."""
 
-    async def serve(request: Mapping[str, object]) -> object:
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Return the passages, the best first; times as in RFC 3339.
 
         Raises:
             UsageError: The request is invalid.
             RecallUnavailable: The index cannot be used.
         """
-        owner = ids.owner(request.get("owner", LOCAL))
+        owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
         return [
             {**asdict(each), "at": utc(each.at), "score": round(each.score, 3)}
             for each in await ask(search_of(owner, request, now()))

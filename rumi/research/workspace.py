@@ -102,7 +102,7 @@ class _InWorkspace(FileTool):
         """Return the lines that a script prints; what it cannot do is a result."""
         command = Command(("sh", "-c", script, "sh", path, *words), reads=True, keep=_KEPT_BYTES)
         result = await self._shell.run(command)
-        trace = CommandTrace((self.spec.name, path, *words), result.container_id)
+        trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
         if result.ended != "exited":
             return ToolResult(
                 False, f"{self.spec.name} did not end: {result.ended}", trace=trace, tainted=True

@@ -214,7 +214,7 @@ class Sandbox(Actor[SandboxMessage]):
             pass
         if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
-            return CommandResult(None, Output(), Output(), 0, why, container.container_id)
+            return CommandResult(None, Output(), Output(), 0, why, container.container_id, ran=False)
         self._doing = f"running {command.argv[0]}"
         keep = command.keep or limits.output_limit
         course = _Course(HeadTail(keep), HeadTail(keep))
@@ -269,6 +269,7 @@ class Sandbox(Actor[SandboxMessage]):
         return "exited" if course.lost is None else "lost"
 
     async def _execute(self, container: Container, command: Command, course: _Course) -> None:
+        command.began(container.container_id)
         try:
             course.code = await container.execute(command, course.stdout.add, course.stderr.add)
         except SandboxError as error:

@@ -1,7 +1,7 @@
 """The requests to a sandbox and their answers, for both engines."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -42,7 +42,8 @@ class Command:
 
     `reads`: it is known to change no file, so it also runs where there is no room. `room` is how many bytes
     it needs in the workspace: with less it does not begin, and ends as `workspace_full`. `keep` is how many
-    bytes of each stream are kept, `timeout_s` how long it may take; None: the configured numbers.
+    bytes of each stream are kept, `timeout_s` how long it may take; None: the configured numbers. `began` is
+    called with the container's id when the command begins there; it never waits.
     """
 
     argv: tuple[str, ...]
@@ -51,6 +52,7 @@ class Command:
     room: int = 0
     keep: int | None = None
     timeout_s: float | None = None
+    began: Callable[[str], object] = field(default=lambda container_id: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class CommandResult:
 
     `exit_code` is 128 plus the signal's number for a killed process, None if it never was known. `ended` is
     `workspace_full` if the chat's own limit was exceeded, `disk_full` if the file system has only Rumi's
-    reserve left, and `lost` if the sandbox itself ended during the command.
+    reserve left, and `lost` if the sandbox itself ended during the command. `ran` is False if it never began.
     """
 
     exit_code: int | None
@@ -97,6 +99,7 @@ class CommandResult:
     duration_ms: int
     ended: Ending
     container_id: str
+    ran: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class Schedules(StoredSchedules):
 
     # For all
 
-    async def run(self, id: int, owner: str = "", number: int = 0) -> ScheduleRecord:
+    async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
         """Fire a schedule now; its next instant stays. The same message `number` fires once.
 
         Raises:

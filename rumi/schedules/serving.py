@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import TypeAlias, get_args
 
 from rumi.audit import utc
-from rumi.chat_ids import DEFAULT_CHAT, LOCAL
+from rumi.caller import Caller
+from rumi.chat_ids import DEFAULT_CHAT, ChatIds
 from rumi.errors import UsageError
 from rumi.journal import ScheduleKind, ScheduleRecord
 from rumi.schedules.firing import in_words, next_in_words
@@ -20,16 +21,16 @@ from rumi.schedules.times import NotATime, zone_names
 from rumi.schedules.when import read_when
 from rumi.texts import Language
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 
-def schedules_calls(schedules: StoredSchedules) -> Serve:
+def schedules_calls(schedules: StoredSchedules, ids: ChatIds) -> Serve:
     """Return the function that serves such calls.
 
-    The one who asks owns the home: every schedule is shown.
+    A caller sees and changes the schedules of its scope, and adds its owner's.
     """
 
-    async def serve(request: Mapping[str, object]) -> object:
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -38,21 +39,22 @@ def schedules_calls(schedules: StoredSchedules) -> Serve:
         """
         match request.get("do"):
             case "list":
-                listed = await schedules.listed(str(request.get("owner") or ""))
+                owner = str(request["owner"]) if request.get("owner") else None
+                listed = await schedules.listed(caller.scope_in(owner))
                 return [as_json(each, _language(request)) for each in listed]
             case "show":
-                found = await schedules.show(_id(request))
+                found = await schedules.show(_id(request), caller.scope)
             case "pause":
-                found = await schedules.pause(_id(request))
+                found = await schedules.pause(_id(request), caller.scope)
             case "resume":
-                found = await schedules.resume(_id(request))
+                found = await schedules.resume(_id(request), caller.scope)
             case "run":
-                found = await schedules.run(_id(request))
+                found = await schedules.run(_id(request), caller.scope)
             case "delete":
-                await schedules.delete(_id(request))
+                await schedules.delete(_id(request), caller.scope)
                 return None
             case "add":
-                found = await _add(schedules, request)
+                found = await _add(schedules, ids, caller, request)
             case _:
                 raise UsageError(
                     "The schedules do not know this request.",
@@ -64,7 +66,9 @@ def schedules_calls(schedules: StoredSchedules) -> Serve:
     return serve
 
 
-async def _add(schedules: StoredSchedules, request: Mapping[str, object]) -> ScheduleRecord:
+async def _add(
+    schedules: StoredSchedules, ids: ChatIds, caller: Caller, request: Mapping[str, object]
+) -> ScheduleRecord:
     text, kind, options = request.get("text"), request.get("kind", "text"), request.get("options") or {}
     if not isinstance(text, str) or kind not in get_args(ScheduleKind) or not isinstance(options, dict):
         raise UsageError("The request names no schedule.")
@@ -79,8 +83,8 @@ async def _add(schedules: StoredSchedules, request: Mapping[str, object]) -> Sch
     if zone and zone.casefold() not in zone_names():
         raise UsageError(f"Unknown time zone {zone}.", "Names are like Europe/Madrid.")
     new = ScheduleRecord(
-        LOCAL,
-        str(request.get("chat") or DEFAULT_CHAT),
+        caller.owner,
+        caller.chat_in(str(request.get("chat") or DEFAULT_CHAT), ids.owner_of),
         kind,  # type: ignore[arg-type]
         text,
         options=json.dumps(options),

@@ -46,7 +46,10 @@ def bot_of(schedule: ScheduleRecord) -> str:
 
 
 class StoredSchedules:
-    """Who asks may name an owner; another owner's number is unknown to them."""
+    """The schedules as they are stored.
+
+    Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
+    """
 
     def __init__(
         self,
@@ -117,22 +120,22 @@ class StoredSchedules:
         """
         return None, ()
 
-    async def listed(self, owner: str = "", limit: int = 1000) -> tuple[ScheduleRecord, ...]:
+    async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
         """Return the schedules of an owner, or of all: those that are not done first."""
         return await self._ask(ListSchedules(owner, limit))
 
-    async def show(self, id: int, owner: str = "") -> ScheduleRecord:
+    async def show(self, id: int, owner: str | None) -> ScheduleRecord:
         """Return a schedule.
 
         Raises:
             UsageError: There is none of that number, or it is another owner's.
         """
         found = await self._ask(LoadSchedule(id))
-        if found is None or owner not in ("", found.owner):
+        if found is None or owner not in (None, found.owner):
             raise UsageError(f"Unknown schedule {id}.", "Look at the list of schedules.")
         return found
 
-    async def pause(self, id: int, owner: str = "") -> ScheduleRecord:
+    async def pause(self, id: int, owner: str | None) -> ScheduleRecord:
         """Have a schedule fire no more until it is resumed.
 
         Raises:
@@ -140,7 +143,7 @@ class StoredSchedules:
         """
         return await self._set(await self.show(id, owner), paused=True)
 
-    async def resume(self, id: int, owner: str = "") -> ScheduleRecord:
+    async def resume(self, id: int, owner: str | None) -> ScheduleRecord:
         """Have a schedule go on, at its next instant from now on; one that is due once fires at once.
 
         Raises:
@@ -162,9 +165,9 @@ class StoredSchedules:
         if not await self._ask(SetSchedule(schedule.id, state, 0.0 if paused else instant)):
             raise UsageError(f"Schedule {schedule.id} is done.", "Look at the list of schedules.")
         self.changed()
-        return await self.show(schedule.id)
+        return await self.show(schedule.id, None)
 
-    async def run(self, id: int, owner: str = "", number: int = 0) -> ScheduleRecord:
+    async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
         """Say why nothing fires where no process runs.
 
         Raises:
@@ -174,7 +177,7 @@ class StoredSchedules:
         await self.show(id, owner)
         raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
 
-    async def delete(self, id: int, owner: str = "", turn: str = "") -> None:
+    async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
         """Delete a schedule. What it has begun goes on. A `turn` that did this can be taken back.
 
         Raises:

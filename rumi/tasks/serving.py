@@ -10,24 +10,25 @@ from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from rumi.audit import utc
-from rumi.chat_ids import LOCAL
+from rumi.caller import Caller
+from rumi.chat_ids import ChatIds
 from rumi.errors import UsageError
 from rumi.journal import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
 from rumi.texts import Language
 
-Serve: TypeAlias = Callable[[Mapping[str, object]], Awaitable[object]]
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 MOST_LISTED: Final = 1000
 
 
-def tasks_calls(tasks: StoredTasks) -> Serve:
+def tasks_calls(tasks: StoredTasks, ids: ChatIds) -> Serve:
     """Return the function that serves such calls; only where tasks run, one can begin.
 
-    The one who asks owns the home: every task is shown.
+    A caller sees and changes the tasks of its scope, and begins its owner's.
     """
 
-    async def serve(request: Mapping[str, object]) -> object:
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -36,17 +37,20 @@ def tasks_calls(tasks: StoredTasks) -> Serve:
         """
         match request.get("do"):
             case "list":
-                listed = await tasks.listed(str(request.get("owner") or ""), MOST_LISTED)
+                owner = str(request["owner"]) if request.get("owner") else None
+                listed = await tasks.listed(caller.scope_in(owner), MOST_LISTED)
                 return [as_json(task) for task in listed]
             case "show":
-                return as_json(await tasks.show(id_of(request)))
+                return as_json(await tasks.show(id_of(request), caller.scope))
             case "stop":
-                return as_json(await tasks.stop(id_of(request)))
+                return as_json(await tasks.stop(id_of(request), caller.scope))
             case "delete":
-                await tasks.delete(id_of(request))
+                await tasks.delete(id_of(request), caller.scope)
                 return None
             case "begin" if isinstance(tasks, Tasks):
-                return as_json(await tasks.begin(tasks.checked(task_of(request))))
+                task = task_of(caller, request)
+                caller.chat_in(task.chat, ids.owner_of)
+                return as_json(await tasks.begin(tasks.checked(task)))
             case _:
                 raise UsageError(
                     "The tasks do not know this request.", "They can list, show, stop, delete and begin."
@@ -83,13 +87,13 @@ def id_of(request: Mapping[str, object]) -> int:
     return given
 
 
-def task_of(request: Mapping[str, object]) -> TaskRecord:
-    """Return the task that a request asks for."""
+def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
+    """Return the task of the caller's owner that a request asks for."""
     kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
     if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
         raise UsageError("The request names no task.")
     language: Language = "es" if request.get("language") == "es" else "en"
     chat, model = str(request.get("chat") or ""), str(request.get("model") or "")
     return TaskRecord(
-        kind, LOCAL, question, chat, options=json.dumps(options), language=language, model=model
+        kind, caller.owner, question, chat, options=json.dumps(options), language=language, model=model
     )

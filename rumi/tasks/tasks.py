@@ -102,7 +102,7 @@ RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned | Resume
 class StoredTasks:
     """The tasks of a home: lists, shows and deletes them, also where no process runs any.
 
-    Who asks may name an owner; another owner's number is unknown to them.
+    Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
     """
 
     def __init__(self, ask: Ask, workspaces: Workspaces, files: Path) -> None:
@@ -110,7 +110,7 @@ class StoredTasks:
         self._workspaces = workspaces
         self._files = files
 
-    async def listed(self, owner: str = "", limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
+    async def listed(self, owner: str | None, limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
         """Return the latest tasks of an owner, or of all, the newest first; of a `bot` its sessions."""
         return await self._ask(ListTasks(owner, limit, bot=bot))
 
@@ -125,18 +125,18 @@ class StoredTasks:
             await self._ask(EndIteration(task.id, IterationRecord(number, "complete", summary), 0.0))
         await self._ask(EndTask(task.id, "succeeded", summaries[-1]))
 
-    async def show(self, id: int, owner: str = "") -> TaskRecord:
+    async def show(self, id: int, owner: str | None) -> TaskRecord:
         """Return a task.
 
         Raises:
             UsageError: There is none of that number, or it is another owner's.
         """
         loaded = await self._ask(LoadTask(id))
-        if loaded is None or owner not in ("", loaded[0].owner):
+        if loaded is None or owner not in (None, loaded[0].owner):
             raise UsageError(f"Unknown task {id}.", "Look at the list of tasks.")
         return loaded[0]
 
-    async def stop(self, id: int, owner: str = "") -> TaskRecord:
+    async def stop(self, id: int, owner: str | None) -> TaskRecord:
         """Say why nothing is stopped where no process runs.
 
         Raises:
@@ -156,7 +156,7 @@ class StoredTasks:
         """
         await self._workspaces.remove(key)
 
-    async def delete(self, id: int, owner: str = "") -> None:
+    async def delete(self, id: int, owner: str | None) -> None:
         """Delete a task that has ended, with its files.
 
         Raises:
@@ -350,7 +350,7 @@ class Tasks(StoredTasks):
             self._open[task.id] = task
             self._tell(Begun(task.id))
 
-    async def stop(self, id: int, owner: str = "") -> TaskRecord:
+    async def stop(self, id: int, owner: str | None) -> TaskRecord:
         """Have a task stopped; its result follows.
 
         Raises:
@@ -394,7 +394,7 @@ class Tasks(StoredTasks):
 
         async def stop(id: int) -> None:
             with suppress(RumiError, ActorError):  # it has ended meanwhile, or is told again
-                await self.stop(id)
+                await self.stop(id, None)
 
         left = set(ids)
         while left := left & self._open.keys():
@@ -574,7 +574,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
             before = self._services.now() - self._services.limits.keep_s
             for id in await self._services.journal.ask(OldTasks(before)):
                 try:
-                    await self._tasks.delete(id)
+                    await self._tasks.delete(id, None)
                 except RumiError as error:
                     logger.warning("task %d is left: %s", id, error)
             await trio.sleep(SWEEP_S)

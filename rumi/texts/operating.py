@@ -114,6 +114,11 @@ def log_confirmed(language: Language, verdict: str) -> str:
     return words.get(verdict, verdict)
 
 
+def log_refused(language: Language) -> str:
+    """Return the beginning of the log's line for a call that was withheld or refused."""
+    return pick(language, "no se hizo", "not done")
+
+
 def log_replied(language: Language) -> str:
     """Return the log's line for a reply that ends no turn."""
     return pick(language, "responde", "replies")

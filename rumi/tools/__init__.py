@@ -9,6 +9,7 @@ from rumi.tools.base import (
     Progress,
     Question,
     ReportsProgress,
+    RunsCommands,
     Tool,
     ToolResult,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "ReadFile",
     "RememberTool",
     "ReportsProgress",
+    "RunsCommands",
     "SendFile",
     "Shell",
     "TextFile",

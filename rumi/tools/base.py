@@ -12,7 +12,10 @@ from rumi.texts import Deed
 
 @dataclass(frozen=True, slots=True)
 class CommandTrace:
-    """A command and its container, for the audit log and for observers."""
+    """A command that ran, and its container, for the audit log and for observers.
+
+    Only code that had the sandbox run it makes one: never the arguments of a call.
+    """
 
     argv: tuple[str, ...]
     container_id: str
@@ -28,7 +31,9 @@ class ToolResult:
     outside. `links` are the addresses that it shows, as the WHATWG parse writes them. `diff` is the unified
     diff of the file that the call changed, bounded; people see it, the model does not. `pictures` are for the
     model, as `rumi.viewing` scales and keeps them; events do not carry them. `shows` are files, below the
-    workspace, that people are shown: a picture as such, others by their names.
+    workspace, that people are shown: a picture as such, others by their names. `trace` is the command that
+    the call ran in the sandbox, None if none began. `refused`: the call was withheld or refused, and nothing
+    was done.
     """
 
     ok: bool
@@ -43,6 +48,7 @@ class ToolResult:
     diff: str = ""
     pictures: tuple[Picture, ...] = ()
     shows: tuple[str, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,16 @@ Progress: TypeAlias = Callable[[str], None]
 Of many steps at once people see the last one. The text is put on one line and made harmless before it is
 shown. A sentence of Rumi's own is written in English, and `rumi.texts.told` has its translation.
 """
+
+
+@runtime_checkable
+class RunsCommands(Protocol):
+    """A tool whose calls, one after the other, run commands in the sandbox."""
+
+    @property
+    def ran(self) -> CommandTrace | None:
+        """The command of the latest call, None if it has not begun: what a call ran that was cut off."""
+        ...
 
 
 @runtime_checkable

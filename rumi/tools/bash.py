@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from rumi.models import ToolSpec
@@ -56,6 +57,7 @@ class Bash:
         self._shell = shell
         self._policy = policy
         self.spec = OPEN_SPEC if policy.open else STRICT_SPEC
+        self.ran: CommandTrace | None = None
 
     async def prepare(self) -> None:
         """Make the sandbox ready while the model still writes the command."""
@@ -67,6 +69,7 @@ class Bash:
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Judge the command, run it, and return its result."""
+        self.ran = None
         command, stdin = arguments.get("command"), arguments.get("stdin")
         if stdin is None:  # many models write null for arguments that they omit
             stdin = ""
@@ -77,9 +80,13 @@ class Bash:
         try:
             argv = self._policy.parse(command)
         except CommandRefused as refusal:
-            return ToolResult(False, str(refusal))
-        result = await self._shell.run(Command(argv, stdin.encode("utf-8", "replace")))
+            return ToolResult(False, str(refusal), refused=True)
+        command = Command(argv, stdin.encode("utf-8", "replace"), began=partial(self._began, argv))
+        result = await self._shell.run(command)
         return replace(report(argv, result), tainted=self._shell.tainted)
+
+    def _began(self, argv: tuple[str, ...], container_id: str) -> None:
+        self.ran = CommandTrace(argv, container_id)
 
 
 def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
@@ -105,7 +112,7 @@ def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
         duration_ms=result.duration_ms,
         truncated=result.stdout.truncated or result.stderr.truncated,
         same_as=f"{ending}\n{streams}",
-        trace=CommandTrace(argv, result.container_id),
+        trace=CommandTrace(argv, result.container_id) if result.ran else None,
     )
 
 

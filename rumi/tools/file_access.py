@@ -209,7 +209,7 @@ class FileTool(Tool):
         after = report(trace.argv, result)
         was = "was written, but then" if said in ("created", "overwritten") else "is as it was:"
         told = f"{named(path)} {was} {after.content}"
-        return ToolResult(False, told, trace=trace, tainted=self._shell.tainted)
+        return ToolResult(False, told, trace=after.trace, tainted=self._shell.tainted)
 
     def answer(
         self,

@@ -17,6 +17,7 @@ from typing import Final
 
 import trio
 
+from rumi.caller import Caller
 from rumi.channels.handed import Handed
 from rumi.chat_ids import ChatIds
 from rumi.chats import Inbox
@@ -38,11 +39,12 @@ class FileStream:
         self._inbox = inbox
         self._ids = ids
 
-    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
+    async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Take one file. If the window goes before its end, nothing of it is left."""
         with suppress(WireClosed):
             try:
                 chat = self._ids.check_chosen(str(request.get("chat")))
+                caller.chat_in(chat, self._ids.owner_of)
                 pieces = _pieces(wire)
                 async with aclosing(pieces):
                     put = await self._handed.put(self._inbox, chat, str(request.get("name")), pieces)
@@ -52,7 +54,7 @@ class FileStream:
                 await wire.send({"path": put.reference, "size": put.size_bytes})
 
 
-async def hand_over(path: Path, chat: str, attachment: Attachment) -> Attachment:
+async def hand_over(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
     """Give a file to the process at the control socket `path`; return it as it is in the chat's workspace.
 
     The attachment's `reference` is its path on this machine. Cancelled, nothing of it is left there.
@@ -65,7 +67,7 @@ async def hand_over(path: Path, chat: str, attachment: Attachment) -> Attachment
     except OSError as error:
         raise FileError(f"{attachment.name} cannot be read: {error.strerror}.") from None
     try:
-        async with connect(path) as client:
+        async with connect(path, caller) as client:
             wire = await client.stream("file", chat=chat, name=attachment.name)
             answer = await _sent(wire, file)
     except (NotRunning, WireClosed):

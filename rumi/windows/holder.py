@@ -14,6 +14,7 @@ import trio
 from actors import ActorError, ActorRef
 from rumi import texts
 from rumi.agent import TurnFinished
+from rumi.caller import Caller
 from rumi.chat_ids import ChatIds
 from rumi.chats import (
     VERSION,
@@ -29,14 +30,14 @@ from rumi.chats import (
     to_json,
     turn_of,
 )
-from rumi.control import Call, Stream, Wire, WireClosed
+from rumi.control import OTHER_VERSION, Call, Stream, Wire, WireClosed
 from rumi.errors import NotServed, NotTaken, RumiError, answer_of
 from rumi.journal import JournalMessage, Undelivered
 from rumi.schedules import Schedules
 from rumi.store.ownership import partition_of
 from rumi.tasks import Tasks
 from rumi.texts import Language
-from rumi.windows.shape import OTHER_VERSION, files_from_json, words_from_json
+from rumi.windows.shape import files_from_json, words_from_json
 
 logger = logging.getLogger(__name__)
 
@@ -212,10 +213,10 @@ class Windows:
     def counted(self, call: Call) -> Call:
         """Return the call, during which the process is not unused."""
 
-        async def count(request: Mapping[str, object]) -> object:
+        async def count(caller: Caller, request: Mapping[str, object]) -> object:
             self._calls += 1
             try:
-                return await call(request)
+                return await call(caller, request)
             finally:
                 self._calls -= 1
                 self._has_changed()
@@ -225,21 +226,22 @@ class Windows:
     def counted_stream(self, stream: Stream) -> Stream:
         """Return the stream, during which the process is not unused."""
 
-        async def count(request: Mapping[str, object], wire: Wire) -> None:
+        async def count(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             self._calls += 1
             try:
-                await stream(request, wire)
+                await stream(caller, request, wire)
             finally:
                 self._calls -= 1
                 self._has_changed()
 
         return count
 
-    async def make_way(self, request: Mapping[str, object]) -> Mapping[str, object]:
+    async def make_way(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if nothing goes on in it, for a command that needs the home, or whose settings are
         others: its `marks` are not those of this process. Return whether it `ends`, and the open `windows`.
         """
         await trio.lowlevel.checkpoint()
+        caller.check_all()
         marks = request.get("marks")
         differs = marks is None or bool(self._about.other(marks))
         if self._about.service or not self._idle or not differs:
@@ -283,13 +285,13 @@ class Windows:
 
     # One window
 
-    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
+    async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Open a window as it was asked for, and serve it until it goes.
 
         Then a program's turn is stopped; a person's goes on.
         """
         try:
-            window = await self._opened(request)
+            window = await self._opened(caller, request)
         except RumiError as error:
             later = self._later() or isinstance(error, NotServed)
             await wire.send({**_refused(error), "later": later})
@@ -372,12 +374,12 @@ class Windows:
         """Return True if another process will soon do what this one does not take any more, or not yet."""
         return not self._taking and not (self._ending and self._about.service)
 
-    async def _opened(self, request: Mapping[str, object]) -> _Window:
+    async def _opened(self, caller: Caller, request: Mapping[str, object]) -> _Window:
         if request.get("version") != VERSION:
             raise RumiError(*OTHER_VERSION)
         if not self._taking:
             raise _Ending
-        chat = self._ids.check_chosen(str(request.get("chat")))
+        chat = caller.chat_in(self._ids.check_chosen(str(request.get("chat"))), self._ids.owner_of)
         passed = request.get("passed") is True
         # One of another worker's home has the settings of that home.
         model, other = self._model_for(request), [] if passed else self._about.other(request.get("marks"))

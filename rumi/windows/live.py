@@ -11,8 +11,10 @@ import trio
 
 from actors import Backlog, Subscription, Topic, TreeEvent
 from rumi import __version__
+from rumi.caller import Caller
 from rumi.chats import Hub, HubSubscription, recorded
 from rumi.control import Wire, WireClosed, when_closed
+from rumi.errors import RumiError, answer_of
 from rumi.texts import told_error
 
 VERSION = 1
@@ -51,8 +53,13 @@ class Live:
         """Tell what keeps the databases from being written; None when they are written again."""
         self._topic.publish("", _item(time.time(), "storage", "", "", trouble=trouble))
 
-    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
-        """Send what happens from now on, until the reader goes."""
+    async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+        """Send what happens in all chats from now on, until the reader goes."""
+        try:
+            caller.check_all()
+        except RumiError as error:
+            await wire.send(answer_of(error))
+            return
         with self._hub.listening() as events, self._topic.listening(wants=_wanted(request)) as reader:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:

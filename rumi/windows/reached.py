@@ -5,6 +5,7 @@ from typing import Final
 
 import trio
 
+from rumi.caller import Caller
 from rumi.control import connect
 from rumi.errors import RumiError
 from rumi.texts import Language
@@ -18,16 +19,17 @@ AGAIN_S: Final = 0.5
 class ReachedChat(LastingChat):
     """A window by the control socket at `path` of this process, which passes it on to the chat's worker."""
 
-    def __init__(self, path: Path, chat: str, language: Language = "en") -> None:
+    def __init__(self, path: Path, caller: Caller, chat: str, language: Language = "en") -> None:
         super().__init__(chat, language)
         self._path = path
+        self._caller = caller
         self._wish = Wish(chat, person=True, language=language, single=True)
 
     async def keep_open(self) -> None:
         """Open the window, and open it once more when it has closed, until cancelled."""
         while True:
             try:
-                async with attach(self._path, self._wish, "rumi serve") as port:
+                async with attach(self._path, self._caller, self._wish, "rumi serve") as port:
                     self.move(port)
                     try:
                         await port.ended()
@@ -43,5 +45,5 @@ class ReachedChat(LastingChat):
         Raises:
             RumiError: The worker is not reached.
         """
-        async with connect(self._path) as client:
+        async with connect(self._path, self._caller) as client:
             return bool(await client.call("answer", chat=self.chat, id=question, yes=yes))

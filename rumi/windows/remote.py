@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from rumi.caller import Caller
 from rumi.chats import (
     VERSION,
     ChatEvent,
@@ -21,12 +22,12 @@ from rumi.chats import (
     from_json,
     made,
 )
-from rumi.control import ControlClient, NoAnswer, NotRunning, Wire, WireClosed, connect
+from rumi.control import OTHER_VERSION, ControlClient, NoAnswer, NotRunning, Wire, WireClosed, connect
 from rumi.errors import RumiError, error_of
 from rumi.journal import Attachment
 from rumi.texts import Language
 from rumi.windows.handing import hand_over
-from rumi.windows.shape import OTHER_VERSION, words_to_json
+from rumi.windows.shape import words_to_json
 
 logger = logging.getLogger(__name__)
 
@@ -109,9 +110,17 @@ class RemoteChat:
     """
 
     def __init__(
-        self, wire: Wire, path: Path, wish: Wish, opened: Mapping[str, Any], gone: str, advice: str
+        self,
+        wire: Wire,
+        path: Path,
+        caller: Caller,
+        wish: Wish,
+        opened: Mapping[str, Any],
+        gone: str,
+        advice: str,
     ) -> None:
         self._path = path
+        self._caller = caller
         self.chat = wish.chat
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
@@ -229,7 +238,7 @@ class RemoteChat:
         """
         words = [each for each in attachments if each.kind == "words"]
         files = [
-            (await hand_over(self._path, self.chat, each)).reference
+            (await hand_over(self._path, self._caller, self.chat, each)).reference
             for each in attachments
             if each.kind == "file"
         ]
@@ -269,15 +278,17 @@ class RemoteChat:
 
 
 @asynccontextmanager
-async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteChat]:
-    """Open a window on the process `holder`, by its control socket at `path`, for as long as the block lasts.
+async def attach(path: Path, caller: Caller, wish: Wish, holder: str) -> AsyncIterator[RemoteChat]:
+    """Open a window of the caller on the process `holder`, by its control socket at `path`.
+
+    It is open for as long as the block lasts.
 
     Raises:
         NotThere: nobody takes windows there now.
         RumiError: this one is refused.
     """
     try:
-        async with connect(path) as client:
+        async with connect(path, caller) as client:
             wire = await client.stream("window", version=VERSION, **asdict(wish))
             with trio.move_on_after(OPEN_S) as patience:
                 answer: Mapping[str, Any] = await wire.receive()
@@ -286,7 +297,7 @@ async def attach(path: Path, wish: Wish, holder: str) -> AsyncIterator[RemoteCha
             if "opened" not in answer:
                 raise _refusal(answer)
             gone = (f"{holder} has ended, and this window with it.", "Start again with: rumi chat")
-            chat = RemoteChat(wire, path, wish, answer["opened"], *gone)
+            chat = RemoteChat(wire, path, caller, wish, answer["opened"], *gone)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(chat.follow)
                 nursery.start_soon(chat.write)

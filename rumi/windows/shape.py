@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from rumi.channels.handed import Handed
 from rumi.journal import Attachment
 
-OTHER_VERSION = ("The running Rumi has another version than this one.", "Restart it, then try again.")
-
 MOST_WORDS = 10
 """How many of others' words one message may hand on; the chat bounds their length."""
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import trio
 
+from rumi.caller import Caller
 from rumi.chat_ids import task_key
 from rumi.chats import Hub, Replied
 from rumi.control import Wire, WireClosed, when_closed
@@ -33,19 +34,22 @@ class TaskStream:
         self._session = session
         self._hub = hub
 
-    async def serve(self, request: Mapping[str, object], wire: Wire) -> None:
+    async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Run or follow a task until it has ended, or the reader goes."""
         messages, told = trio.open_memory_channel[Mapping[str, object]](math.inf)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
-            nursery.start_soon(self._work, request, messages)
+            nursery.start_soon(self._work, caller, request, messages)
             with suppress(WireClosed):
                 async for message in told:
                     await wire.send(message)
             nursery.cancel_scope.cancel()
 
     async def _work(
-        self, request: Mapping[str, object], messages: "trio.MemorySendChannel[Mapping[str, object]]"
+        self,
+        caller: Caller,
+        request: Mapping[str, object],
+        messages: "trio.MemorySendChannel[Mapping[str, object]]",
     ) -> None:
         """Run or follow the task; put its steps and its end into the channel, and close it."""
 
@@ -55,24 +59,25 @@ class TaskStream:
         with messages:
             try:
                 if request.get("do") == "bot":
+                    caller.check_all()
                     task = await self._session(request)
                     done = await self._tasks.run(task, step, lambda id: messages.send_nowait({"began": id}))
                 elif request.get("do") == "follow":
-                    done = await self._follow(id_of(request), step)
+                    done = await self._follow(caller, id_of(request), step)
                 else:
-                    done = await self._tasks.run(self._tasks.checked(task_of(request)), step)
+                    done = await self._tasks.run(self._tasks.checked(task_of(caller, request)), step)
             except RumiError as error:
                 messages.send_nowait(answer_of(error))
             else:
                 messages.send_nowait({"ended": as_json(done)})
 
-    async def _follow(self, id: int, step: Callable[[str], None]) -> TaskRecord:
+    async def _follow(self, caller: Caller, id: int, step: Callable[[str], None]) -> TaskRecord:
         """Return the task when it has ended."""
         with self._hub.listening(task_key(id)) as events:
-            task = await self._tasks.show(id)
+            task = await self._tasks.show(id, caller.scope)
             while not task.ended:
                 if said := self._tasks.step_of(id):
                     step(said)
                 if isinstance((await events.receive()).what, Replied):
-                    task = await self._tasks.show(id)
+                    task = await self._tasks.show(id, caller.scope)
         return task

@@ -15,6 +15,8 @@ from trio.testing import MockClock
 from actors import ChildSpec, Supervisor
 from rumi.agent import TurnLimits
 from rumi.budgets import Budgets, Price, Rules, usage_calls
+from rumi.caller import TERMINAL
+from rumi.channels import BUILT_IN
 from rumi.journal import (
     Bound,
     DeleteChat,
@@ -369,7 +371,7 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
     async with house(tmp_path, Priced(), rules=rules, now=lambda: NOON) as home:
         await home.ask("hello")
     async with open_journal(tmp_path / "state.db") as ask:
-        found = await usage_calls(Budgets(ask, rules, lambda: NOON, UTC))({"by": "chat"})
+        found = await usage_calls(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN)(TERMINAL, {"by": "chat"})
     counts = {
         "calls": 1,
         "tool_calls": 0,

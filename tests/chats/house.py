@@ -81,6 +81,7 @@ class MemorySandboxes:
         await self.prepare(chat_id)
         self.running[chat_id] = self.running.get(chat_id, 0) + 1
         try:
+            command.began(f"box-{self.live[chat_id]}")
             if command.argv[0] == "sleep":
                 await trio.sleep(float(command.argv[1]))
             words = " ".join(command.argv[1:]).encode()

@@ -180,6 +180,45 @@ async def test_programs_come_over_http_with_the_token_only(bubblewrap: Program) 
             assert "needs a yes" in await asked(client, "remember", key="colour", value="blue")
 
 
+async def plant_a_task_of_another(program: Program) -> None:
+    """Store a task of a Telegram user, which is the first one, in the home of the program."""
+    from rumi.home import Home
+    from rumi.journal import AddTask, EndTask, TaskRecord, open_journal
+
+    async with open_journal(Home(program.home).make().state_db) as ask:
+        await ask(AddTask(TaskRecord("web", "tg7", "where is Zembla?", attached=True)))
+        await ask(EndTask(1, "succeeded", "Zembla is there"))
+        await ask(AddTask(TaskRecord("web", "local", "where is Xanadu?", attached=True)))
+        await ask(EndTask(2, "succeeded", "Xanadu is there"))
+
+
+async def check_tasks(client: "Client") -> None:
+    listed = await asked(client, "tasks")
+    assert [each["id"] for each in json.loads(listed)] == [2]
+    assert "Xanadu is there" in await asked(client, "tasks", id=2)
+    assert "Unknown task 1" in await asked(client, "tasks", id=1)
+    assert "Zembla" not in listed
+
+
+async def test_a_program_sees_no_task_of_another_owner(bubblewrap: Program) -> None:
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    bubblewrap.env["MCP_TOKEN"] = TOKEN
+    await plant_a_task_of_another(bubblewrap)
+    async with served(bubblewrap) as client:
+        await check_tasks(client)
+    with page(bubblewrap) as url:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as http,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+        ):
+            await check_tasks(client)
+    everything = json.loads(await run(bubblewrap, "tasks", "list", "--json"))
+    assert {each["owner"] for each in everything} == {"local", "tg7"}, "the owner at the terminal sees all"
+
+
 def test_without_a_token_there_is_no_endpoint(bubblewrap: Program) -> None:
     with page(bubblewrap) as url:
         assert status_of(f"{url}/mcp", authorization="Bearer ") in (403, 404)

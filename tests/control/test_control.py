@@ -18,6 +18,7 @@ from trio.testing import MockClock
 from trio_websocket import wrap_server_stream
 
 from actors import ChildSpec, PendingAsk, Supervisor
+from rumi.caller import TERMINAL, Caller
 from rumi.control import (
     ControlClient,
     ControlServer,
@@ -31,32 +32,32 @@ from rumi.control import (
     wire,
 )
 from rumi.control.client import CONNECT_S
-from rumi.control.quick import ask
+from rumi.control.quick import ask, line
 from rumi.control.wire import MAX_MESSAGE_BYTES
 from rumi.errors import RumiError
 
 
-async def echo(request: Mapping[str, object]) -> object:
+async def echo(caller: Caller, request: Mapping[str, object]) -> object:
     await trio.lowlevel.checkpoint()
     return request["word"]
 
 
-async def fail(request: Mapping[str, object]) -> object:
+async def fail(caller: Caller, request: Mapping[str, object]) -> object:
     await trio.lowlevel.checkpoint()
     raise RumiError("It did not work.", "Try again.")
 
 
-async def break_down(request: Mapping[str, object]) -> object:
+async def break_down(caller: Caller, request: Mapping[str, object]) -> object:
     await trio.lowlevel.checkpoint()
     raise ValueError("a fault of ours")
 
 
-async def long(request: Mapping[str, object]) -> object:
+async def long(caller: Caller, request: Mapping[str, object]) -> object:
     await trio.lowlevel.checkpoint()
     return "x" * int(str(request["bytes"]))
 
 
-async def count(request: Mapping[str, object], wire: Wire) -> None:
+async def count(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
     for number in range(int(str(request["to"]))):
         await wire.send({"number": number})
     if request.get("stay", True):
@@ -78,7 +79,7 @@ def path(tmp_path: Path) -> Path:
 
 
 async def test_a_call_is_answered(path: Path) -> None:
-    async with serving(path), connect(path) as client:
+    async with serving(path), connect(path, TERMINAL) as client:
         assert await client.call("echo", word="hóla") == "hóla"
         assert await client.call("echo", word=[1, {"a": None}]) == [1, {"a": None}]
 
@@ -86,7 +87,7 @@ async def test_a_call_is_answered(path: Path) -> None:
 async def test_an_error_of_the_other_side_can_be_caught_around_the_connection(path: Path) -> None:
     async with serving(path):
         with pytest.raises(RumiError, match="It did not work"):
-            async with connect(path) as client:
+            async with connect(path, TERMINAL) as client:
                 await client.call("fail")
 
 
@@ -95,12 +96,12 @@ async def test_who_is_halted_is_not_waited_for_without_end(tmp_path: Path, autoj
         deaf.bind(str(tmp_path / "deaf.sock"))
         deaf.listen()
         with pytest.raises(RumiError, match="did not answer"):
-            async with connect(tmp_path / "deaf.sock"):
+            async with connect(tmp_path / "deaf.sock", TERMINAL):
                 raise AssertionError("nobody greeted")
 
 
 async def test_our_errors_reach_the_client_as_they_are(path: Path) -> None:
-    async with serving(path), connect(path) as client:
+    async with serving(path), connect(path, TERMINAL) as client:
         with pytest.raises(RumiError, match=r"It did not work\. Try again\."):
             await client.call("fail")
         with pytest.raises(RumiError, match="unknown request"):
@@ -117,13 +118,13 @@ async def test_the_socket_is_its_owners_alone_and_goes_with_the_server(path: Pat
 async def test_a_stale_socket_is_replaced(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
     path.touch()
-    async with serving(path), connect(path) as client:
+    async with serving(path), connect(path, TERMINAL) as client:
         assert await client.call("echo", word=1) == 1
 
 
 async def test_where_nothing_listens_the_client_is_told_so(path: Path) -> None:
     with pytest.raises(NotRunning):
-        async with connect(path):
+        async with connect(path, TERMINAL):
             pass
 
 
@@ -133,13 +134,13 @@ async def test_a_client_that_talks_nonsense_or_leaves_harms_nobody(path: Path) -
             stream = await trio.open_unix_socket(path)
             await stream.send_all(garbage)
             await stream.aclose()
-        async with connect(path) as client:
+        async with connect(path, TERMINAL) as client:
             assert await client.call("echo", word="still here") == "still here"
         assert root.status().children[0].restarts == 0
 
 
 async def test_a_call_that_breaks_down_is_its_callers_news_alone(path: Path) -> None:
-    async with serving(path) as root, connect(path) as client, connect(path) as other:
+    async with serving(path) as root, connect(path, TERMINAL) as client, connect(path, TERMINAL) as other:
         with pytest.raises(RumiError, match="log says why"):
             await client.call("break")
         assert await other.call("echo", word=1) == 1
@@ -151,7 +152,7 @@ async def test_many_clients_are_served_at_once(path: Path) -> None:
     async with serving(path), trio.open_nursery() as nursery:
 
         async def one(number: int) -> None:
-            async with connect(path) as client:
+            async with connect(path, TERMINAL) as client:
                 assert await client.call("echo", word=number) == number
 
         for number in range(30):
@@ -160,7 +161,7 @@ async def test_many_clients_are_served_at_once(path: Path) -> None:
 
 async def test_a_line_is_answered_without_a_handshake(path: Path) -> None:
     async with serving(path):
-        answer = await trio.to_thread.run_sync(ask, path, b'{"call": "echo", "word": "h\xc3\xb3la"}')
+        answer = await trio.to_thread.run_sync(ask, path, line(TERMINAL, "echo", word="hóla"))
         assert json.loads(answer) == {"ok": True, "result": "hóla"}
         answer = await trio.to_thread.run_sync(ask, path, b"{nonsense")
         assert "unknown request" in json.loads(answer)["error"]
@@ -180,12 +181,12 @@ async def test_a_peer_that_leaves_during_the_handshake_is_not_waited_for(tmp_pat
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, lambda: leaving.accept()[0].close())
             with trio.fail_after(CONNECT_S / 2), pytest.raises(NotRunning):
-                async with connect(tmp_path / "leaving.sock"):
+                async with connect(tmp_path / "leaving.sock", TERMINAL):
                     raise AssertionError("nobody greeted")
 
 
 async def test_a_receive_that_is_cancelled_loses_nothing(path: Path) -> None:
-    async with serving(path), connect(path) as client:
+    async with serving(path), connect(path, TERMINAL) as client:
         wire = await client.stream("count", to=500)
         got: list[object] = []
         while len(got) < 500:
@@ -209,23 +210,28 @@ async def test_what_a_peer_said_before_it_left_arrives_also_after_a_send(path: P
 
 
 async def _connected(path: Path, *, task_status: trio.TaskStatus[ControlClient]) -> None:
-    async with connect(path) as client:
+    async with connect(path, TERMINAL) as client:
         task_status.started(client)
         await trio.sleep_forever()
 
 
 async def test_a_clients_message_is_bounded_and_an_answer_may_be_longer(path: Path) -> None:
-    async with serving(path), connect(path) as other:
-        async with connect(path) as client:
+    async with serving(path), connect(path, TERMINAL) as other:
+        async with connect(path, TERMINAL) as client:
             with pytest.raises(NoAnswer):
                 await client.call("echo", word="x" * MAX_MESSAGE_BYTES)
         assert await other.call("echo", word=1) == 1
-        async with connect(path) as client:
+        async with connect(path, TERMINAL) as client:
             assert len(await client.call("long", bytes=20_000_000)) == 20_000_000
 
 
 async def test_others_are_answered_while_a_long_answer_is_on_its_way(path: Path) -> None:
-    async with serving(path), connect(path) as client, connect(path) as other, trio.open_nursery() as nursery:
+    async with (
+        serving(path),
+        connect(path, TERMINAL) as client,
+        connect(path, TERMINAL) as other,
+        trio.open_nursery() as nursery,
+    ):
         arrived = trio.Event()
 
         async def take() -> None:
@@ -247,6 +253,9 @@ UPGRADE = (
 )
 
 
+STREAM = b'{"stream":"count","to":0,"stay":false,"caller":{"channel":"test","owner":"local","rights":"all"}}'
+
+
 def frame(opcode: int, data: bytes) -> bytes:
     """A client's frame; a mask of zeros leaves the data as it is."""
     return bytes([0x80 | opcode, 0x80 | len(data)]) + bytes(4) + data
@@ -262,12 +271,12 @@ async def test_a_client_that_does_not_answer_a_close_is_let_go(
         greeting = bytes(await stream.receive_some())
         assert greeting.startswith(b"HTTP/1.1 101")
         assert b"permessage-deflate" not in greeting, "nothing is compressed on one machine"
-        await stream.send_all(frame(1, b'{"stream": "count", "to": 0, "stay": false}'))
+        await stream.send_all(frame(1, STREAM))
         assert bytes(await stream.receive_some())[:1] == b"\x88", "a close"
         await stream.send_all(last)
         with trio.fail_after(30):
             assert await stream.receive_some() == b""
-        async with connect(path) as client:
+        async with connect(path, TERMINAL) as client:
             assert await client.call("echo", word=1) == 1
         assert root.status().children[0].restarts == 0
 
@@ -291,7 +300,7 @@ async def test_a_server_that_does_not_answer_a_close_is_left(
 
         nursery.start_soon(greet_and_get_stuck)
         with trio.fail_after(30):
-            async with connect(tmp_path / "stuck.sock"):
+            async with connect(tmp_path / "stuck.sock", TERMINAL):
                 pass
         nursery.cancel_scope.cancel()
     listener.close()

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
+from rumi.caller import TERMINAL, Caller
 from rumi.control import ControlServer, NotRunning, Peer, Wire, WireClosed, connect, key_of, peer_of
 from rumi.control.peers import NONCE_BYTES, PROOF_BYTES, is_private, listeners_of
 from rumi.errors import ConfigError, RumiError
@@ -17,12 +18,12 @@ from tests.postgres import free_port
 KEY = key_of("a long secret of the workers")
 
 
-async def echo(request: Mapping[str, object]) -> object:
+async def echo(caller: Caller, request: Mapping[str, object]) -> object:
     await trio.lowlevel.checkpoint()
     return dict(request)
 
 
-async def say_it_again(request: Mapping[str, object], wire: Wire) -> None:
+async def say_it_again(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
     with suppress(WireClosed):
         while True:
             await wire.send(await wire.receive())
@@ -47,9 +48,9 @@ async def serving(folder: Path) -> AsyncIterator[Peer]:
 
 async def test_a_peer_that_proves_the_secret_makes_calls_and_has_streams(tmp_path: Path) -> None:
     async with serving(tmp_path) as peer:
-        async with connect(peer) as client:
+        async with connect(peer, TERMINAL) as client:
             assert (await client.call("echo", word="hi"))["word"] == "hi"
-        async with connect(peer) as client:
+        async with connect(peer, TERMINAL) as client:
             wire = await client.stream("again")
             await wire.send({"n": 1})
             assert await wire.receive() == {"n": 1}
@@ -57,25 +58,25 @@ async def test_a_peer_that_proves_the_secret_makes_calls_and_has_streams(tmp_pat
 
 async def test_a_peers_request_is_marked_and_a_local_one_never_is(tmp_path: Path) -> None:
     async with serving(tmp_path) as peer:
-        async with connect(peer) as client:
+        async with connect(peer, TERMINAL) as client:
             assert (await client.call("echo", passed=False))["passed"] is True
-        async with connect(tmp_path / "run" / "control.sock") as client:
+        async with connect(tmp_path / "run" / "control.sock", TERMINAL) as client:
             assert "passed" not in await client.call("echo", passed=True)
 
 
 async def test_a_peer_cannot_make_the_calls_of_the_homes_owner(tmp_path: Path) -> None:
     async with serving(tmp_path) as peer:
-        async with connect(peer) as client:
+        async with connect(peer, TERMINAL) as client:
             with pytest.raises(RumiError, match="unknown request"):
                 await client.call("end")
-        async with connect(tmp_path / "run" / "control.sock") as client:
+        async with connect(tmp_path / "run" / "control.sock", TERMINAL) as client:
             await client.call("end")
 
 
 async def test_who_has_another_secret_is_not_answered(tmp_path: Path) -> None:
     async with serving(tmp_path) as peer:
         with pytest.raises(NotRunning):
-            async with connect(Peer(peer.host, peer.port, key_of("another long secret"))):
+            async with connect(Peer(peer.host, peer.port, key_of("another long secret")), TERMINAL):
                 pass
 
 
@@ -106,7 +107,7 @@ async def test_a_recorded_proof_is_of_no_use_a_second_time(tmp_path: Path) -> No
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, listen_in, [relay])
             with pytest.raises(NotRunning):
-                async with connect(Peer("127.0.0.1", port, KEY)):
+                async with connect(Peer("127.0.0.1", port, KEY), TERMINAL):
                     pass
             nursery.cancel_scope.cancel()
         assert len(recorded) == NONCE_BYTES + PROOF_BYTES

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from rumi.caller import TERMINAL
 from rumi.channels import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory import Ask, FactRefused, Learn, NewFact, Remember, memory_calls, memory_command, open_memory
@@ -66,7 +67,7 @@ async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
         serve = memory_calls(ask, none, BUILT_IN)
         seen: list[dict[str, object]] = []
         while True:
-            answer = await serve({"do": "list", "after": len(seen)})
+            answer = await serve(TERMINAL, {"do": "list", "after": len(seen)})
             assert isinstance(answer, dict)
             assert len(json.dumps(answer, ensure_ascii=False).encode()) < 5 * PAGE_CHARS < 2**20
             seen += answer["facts"]
@@ -89,9 +90,9 @@ async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
 async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         serve = memory_calls(ask, none, BUILT_IN)
-        await serve({"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
+        await serve(TERMINAL, {"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
         for owner in ("tg-100", "tg-100_7", "-100"):
-            answer = await serve({"do": "list", "owner": owner})
+            answer = await serve(TERMINAL, {"do": "list", "owner": owner})
             assert isinstance(answer, dict)
             assert answer["all"] == 1
 
@@ -112,13 +113,15 @@ async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_refused(tmp_path: Path, request_: dict[str, object]) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(UsageError):
-            await memory_calls(ask, none, BUILT_IN)(request_)
+            await memory_calls(ask, none, BUILT_IN)(TERMINAL, request_)
 
 
 async def test_secrets_are_refused_from_outside_too(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(FactRefused, match="password"):
-            await memory_calls(ask, none, BUILT_IN)({"do": "set", "key": "password", "value": "hunter2"})
+            await memory_calls(ask, none, BUILT_IN)(
+                TERMINAL, {"do": "set", "key": "password", "value": "hunter2"}
+            )
 
 
 async def test_an_extraction_that_takes_long_goes_on_behind(
@@ -132,5 +135,5 @@ async def test_an_extraction_that_takes_long_goes_on_behind(
         return 0
 
     async with open_memory(tmp_path / "memory.db") as ask:
-        assert await memory_calls(ask, one, BUILT_IN)({"do": "extract"}) == {"learned": 1}
-        assert await memory_calls(ask, forever, BUILT_IN)({"do": "extract"}) == {"learned": None}
+        assert await memory_calls(ask, one, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": 1}
+        assert await memory_calls(ask, forever, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": None}

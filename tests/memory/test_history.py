@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from rumi.caller import TERMINAL
 from rumi.channels import BUILT_IN
 from rumi.memory import (
     Facts,
@@ -105,7 +106,7 @@ async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path)
         assert "`Rosario` (cli t1)" in shown
         assert "`Lima` (cli t2)" in shown
         assert await memory_command(ask, "tg1", "en", "history city") == "I know nothing under `city`."
-        found = await memory_calls(ask, none, BUILT_IN)({"do": "history", "key": "CITY"})
+        found = await memory_calls(ask, none, BUILT_IN)(TERMINAL, {"do": "history", "key": "CITY"})
     assert isinstance(found, list)
     assert [(each["value"], each["turn"], each["ended"] is None) for each in found] == [
         ("Rosario", "t1", False),

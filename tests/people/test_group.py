@@ -81,7 +81,7 @@ async def test_a_guest_who_tries_every_command_is_refused(tmp_path: Path, autoju
             told = await say(home, GUS, command)
             assert told.startswith(("🔒", "❌", "⛔")), (command, told)
         assert not home.tasks.open_tasks()
-        assert await home.schedules.listed() == ()
+        assert await home.schedules.listed(None) == ()
         shown = await say(home, GUS, "/help")
         assert "`/stop`" in shown
         assert "`/whoami`" in shown
@@ -176,7 +176,7 @@ async def test_a_role_has_so_many_schedules_and_no_more(tmp_path: Path, autojump
         assert "There are 1 schedules already" in await say(home, CAT, "/remind in 6 minutes tea")
         assert "There are 1" in await say(home, CAT, "/remind in 7 minutes tea", f"tg{CAT}"), "all places"
         assert "❌" not in await say(home, BOB, "/remind in 8 minutes tea")
-        assert {each.user for each in await home.schedules.listed()} == {CAT, BOB}
+        assert {each.user for each in await home.schedules.listed(None)} == {CAT, BOB}
         assert (await home.schedules.add(ScheduleRecord("tg12", "tg12", "text", "x", user=BOB), After(9))).id
 
 
@@ -188,13 +188,13 @@ async def test_a_task_keeps_its_person_and_is_refused_where_the_role_ends(
     more: dict[str, object] = {"kinds": kinds, "task_limits": task_limits, **tools([])}
     async with house(tmp_path, obeys, people=people(tmp_path), **more) as home:
         assert "1" in await say(home, BOB, "/research why")
-        assert (await home.tasks.show(1)).user == BOB
+        assert (await home.tasks.show(1, None)).user == BOB
         for user, state in ((BOB, "succeeded"), (GUS, "failed")):
             task = TaskRecord("web", GROUP, "why", GROUP, user=user)
             begun = await home.tasks.begin(task)
             with trio.fail_after(1000):
                 await home.tasks.all_ended()
-            shown = await home.tasks.show(begun.id)
+            shown = await home.tasks.show(begun.id, None)
             assert shown.state == state, shown.answer
         assert "The role guest does not allow research" in shown.answer
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rumi.caller import TERMINAL
 from rumi.channels import BUILT_IN
 from rumi.errors import UsageError
 from rumi.marked import opened
@@ -66,7 +67,7 @@ async def test_other_processes_name_an_owner(tmp_path: Path) -> None:
     State(tmp_path / "state.db").exchange("tg7", "the heron", "yes")
     async with open_recall(tmp_path / "recall.db", tmp_path / "state.db", BUILT_IN) as ask:
         serve = recall_calls(ask, BUILT_IN, lambda: NOW)
-        assert await serve({"query": "heron"}) == []
-        found = await serve({"query": "heron", "owner": "7"})
+        assert await serve(TERMINAL, {"query": "heron"}) == []
+        found = await serve(TERMINAL, {"query": "heron", "owner": "7"})
         assert isinstance(found, list)
         assert found[0]["chat"] == "tg7"

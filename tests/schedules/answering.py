@@ -128,7 +128,7 @@ class Answering:
             case 10 if self.random.random() < 0.2:
                 await self._say(home, "/reset")
             case 11:
-                await home.schedules.run(self.random.choice(sorted(self.schedules)))
+                await home.schedules.run(self.random.choice(sorted(self.schedules)), None)
                 await trio.sleep(self.random.choice([0.0, 1.0, 30.0]))
                 await self._say(home, f"/yes {max(asked, default=0) + 1}")  # it may be about to be asked
             case _:

@@ -273,9 +273,9 @@ async def test_a_schedule_whose_work_fails_three_times_pauses_and_says_so(
                 "⏸ Schedule 1 (“work”) failed 3 times in a row and is paused. "
                 "/schedules resume 1 has it go on."
             )
-        assert (await home.schedules.show(1)).state == "paused"
-        await home.schedules.resume(1)
-        assert (await home.schedules.show(1)).failures == 0
+        assert (await home.schedules.show(1, None)).state == "paused"
+        await home.schedules.resume(1, None)
+        assert (await home.schedules.show(1, None)).failures == 0
 
 
 async def test_a_schedule_never_works_twice_at_a_time(
@@ -311,7 +311,7 @@ async def test_a_schedule_run_by_a_command_keeps_its_next_time_and_runs_once(
             assert said == {"⏰ tea", "⏰ Schedule 1 runs now."}
         await home.schedules.run(1, "local", number)  # the same message again
         await trio.sleep(5)
-        assert (await home.schedules.show(1)).instant == added.instant
+        assert (await home.schedules.show(1, None)).instant == added.instant
     assert texts_of(tmp_path).count("⏰ tea") == 1
 
 
@@ -368,8 +368,8 @@ async def test_all_schedules_are_paused_together_and_each_goes_on_when_it_is_res
         assert await home.schedules.pause_all() == 2
         await trio.sleep(600)
         assert texts_of(tmp_path) == []
-        await home.schedules.resume(1)
-        await home.schedules.resume(2)
+        await home.schedules.resume(1, None)
+        await home.schedules.resume(2, None)
         await trio.sleep(61)
         assert sorted(texts_of(tmp_path))[0] == "⏰ tea"
         assert any("Late: " in text for text in texts_of(tmp_path))

@@ -506,7 +506,7 @@ def stops_no_task(patch: pytest.MonkeyPatch) -> None:
 
 def stops_tasks_of_others(patch: pytest.MonkeyPatch) -> None:
     show = Tasks.show
-    patch.setattr(Tasks, "show", lambda self, id, owner="": show(self, id))
+    patch.setattr(Tasks, "show", lambda self, id, owner: show(self, id, None))
 
 
 def repeats_calls_of_tasks(patch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ async def test_it_stops_turns_what_waits_and_tasks_of_all_chats(
         assert not any(home.sandboxes.running.values())
         assert not home.tasks.at_work
         await trio.sleep(1)
-        assert {task.state for task in await home.tasks.listed()} == {"stopped"}
+        assert {task.state for task in await home.tasks.listed(None)} == {"stopped"}
         assert await home.open_chats() == ()
         assert await home.ask("/stop all") == "⏹ Stopped 0 turns and 0 tasks. No process is left."
 
@@ -113,7 +113,7 @@ async def test_all_schedules_are_paused_until_each_is_resumed(
         )
         await trio.sleep(600)
         assert await home.open_chats() == ()
-        assert {each.state for each in await home.schedules.listed()} == {"paused"}
+        assert {each.state for each in await home.schedules.listed(None)} == {"paused"}
         await home.ask("/schedules resume 1")
         await trio.sleep(61)
         assert home.inbox.works("cli")
@@ -138,7 +138,7 @@ async def test_a_fire_that_is_stored_just_before_the_pause_is_stopped_too(
             return done
 
     async def pause() -> int:
-        nursery.start_soon(running[0].schedules.run, 1)
+        nursery.start_soon(running[0].schedules.run, 1, None)
         await trio.sleep(0.1)
         return await running[0].schedules.pause_all()
 
@@ -184,7 +184,7 @@ async def test_a_task_that_a_turn_begins_while_it_is_stopped_is_stopped_too(
         await home.inbox.accept("cli", "hello")
         await trio.sleep(1)
         assert await home.ask("/stop all", "other") == "⏹ Stopped 1 turn and 1 task. No process is left."
-        assert [task.state for task in await home.tasks.listed()] == ["stopped"]
+        assert [task.state for task in await home.tasks.listed(None)] == ["stopped"]
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
@@ -208,16 +208,16 @@ async def test_the_session_of_a_bot_that_sleeps_ends_as_stopped_and_can_go_on(
     async with house(tmp_path, looks(0), now=wall, kinds={"bot": Sleeping()}) as home:
         await home.tasks.begin(TaskRecord("bot", "local", "Tend it.", "cli", bot="garden"))
         await trio.sleep(10)
-        assert [task.state for task in await home.tasks.listed()] == ["sleeping"]
+        assert [task.state for task in await home.tasks.listed(None)] == ["sleeping"]
         said = await home.everything.stop(language)
         assert said.splitlines()[1:] == [f"🤖 {bot_resume(language, 'garden', 1)}"]
-        (stopped,) = await home.tasks.listed()
+        (stopped,) = await home.tasks.listed(None)
         assert stopped.state == "stopped"
         await trio.sleep(2 * 86_400)
         assert len(await home.tasks.iterations(1)) == 1
         await home.tasks.reopen(stopped)
         await trio.sleep(10)
-        assert [task.state for task in await home.tasks.listed()] == ["succeeded"]
+        assert [task.state for task in await home.tasks.listed(None)] == ["succeeded"]
 
 
 async def test_what_cannot_be_paused_is_named_and_keeps_no_turn_going(

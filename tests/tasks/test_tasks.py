@@ -36,7 +36,7 @@ async def next_reply(events: object) -> str:
 
 async def ended(home: House, id: int) -> TaskRecord:
     with trio.fail_after(5000):
-        while not (task := await home.tasks.show(id)).ended:  # noqa: ASYNC110  # it looks into a file
+        while not (task := await home.tasks.show(id, None)).ended:  # noqa: ASYNC110  # it looks into a file
             await trio.sleep(0.1)
     return task
 
@@ -58,8 +58,8 @@ async def test_a_result_comes_once_behind_the_turn_that_runs(
             told = await next_reply(events)
             assert told == "🔎 Task 1 (succeeded): what is it?\n\nwhat is it?: thing1 is blue"
         # The chat's next turn knows it, and has read things from outside by that.
-        assert (await home.tasks.show(1)).spent.calls == 3
-        assert (await home.tasks.show(1)).spent.prompt_tokens == 300
+        assert (await home.tasks.show(1, None)).spent.calls == 3
+        assert (await home.tasks.show(1, None)).spent.prompt_tokens == 300
         assert await home.open_chats() == ()
     assert rows(tmp_path, "SELECT count(*) FROM outbox WHERE text LIKE '%is blue%'") == [(1,)]
     assert rows(tmp_path, "SELECT state, tainted FROM tasks") == [("succeeded", 1)]
@@ -151,7 +151,7 @@ async def test_a_task_goes_on_where_its_process_ended_and_repeats_no_call(
     async with house(tmp_path, looks(3), kinds={"web": kind}) as home:
         with home.services.hub.listening("cli") as events:
             assert (await next_reply(events)).endswith("what?: thing2 is blue")
-        assert (await home.tasks.show(1)).spent.calls == 4
+        assert (await home.tasks.show(1, None)).spent.calls == 4
     assert kind.done == ["thing0", "thing1", "thing2"]
     asked = [entry for (entry,) in rows(tmp_path, "SELECT message FROM history WHERE chat = 'task.1'")]
     assert len(asked) == len(set(asked))
@@ -175,7 +175,7 @@ async def test_an_attached_task_of_an_earlier_process_is_interrupted(
         db.execute("DROP TRIGGER killed")
     assert rows(tmp_path, "SELECT state FROM tasks") == [("running",)]
     async with house(tmp_path, looks(), kinds={"web": Looking()}) as home:
-        assert (await home.tasks.show(1)).state == "interrupted"
+        assert (await home.tasks.show(1, None)).state == "interrupted"
 
 
 async def test_a_limit_gives_what_was_found_and_is_no_success(
@@ -231,10 +231,10 @@ async def test_a_task_that_crashes_goes_on_and_at_its_limit_it_has_failed(
             assert (await next_reply(events)).endswith("fine")
             await home.tasks.begin(TaskRecord("web", "local", "always", "cli"))
             assert "Something failed several times" in await next_reply(events)
-        assert (await home.tasks.show(2)).state == "failed"
+        assert (await home.tasks.show(2, None)).state == "failed"
         with pytest.raises(RumiError, match="The task 3 failed"):
             await home.tasks.run(TaskRecord("web", "local", "always"), str)
-        assert (await home.tasks.show(3)).state == "failed"
+        assert (await home.tasks.show(3, None)).state == "failed"
 
 
 async def test_owners_share_the_places_and_too_many_are_refused(
@@ -251,15 +251,15 @@ async def test_owners_share_the_places_and_too_many_are_refused(
         await trio.testing.wait_all_tasks_blocked()
         await trio.sleep(1)
         assert kind.running == 4
-        assert (await home.tasks.show(7)).state == "running"
-        assert (await home.tasks.show(4)).state == "queued"
+        assert (await home.tasks.show(7, None)).state == "running"
+        assert (await home.tasks.show(4, None)).state == "queued"
         with pytest.raises(UsageError, match="has not ended"):
-            await home.tasks.delete(4)
+            await home.tasks.delete(4, None)
         for id in range(1, 8):
             assert (await ended(home, id)).state == "succeeded"
-        await home.tasks.delete(4)
+        await home.tasks.delete(4, None)
         with pytest.raises(UsageError, match="Unknown task 4"):
-            await home.tasks.show(4)
+            await home.tasks.show(4, None)
     assert not rows(tmp_path, "SELECT 1 FROM history WHERE chat = 'task.4'")
 
 
@@ -371,7 +371,7 @@ async def test_whenever_who_waits_leaves_the_task_ends(
                     scope.cancel()
             assert (kind.running, kind.opened) == (0, 0)
         await trio.sleep(1)
-        states = {task.state for task in await home.tasks.listed(limit=100)}
+        states = {task.state for task in await home.tasks.listed(None, limit=100)}
         assert states == {"stopped"}
         assert not home.tasks.at_work
 
@@ -391,7 +391,7 @@ async def test_a_command_about_tasks_that_a_crash_cut_short_is_done_once(
         home.tasks.command = crashing  # type: ignore[method-assign]
         assert "Task 1 has begun" in await home.ask("/research what?")
         await ended(home, 1)
-        assert [task.id for task in await home.tasks.listed()] == [1]
+        assert [task.id for task in await home.tasks.listed(None)] == [1]
 
 
 async def test_a_workspace_that_a_failing_disk_has_left_is_removed_later(

@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from actors import ChildSpec, Supervisor
+from rumi.caller import TERMINAL
 from rumi.chats import ChatEvent, Replied
 from rumi.control import ControlServer, Wire, connect
 from rumi.models import Emit, ModelRequest, Reply, TextDelta, ToolCall
@@ -43,13 +44,13 @@ class Holding:
     async def window(self, chat: str = "cli", **more: Any) -> AsyncIterator["Window"]:
         """A window, as another process has it."""
         wish = Wish(**{"chat": chat, "person": True, "language": "en", **more})
-        async with attach(self.path, wish, HOLDER) as remote:
+        async with attach(self.path, TERMINAL, wish, HOLDER) as remote:
             yield Window(remote)
 
     @asynccontextmanager
     async def stream(self, name: str, **fields: Any) -> AsyncIterator[Wire]:
         """A stream, as any program has it."""
-        async with connect(self.path) as client:
+        async with connect(self.path, TERMINAL) as client:
             yield await client.stream(name, **fields)
 
     async def until_running(self, chat: str, commands: int) -> None:

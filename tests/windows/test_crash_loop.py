@@ -11,6 +11,7 @@ from rich.console import Console
 
 from rumi.app import App, open_app
 from rumi.building import ready_engine
+from rumi.caller import TERMINAL
 from rumi.config import load_settings
 from rumi.control import ControlClient, Wire, connect, socket_path
 from rumi.control.view import render
@@ -57,8 +58,8 @@ async def test_it_shows_stops_at_its_limit_is_told_so_and_the_next_message_start
     seen: list[dict[str, Any]] = []
     wanted = ["crashed", "restarted", "failed"]
     async with (
-        connect(path) as control,
-        connect(path) as other,
+        connect(path, TERMINAL) as control,
+        connect(path, TERMINAL) as other,
         trio.open_nursery() as nursery,
     ):
         wire = await other.stream("events", events=wanted, chats=["bad"])

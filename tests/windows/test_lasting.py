@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from actors import ChildSpec, Supervisor
+from rumi.caller import TERMINAL
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
@@ -32,7 +33,7 @@ async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path:
 
     async with trio.open_nursery() as nursery:
         async with holding(tmp_path) as first:
-            async with attach(first.path, WISH, HOLDER) as remote:
+            async with attach(first.path, TERMINAL, WISH, HOLDER) as remote:
                 chat.move(remote)
                 events = chat.subscribe()
                 first.windows.wind_down()
@@ -40,7 +41,7 @@ async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path:
                 await trio.testing.wait_all_tasks_blocked(0.05)
                 assert numbers == [], "the first one takes nothing any more"
                 chat.lose("gone")
-        async with holding(tmp_path) as second, attach(second.path, WISH, HOLDER) as remote:
+        async with holding(tmp_path) as second, attach(second.path, TERMINAL, WISH, HOLDER) as remote:
             chat.move(remote, "back")
             told = []
             with trio.fail_after(60):
@@ -62,11 +63,11 @@ async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp
     async with dying.running(), holding(tmp_path) as next_one, trio.open_nursery() as nursery:
 
         async def take_over() -> None:
-            async with attach(path, WISH, HOLDER) as remote:
+            async with attach(path, TERMINAL, WISH, HOLDER) as remote:
                 chat.move(remote)
                 await remote.ended()
                 chat.lose("gone")
-            async with attach(next_one.path, WISH, HOLDER) as remote:
+            async with attach(next_one.path, TERMINAL, WISH, HOLDER) as remote:
                 chat.move(remote)
                 await trio.sleep_forever()
 
@@ -91,7 +92,7 @@ async def test_windows_that_move_to_another_process_take_no_reply_from_each_othe
 
     async def look(chat: LastingChat, path: Path, *, task_status: trio.TaskStatus[None]) -> None:
         wish = Wish("cli", chat is chats[2], "en")
-        async with attach(path, wish, HOLDER) as remote:
+        async with attach(path, TERMINAL, wish, HOLDER) as remote:
             chat.move(remote)
             task_status.started()
             await remote.ended()

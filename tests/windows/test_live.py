@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from actors import TreeEvent
+from rumi.caller import TERMINAL
 from rumi.chats import ChatEvent, Hub, TurnStarted
 from rumi.control import Wire, WireClosed
 from rumi.models import Waiting
@@ -78,7 +79,7 @@ async def test_a_slow_reader_loses_the_oldest_and_is_told_how_many(
     monkeypatch.setattr(live, "MOST_WAITING", 10)
     hub, reader = Hub(), Slow()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Live(hub).serve, {}, reader)
+        nursery.start_soon(Live(hub).serve, TERMINAL, {}, reader)
         await trio.sleep(1)
         for number in range(100):
             hub.publish(ChatEvent("cli", f"t{number}", 1.0, TurnStarted("", number)))
@@ -95,6 +96,6 @@ async def test_a_reader_that_never_takes_anything_is_let_go(autojump_clock: trio
     hub = Hub()
     with trio.fail_after(2 * live.STUCK_S):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Live(hub).serve, {}, Slow())
+            nursery.start_soon(Live(hub).serve, TERMINAL, {}, Slow())
             await trio.sleep(1)
             hub.publish(ChatEvent("cli", "t1", 1.0, TurnStarted("", 1)))

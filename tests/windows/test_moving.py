@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from rumi.caller import TERMINAL
 from rumi.chats import VERSION, Moved, Replied, from_json
 from rumi.errors import NotServed
 from rumi.journal import Accept, Incoming, NotStored, Settle
@@ -46,7 +47,7 @@ async def test_the_windows_of_a_process_that_ends_stay_until_its_end(tmp_path: P
 
 async def test_a_reached_chat_goes_on_when_it_has_moved(tmp_path: Path) -> None:
     async with holding(tmp_path) as held, trio.open_nursery() as nursery:
-        chat = ReachedChat(held.path, "cli")
+        chat = ReachedChat(held.path, TERMINAL, "cli")
         events = chat.subscribe()
         nursery.start_soon(chat.keep_open)
 

@@ -18,6 +18,7 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.audit import read_audit
+from rumi.caller import TERMINAL, Caller
 from rumi.chats import VERSION, Replied, TurnStarted, events
 from rumi.control import ControlServer, WireClosed
 from rumi.errors import ConfigError, RumiError, UsageError
@@ -205,7 +206,7 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
         windows.open()
         began, ended = trio.Event(), trio.Event()
 
-        async def slow(request: object) -> None:
+        async def slow(caller: Caller, request: object) -> None:
             await trio.sleep(7)
 
         async def end() -> None:
@@ -216,13 +217,13 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
             nursery.start_soon(end)
             await trio.sleep(60)
             assert not ended.is_set(), "the command that started it has no window yet"
-            assert (await windows.make_way({"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
+            assert (await windows.make_way(TERMINAL, {"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
             begun = trio.current_time()
             began.set()
             await trio.sleep(5)
-            await windows.counted(slow)({})
+            await windows.counted(slow)(TERMINAL, {})
             await home.inbox.accept("cli", "sleep 0.2")
-            assert (await windows.make_way({}))["ends"] is False, "it is at work"
+            assert (await windows.make_way(TERMINAL, {}))["ends"] is False, "it is at work"
             await ended.wait()
             assert trio.current_time() >= begun + 22
 
@@ -234,11 +235,11 @@ async def test_a_process_for_windows_alone_makes_way_where_nothing_goes_on(tmp_p
         windows.open()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(windows.unused, 600, trio.lowlevel.checkpoint)
-            assert (await windows.make_way({"marks": marks}))["ends"] is False
-            assert (await windows.make_way({"marks": {"a.b": "2"}}))["ends"] is True
+            assert (await windows.make_way(TERMINAL, {"marks": marks}))["ends"] is False
+            assert (await windows.make_way(TERMINAL, {"marks": {"a.b": "2"}}))["ends"] is True
         service = windows_of(holder.home, About("bubblewrap", service=True))
         service.open()
-        assert (await service.make_way({}))["ends"] is False
+        assert (await service.make_way(TERMINAL, {}))["ends"] is False
         async with holder.window(marks={"x.y": "1"}) as one:
             assert one.remote.other == ("x.y",)
 
@@ -299,7 +300,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
 
         async def look() -> None:
             with pytest.raises(BaseExceptionGroup) as raised:
-                async with attach(tmp_path / "run" / "control.sock", wish, HOLDER) as remote:
+                async with attach(tmp_path / "run" / "control.sock", TERMINAL, wish, HOLDER) as remote:
                     events = remote.subscribe()
                     await remote.send("hello")
                     opened.set()
@@ -328,24 +329,24 @@ async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) ->
         control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
         async with control.running():
             with pytest.raises(NotThere):  # it starts: it is waited for
-                async with attach(path, Wish("cli", True, "en"), HOLDER):
+                async with attach(path, TERMINAL, Wish("cli", True, "en"), HOLDER):
                     pass
             service.open()
             service.wind_down()
             with pytest.raises(RumiError, match="about to end") as raised:
-                async with attach(path, Wish("cli", True, "en"), HOLDER):
+                async with attach(path, TERMINAL, Wish("cli", True, "en"), HOLDER):
                     pass
             assert not isinstance(raised.value, NotThere)
 
 
 async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_window(tmp_path: Path) -> None:
     with pytest.raises(NotThere):
-        async with attach(tmp_path / "none", Wish("cli", True, "en"), HOLDER):
+        async with attach(tmp_path / "none", TERMINAL, Wish("cli", True, "en"), HOLDER):
             pass
     async with holding(tmp_path) as holder, holder.window() as one:
         holder.windows.wind_down()
         with pytest.raises(NotThere):
-            async with attach(holder.path, Wish("cli", True, "en"), HOLDER):
+            async with attach(holder.path, TERMINAL, Wish("cli", True, "en"), HOLDER):
                 pass
         with pytest.raises(RumiError, match="about to end"):
             await one.send("hello")

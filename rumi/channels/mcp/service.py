@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, TypeAlias
 import trio
 
 from rumi.agent import Reason, ToolProgress, ToolStarted, TurnFinished
-from rumi.chat_ids import LOCAL
 from rumi.chats import Replied, turn_of
 from rumi.control import ControlClient
 from rumi.errors import RumiError
@@ -33,7 +32,10 @@ Report: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class Holder(Protocol):
-    """Ways to the process that holds the home. Each starts that process if none runs and it may."""
+    """Ways to the process that holds the home, for a caller that sees the rows of the home's owner alone.
+
+    Each starts that process if none runs and it may.
+    """
 
     def client(self) -> AbstractAsyncContextManager[ControlClient]:
         """Connect to its control socket."""
@@ -120,10 +122,10 @@ class Service:
 
     async def recall(self, query: str, since: str, until: str) -> str:
         """Return what was said, the best passages first, with dates, and facts about the user, as JSON."""
-        asked = {"query": query, "owner": LOCAL, **({"since": since} if since else {})}
+        asked = {"query": query, **({"since": since} if since else {})}
         async with self.holder.client() as client:
             passages = await client.call("recall", **asked, **({"until": until} if until else {}))
-            facts = await client.call("memory", do="list", owner=LOCAL, after=0)
+            facts = await client.call("memory", do="list", after=0)
         return json.dumps({"passages": passages, "facts": facts["facts"]}, ensure_ascii=False, indent=2)
 
     async def remember(self, key: str, value: str) -> str:
@@ -134,5 +136,5 @@ class Service:
                 "The user may serve with: rumi mcp serve --trusted",
             )
         async with self.holder.client() as client:
-            answer = await client.call("memory", do="set", owner=LOCAL, key=key, value=value)
+            answer = await client.call("memory", do="set", key=key, value=value)
         return json.dumps(answer, ensure_ascii=False)

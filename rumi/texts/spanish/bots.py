@@ -139,6 +139,8 @@ BOTS: Final[dict[str, str]] = {
     "The bot {name} has no such session.": "El bot {name} no tiene esa sesión.",
     "Look at: rumi bot history {name}": "Mirá: rumi bot history {name}",
     "The bot {name} is not at work.": "El bot {name} no está trabajando.",
+    "The bot {name} is at work for someone else.": "El bot {name} está trabajando para otra persona.",
+    "Wait until it has ended.": "Esperá a que termine.",
     "Start it with: /bot {name} GOAL": "Arrancalo con: /bot {name} OBJETIVO",
     "This owner may not run bots.": "Esta persona no puede correr bots.",
     "[bots] allowed in config.toml says who may.": "[bots] allowed en config.toml dice quién puede.",
