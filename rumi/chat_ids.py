@@ -150,3 +150,8 @@ class ChatIds:
 
     def _of_channel(self, chat: str) -> Prefix | None:
         return next((prefix for prefix in self.prefixes if prefix.owns(chat)), None)
+
+
+def unknown_chat(chat: str) -> UsageError:
+    """Return the error for a chat in which nothing was ever said."""
+    return UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")

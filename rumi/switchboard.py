@@ -47,7 +47,7 @@ class Switchboard:
             caller.check_all()
             language = _language(request) or self.language
             return await self.everything.stop(language, alone=request.get("passed") is True)
-        return await self.inbox.command(self._chat(caller, request), "/stop", _language(request))
+        return await self.inbox.stop(self._chat(caller, request), _language(request))
 
     async def _answer(self, caller: Caller, request: Mapping[str, object]) -> object:
         id, yes = request.get("id"), request.get("yes")

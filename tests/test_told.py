@@ -269,7 +269,7 @@ WRONG: list[tuple[tuple[str, ...], int]] = [
     (("fetch",), 2),
     (("fetch", "http://127.0.0.1/"), 1),
     (("fetch", "ftp://x/"), 1),
-    (("skills", "info", "nope"), 1),
+    (("skills", "info", "nope"), 2),
     (("skills", "create", "a b"), 1),
     (("chat", "--model", "groq:x", "-p", "hi"), 2),
     (("chat", "--model", "odd", "-p", "hi"), 2),

@@ -10,7 +10,7 @@ import trio
 from actors import ActorError, ActorRef, ActorStopped, Supervisor
 from rumi import texts
 from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import DEFAULT_CHAT, ChatIds
+from rumi.chat_ids import DEFAULT_CHAT, ChatIds, unknown_chat
 from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
@@ -20,7 +20,7 @@ from rumi.chats.jobs import EndedBy
 from rumi.chats.outside import bounded
 from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
-from rumi.errors import NotServed, NotTaken, RumiError, UsageError
+from rumi.errors import NotServed, NotTaken, RumiError
 from rumi.journal import (
     Accept,
     Attachment,
@@ -314,6 +314,15 @@ class Inbox:
         """
         return await self._of_known(chat, "/reset", language)
 
+    async def stop(self, chat: str, language: Language | None = None) -> str:
+        """Stop a chat's turn from outside; the reply.
+
+        Raises:
+            UsageError: the chat is unknown.
+            RumiError: see `command`.
+        """
+        return await self._of_known(chat, "/stop", language)
+
     async def undo(self, chat: str, language: Language | None = None) -> str:
         """Take a chat's last turn back from outside; the reply.
 
@@ -327,7 +336,7 @@ class Inbox:
         known = chat == DEFAULT_CHAT or self.lookup(chat) is not None
         known = known or self._services.workspaces.has(chat)
         if not (known or await self._services.journal.ask(Knows(chat))):
-            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+            raise unknown_chat(chat)
         return await self.command(chat, command, language)
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:

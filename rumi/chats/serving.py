@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from rumi.audit import utc
 from rumi.caller import Caller
-from rumi.chat_ids import ChatIds, check_chat_id
+from rumi.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.errors import UsageError
 from rumi.journal import Ask, Knows, ListChats, ReadHistory, SearchHistory, StoredEntry
 
@@ -31,7 +31,7 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds
     async def known(caller: Caller, request: Mapping[str, object]) -> str:
         chat = check_chat_id(str(request.get("chat", "")))
         if not sees(caller, chat) or not await ask(Knows(chat)):
-            raise UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+            raise unknown_chat(chat)
         return chat
 
     async def serve(caller: Caller, request: Mapping[str, object]) -> object:

@@ -13,6 +13,7 @@ from rumi.errors import RumiError
 from rumi.home import Home
 
 if TYPE_CHECKING:
+    from rumi.config import Loaded
     from rumi.control import ControlClient
 
 HELD_S = 5.0
@@ -185,9 +186,8 @@ def _ask(home: Home, call: str, chat: str) -> str:
 
 
 def _do(home: Home, call: str, chat: str) -> str:
-    """Change the files of a home that no process holds. No turn runs there, so there is nothing to stop."""
+    """Change the files of a home that no process holds."""
 
-    from rumi import texts
     from rumi.chat_ids import check_chat_id
     from rumi.config import load_settings
 
@@ -195,7 +195,7 @@ def _do(home: Home, call: str, chat: str) -> str:
         check_chat_id(chat)
     loaded = load_settings(home.root, os.environ, {})
     if call == "stop":
-        return texts.nothing_running(texts.detect_language(loaded.settings.language, os.environ))
+        return run_async(_stop, home, loaded, chat)
 
     async def command() -> str:
         from rumi.app import open_app
@@ -210,3 +210,28 @@ def _do(home: Home, call: str, chat: str) -> str:
                 return await (app.inbox.undo(chat) if call == "undo" else app.inbox.reset(chat))
 
     return run_async(command)
+
+
+async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
+    """Stop what the next process would begin; no turn runs. Without a chat: all tasks, and all schedules.
+
+    Raises:
+        UsageError: The chat is unknown.
+    """
+    from rumi import texts
+    from rumi.chat_ids import DEFAULT_CHAT, unknown_chat
+    from rumi.cli.stored import stored_of
+    from rumi.journal import Knows, MarkStopping, OpenTasks, PauseSchedules, open_journal
+
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)
+    with home.hold("rumi stop"):
+        async with open_journal(stored_of(home).state) as ask:
+            if chat:
+                if not (chat == DEFAULT_CHAT or folder.exists() or await ask(Knows(chat))):
+                    raise unknown_chat(chat)
+                return texts.nothing_running(language)
+            tasks = await ask(OpenTasks())
+            for task in tasks:
+                await ask(MarkStopping(task.id))
+            return texts.stopped_at_rest(language, len(tasks), await ask(PauseSchedules()))

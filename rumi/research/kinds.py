@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import trio
 
+from rumi import texts
 from rumi.agent import Reason
+from rumi.errors import RumiError
 from rumi.marked import one_line
 from rumi.models import Message
 from rumi.offload import Threads
@@ -28,6 +30,9 @@ from rumi.web import Streams, Web, given_in, parse_target
 HELPERS: Final = 3
 """How many researchers a research may have at work for it."""
 
+
+SAID_FAILURES: Final = 3
+"""How many reasons are given why nothing could be reached."""
 
 MOST_PLACES: Final = 200
 """How many lines of files, and commits, of an answer are looked up; others count as not there."""
@@ -73,7 +78,13 @@ class WebKind:
             room.report(one_line(f"{url}: {error}", 300))
 
         async def finish(answer: str, reason: Reason) -> Finished:
-            return Finished(*await research.finish(answer, reason == "complete", language))
+            text, report = await research.finish(answer, reason == "complete", language)
+            if reason != "complete" or not research.unreached:
+                return Finished(text, report)
+            # An answer from memory alone is no research, however sure it sounds.
+            error = unreachable(research.unreached)
+            report = json.dumps({**json.loads(report), "error": error.to_json()}, ensure_ascii=False)
+            return Finished(f"❌ {texts.told_error(language, error)}\n\n{text}", report, "failed")
 
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 
@@ -160,6 +171,15 @@ def _helpers(room: TaskRoom, ask: Ask) -> tuple[Tool, ...]:
     if room.task.parent:
         return ()
     return (ResearchTool(ask, room.task, trio.CapacityLimiter(HELPERS)),)
+
+
+def unreachable(why: Sequence[str]) -> RumiError:
+    """Return the error of a research that could read nothing."""
+    reasons = " ".join(why[-SAID_FAILURES:])
+    return RumiError(
+        f"Nothing was read, because nothing could be reached: {reasons}",
+        "Look at the network with: rumi doctor",
+    )
 
 
 def _strings(found: object) -> Sequence[str]:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import trio
 
-from rumi.errors import RumiError
+from rumi.errors import RumiError, UsageError
 from rumi.marked import harmless, one_line
 from rumi.offload import Offload, Threads
 from rumi.replacing import replace_file
@@ -158,12 +158,12 @@ class Sources:
         """Return the text of a source.
 
         Raises:
-            RumiError: There is no such source, or its file is damaged.
+            UsageError: There is no such source, or its file is damaged.
         """
         source = self._by_number.get(number)
         found = None if source is None else await self._offload(partial(_read, self._path(number)))
         if found is None or found.source != source:
-            raise RumiError(f"There is no source {number}.", "The list of sources has their numbers.")
+            raise UsageError(f"There is no source {number}.", "The list of sources has their numbers.")
         return found.text
 
     async def texts(self) -> tuple[Text, ...]:

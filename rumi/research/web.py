@@ -84,13 +84,16 @@ class WebResearch:
         self.urls = tuple(dict.fromkeys(urls))
         self.sources = sources
         self.instructions = f"{words}\n\nToday is {today}."
+        self._search = search
+        self._found = False
+        self._failures: dict[str, None] = {}
         self._fetch = fetch
         self._offload = offload or Threads()
         self._room = prompt_share(context_tokens)
         self._pages = Pages(sources, shell, self._offload)
         self.tools: tuple[Tool, ...] = (
-            WebSearch(search),
-            ResearchFetch(fetch, self._pages, int(self._room * PAGE_SHARE)),
+            WebSearch(self._searched),
+            ResearchFetch(self._fetched, self._pages, int(self._room * PAGE_SHARE)),
             *workspace_tools(shell, self._stored_page),
             Note(sources),
         )
@@ -120,6 +123,27 @@ class WebResearch:
             tuple(dict.fromkeys(link for result in results for link in result.links)),
             tuple((url, error) for url in self.urls if isinstance(error := got[url], FetchError)),
         )
+
+    async def _searched(self, query: str, most: int, topic: Topic) -> SearchResults:
+        try:
+            results = await self._search(query, most, topic)
+        except FetchError as error:
+            self._failures[str(error)] = None
+            raise
+        self._found = True
+        return results
+
+    async def _fetched(self, url: str, method: Method, progress: Progress) -> Page:
+        try:
+            return await self._fetch(url, method, progress)
+        except FetchError as error:
+            self._failures[str(error)] = None
+            raise
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """Return why no search engine and no page was reached; empty if one was, or none was tried."""
+        return () if self._found or self.sources.all else tuple(self._failures)
 
     async def report(self, answer: str, language: Language = "en") -> Report:
         """Check an answer against what was read. Takes a thread for as long as it works.

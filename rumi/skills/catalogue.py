@@ -22,6 +22,7 @@ from rumi.skills.types import (
     SkillEntry,
     SkillError,
     Source,
+    UnknownSkill,
     WhyOff,
 )
 
@@ -77,7 +78,7 @@ class View:
         advice = (
             f"The nearest are: {', '.join(near)}." if near else "`rumi skills list` shows the available ones."
         )
-        return SkillError(f"Unknown skill {quoted(name)}.", advice)
+        return UnknownSkill(f"Unknown skill {quoted(name)}.", advice)
 
     def nearest(self, about: str) -> Sequence[str]:
         """Return the names, in the form of `same`, of the skills that fit best."""

@@ -22,6 +22,10 @@ class SkillError(RumiError):
     """A skill that cannot be loaded, found or run."""
 
 
+class UnknownSkill(SkillError, UsageError):
+    """No skill has that name, or none can have it."""
+
+
 class SkillsUnwritable(SkillError, UsageError):
     """A file of the skills cannot be written: the disk is full or read-only, or the owner is another user."""
 

@@ -378,7 +378,7 @@ class Task(Actor[TaskMessage]):
         answer, report, state = done.answer, done.report, done.state or state
         if state == "failed":
             code = "model" if finished.reason == "model_error" else finished.reason
-            report = json.dumps(json.loads(report) | _failure(code, finished.answer), ensure_ascii=False)
+            report = json.dumps(_failure(code, finished.answer) | json.loads(report), ensure_ascii=False)
         return Outcome(state, answer, report, self._tainted, finished.reason, done.summary)
 
     async def _marks(self, record: TaskRecord) -> "FileMarks | None":

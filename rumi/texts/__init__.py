@@ -203,7 +203,7 @@ from rumi.texts.skills import (
     skills_off,
     skills_wrong,
 )
-from rumi.texts.stopping import stop_all_refused, stopped_all, stopped_everywhere
+from rumi.texts.stopping import stop_all_refused, stopped_all, stopped_at_rest, stopped_everywhere
 from rumi.texts.storage import (
     cannot_start_on_full_disk,
     kept_at_telegram,
@@ -443,6 +443,7 @@ __all__ = [
     "stop_all_refused",
     "stopped",
     "stopped_all",
+    "stopped_at_rest",
     "stopped_everywhere",
     "stranger",
     "takes_no_pictures",

@@ -47,6 +47,23 @@ def stopped_all(
     return "\n".join([stopped, *lines, *(f"🤖 {bot_resume(language, *session)}" for session in sessions)])
 
 
+def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
+    """Say what was stopped and paused while no process runs."""
+    none = ("Ningún Rumi corre, así que no hay turnos que detener.", "No Rumi runs, so no turn runs.")
+    lines = [pick(language, *none)]
+    if tasks:
+        lines.append(
+            pick(
+                language,
+                f"Detuve {_number(tasks, 'tarea', 'tareas')}: el próximo inicio no las retoma.",
+                f"Stopped {_number(tasks, 'task', 'tasks')}: the next start does not resume them.",
+            )
+        )
+    if paused:
+        lines.append(_paused(language, "schedules", paused))
+    return "\n".join(lines)
+
+
 def stopped_everywhere(language: Language, here: str, others: Mapping[str, str]) -> str:
     """Say what was stopped here and by each of the other workers."""
     return "\n".join([here, *(f"{name}: {said}" for name, said in sorted(others.items()))])
@@ -67,5 +84,5 @@ def _paused(language: Language, name: str, count: int | None) -> str:
     return pick(
         language,
         f"Pausé {count} {es}; /{name} los muestra y los reanuda.",
-        f"Paused {count} {name}; /{name} lists and resumes them.",
+        f"Paused {_number(count, name.removesuffix('s'), name)}; /{name} lists and resumes them.",
     )

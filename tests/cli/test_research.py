@@ -180,6 +180,23 @@ async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(b
         assert not list((bubblewrap.home / "workspace").glob("task*"))
 
 
+async def test_a_research_that_reached_nothing_has_failed_and_says_why(bubblewrap: Program) -> None:
+    def from_memory(body: Body, web: Island) -> Answer:
+        if not answered_calls(body):
+            return Answer(calls=[("web_fetch", json.dumps({"url": "http://127.0.0.1:9/page"}))])
+        return Answer("It was built in 1874, as everybody knows.")
+
+    async with desk(bubblewrap, from_memory) as world:
+        world.program.env["RUMI_FETCH__ALLOW"] = json.dumps(["127.0.0.1:9"])
+        done = await world.run("research", "web", QUESTION, code=1)
+        assert done.stdout == ""
+        assert "❌ Nothing was read, because nothing could be reached: " in done.stderr
+        assert "It was built in 1874" in done.stderr
+        report = await world.json("research", "web", QUESTION, code=1)
+        assert report["state"] == "failed"
+        assert report["error"]["message"].startswith("Nothing was read, because nothing could be reached: ")
+
+
 @pytest.mark.long
 async def test_in_the_background_its_number_comes_and_the_result_goes_to_the_chat(
     bubblewrap: Program,

@@ -69,7 +69,7 @@ def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Prog
     ],
 )
 def test_what_is_not_there_is_one_sentence(rumi: Program, words: tuple[str, ...], said: str) -> None:
-    done = rumi.run("skills", *words, code=1)
+    done = rumi.run("skills", *words, code=2)
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -102,7 +102,7 @@ def test_a_projects_code_is_trusted_as_it_is(rumi: Program, tmp_path: Path) -> N
         rumi, project, "trust", "build", code=1
     )
     assert "needs no trust" in inside(rumi, project, "trust", "explain")
-    assert "Unknown skill" in inside(rumi, tmp_path, "info", "build", code=1)
+    assert "Unknown skill" in inside(rumi, tmp_path, "info", "build", code=2)
 
 
 @pytest.mark.bubblewrap
