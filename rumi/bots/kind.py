@@ -342,7 +342,7 @@ def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
     question = texts.question(
         language, PROPOSE, details_of(plan, chat or texts.this_terminal(language)), tainted=False
     )
-    return texts.bot_plan_lapsed(language, why, question)
+    return texts.bot_plan_lapsed(language, why, question.whole or question.text)
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:

@@ -1,6 +1,5 @@
 """A tool of a server, bound to one chat."""
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, TypeAlias
@@ -8,6 +7,7 @@ from typing import Final, TypeAlias
 from rumi.marked import block, harmless, one_line
 from rumi.mcp.results import Look, result_of
 from rumi.mcp.said import all_said
+from rumi.mcp.showing import values_of
 from rumi.mcp.types import McpError, Outcome, RemoteTool
 from rumi.models import ToolSpec
 from rumi.tools import Progress, Question, Tool, ToolResult
@@ -66,9 +66,8 @@ class McpTool(Tool):
         free = not tool.destructive and (tool.read_only or bool(arguments))
         if free and all_said(arguments, tool.parameters, self._said(), given, strict=not tool.read_only):
             return None
-        return Question(
-            "mcp", {"tool": self.spec.name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        )
+        values = values_of(arguments, tool.parameters)
+        return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Call the tool. Cancelled, the server is told so."""

@@ -11,7 +11,8 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
   a file that was changed `diff`, a unified diff; for files that it shows `shows`, their paths; for a call
   that showed steps `steps`, their number
-- `confirm`: `id`, `text`; a line with yes or no on standard input answers it
+- `confirm`: `id`, `text`, and `whole` where `text` shortens a value: the question with all values whole; a
+  line with yes or no on standard input answers it
 - `usage`: of one model call, `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (those of the
   prompt that the server had in its cache) and `nano_usd` (its price in billionths of a USD, 0 if not known)
 - `turn_finished`: `reason`, `answer`, `usage` with the same figures of all model calls of the turn
@@ -45,7 +46,7 @@ PRINTED = {
     "tool_call": "tool_call call.id call.name arguments",
     "tool_progress": "tool_progress id=call step text",
     "tool_result": f"tool_result call.id {_OUTCOME} steps",
-    "confirm": "confirm id text",
+    "confirm": "confirm id text whole",
     "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd",
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
@@ -68,7 +69,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
-    for name in ("diff", "shows", "steps"):
+    for name in ("diff", "shows", "steps", "whole"):
         if not fields.get(name, True):
             del fields[name]
     return fields | {"time": utc(event.time)}

@@ -117,8 +117,10 @@ class LiveView:
                 title = title_of(before.called(call), one_line)
                 self._print(Called(title, result, self._words, steps), gap=not self._after_tool)
                 self._after_tool = True
-            case ConfirmationAsked(_, text):
+            case ConfirmationAsked(_, text, whole):
                 self._end_piece()
+                if whole:
+                    self._print(Text(f"{self._words.whole}\n{clean(whole)}"), gap=True)
                 self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
             case TurnFinished() as finished:
                 self._finish(finished)

@@ -69,7 +69,9 @@ class PlainView:
                 await self.notice(text)
             case Waiting(seconds, why):
                 await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
-            case ConfirmationAsked(_, text):
+            case ConfirmationAsked(_, text, whole):
+                if whole:
+                    await self.notice(f"{self._words.whole}\n{whole}")
                 await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
             case _:
                 pass  # only the final text is written, so there is nothing to take back

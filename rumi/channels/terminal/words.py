@@ -24,6 +24,7 @@ class Words:
     waiting: str
     discarded: str
     asked: str
+    whole: str
     unconfirmed: str
     confirmed: str
     failed: str
@@ -84,6 +85,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The reply was cut off; what it said above is void.",
     ),
     "asked": ("Pregunta:", "It asks:"),
+    "whole": ("La pregunta entera:", "The whole question:"),
     "unconfirmed": (
         "Acá nadie puede contestar, así que es un no. Con --yes es un sí.",
         "No one can answer here, so that is a no. --yes says yes.",
