@@ -43,8 +43,9 @@ class Parking(Protocol):
 
 
 NO: Mapping[Verdict, str] = {
-    "no": "the user said no, and it was not done. (Where nobody can answer, as in `rumi chat -p` without "
-    "--yes, that is a no too.) Do not try it another way: go on without it, or ask them",
+    "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
+    "nobody": "not done: it needed the user's confirmation, and nobody is there to give it. The user has not "
+    "said no. Do not try it another way. Tell them to run it again with --yes to allow it",
     "expired": "nobody answered, which is a no, and it was not done. Go on without it",
 }
 NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
@@ -125,7 +126,7 @@ class Gate:
                     verdict = await self._confirm(asked)
             finally:
                 self._watch(ConfirmationEnded(asked.id, verdict))
-            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
+            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0, "nobody": 0}[verdict]
         return None if verdict == "yes" else ToolResult(False, NO[verdict])
 
     @contextmanager

@@ -6,43 +6,48 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rumi.texts import Value
+from rumi.tools import is_destination
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
 def values_of(arguments: Mapping[str, object], schema: Mapping[str, object]) -> tuple[Value, ...]:
-    """Return each value at any depth with its path: destinations first, then as the schema orders them.
+    """Return each value at any depth with its path: destinations first, otherwise as the schema orders them.
 
-    Only a text that is no destination counts as content, which a question may shorten.
+    Only what is no destination counts as content, which a question may shorten.
     """
-    known = schema.get("properties")
-    order = {name: place for place, name in enumerate(known)} if isinstance(known, Mapping) else {}
-    names = sorted(arguments, key=lambda name: order.get(name, len(order)))
-    found = [each for name in names for each in _inside(_name(name), name, arguments[name])]
-    return tuple(sorted(found, key=lambda each: each.content))
+    return tuple(sorted(_values(arguments, schema), key=lambda value: value.content))
 
 
-def _inside(path: str, name: str, value: object) -> Iterator[Value]:
-    """Yield what is in a value. Nothing recurses: a model chooses how deep it is."""
-    left = [(path, is_destination(name), value)]
+def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Value]:
+    """Yield each value. Nothing recurses, because the model chooses how deep its arguments are."""
+    left = _members("", arguments, schema)
     while left:
-        path, goes, value = left.pop()
+        path, name, value, place = left.pop()
         if isinstance(value, Mapping) and value:
-            inner = [
-                (f"{path}.{_name(key)}", goes or is_destination(key), each) for key, each in value.items()
-            ]
-            left.extend(reversed(inner))
+            left += _members(f"{path}.", value, place)
         elif isinstance(value, list | tuple) and value:
-            items = [(f"{path}[{number}]", goes, each) for number, each in enumerate(value, 1)]
-            left.extend(reversed(items))
+            items = _place(place.get("items"))
+            numbered = [(f"{path}[{number}]", name, each, items) for number, each in enumerate(value, 1)]
+            left += reversed(numbered)
         else:
-            yield Value(path, json.dumps(value, ensure_ascii=False, default=str), content=not goes)
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            yield Value(path, text, content=not is_destination(name, place, value))
 
 
-def is_destination(name: str) -> bool:
-    """Return True for an argument that says where something goes."""
-    return bool(re.search("to|cc|recipient|address|url|account|path|amount|id", name))
+def _members(
+    path: str, values: Mapping[str, object], schema: Mapping[str, object]
+) -> list[tuple[str, str, object, Mapping[str, object]]]:
+    """Return what is in an object, the last one first: path, name, value, and its part of the schema."""
+    places = _place(schema.get("properties"))
+    order = {name: number for number, name in enumerate(places)}
+    names = sorted(values, key=lambda name: order.get(name, len(order)), reverse=True)
+    return [(f"{path}{_name(name)}", name, values[name], _place(places.get(name))) for name in names]
 
 
 def _name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _place(schema: object) -> Mapping[str, object]:
+    return schema if isinstance(schema, Mapping) else {}

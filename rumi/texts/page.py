@@ -192,6 +192,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "used": ("usado", "used"),
     "verdict_expired": ("Sin respuesta: no.", "No answer: no."),
     "verdict_no": ("No.", "No."),
+    "verdict_nobody": ("Nadie podía contestar: no.", "Nobody could answer: no."),
     "verdict_yes": ("Sí.", "Yes."),
     "whole_question": ("La pregunta entera", "The whole question"),
     "worker_ended": ("{name}: terminó", "{name}: ended"),

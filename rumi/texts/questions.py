@@ -27,8 +27,8 @@ Deed: TypeAlias = Literal[
 ]
 
 
-Verdict: TypeAlias = Literal["yes", "no", "expired"]
-"""What became of such a question. Only yes is a yes."""
+Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
+"""What became of such a question: only yes is a yes. `nobody`: nobody is there who could answer."""
 
 
 _DEEDS: dict[Deed, tuple[str, str]] = {
@@ -195,4 +195,5 @@ def verdict(language: Language, how: Verdict) -> str:
         "yes": pick(language, "✅ Sí.", "✅ Yes."),
         "no": pick(language, "❌ No.", "❌ No."),
         "expired": pick(language, "⌛ Sin respuesta: no.", "⌛ No answer: no."),
+        "nobody": pick(language, "❌ Nadie podía contestar: no.", "❌ Nobody could answer: no."),
     }[how]

@@ -87,8 +87,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "asked": ("Pregunta:", "It asks:"),
     "whole": ("La pregunta entera:", "The whole question:"),
     "unconfirmed": (
-        "Acá nadie puede contestar, así que es un no. Con --yes es un sí.",
-        "No one can answer here, so that is a no. --yes says yes.",
+        "no se hizo: hacía falta tu confirmación; ejecutalo otra vez con --yes para permitirlo",
+        "not done: it needed your confirmation; run again with --yes to allow it",
     ),
     "confirmed": ("Sí (--yes).", "Yes (--yes)."),
     "failed": ("falló", "failed"),
