@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, TypeAlias
 
 from rumi.marked import block, harmless, one_line
-from rumi.mcp.results import Look, result_of
+from rumi.mcp.results import Keep, Look, nowhere, result_of
 from rumi.mcp.said import all_said
 from rumi.mcp.showing import values_of
 from rumi.mcp.types import McpError, Outcome, RemoteTool
@@ -39,6 +39,7 @@ class McpTool(Tool):
         said: Callable[[], str],
         *,
         trusted: bool,
+        keep: Keep = nowhere,
     ) -> None:
         self._spec = ToolSpec(name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], tool.parameters)
         self.concurrent = tool.read_only
@@ -46,6 +47,7 @@ class McpTool(Tool):
         self._tool = tool
         self._ask = ask
         self._look = look
+        self._keep = keep
         self._said = said
         self._trusted = trusted
 
@@ -83,7 +85,7 @@ class McpTool(Tool):
                 return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
             said = block(self._server, one_line(words))
             return ToolResult(False, f"the server refused\n{said}", tainted=True)
-        return await result_of(self.spec.name, outcome, self._look, trusted=self._trusted)
+        return await result_of(self.spec.name, outcome, self._look, self._keep, trusted=self._trusted)
 
 
 class WithheldTool(Tool):

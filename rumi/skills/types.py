@@ -43,7 +43,8 @@ class Header:
     """The front matter of a `SKILL.md`. `name` is empty if it has no usable name.
 
     `title` is the name as it was written. `own_result`: the skill says that what its code returns is its own
-    work, with nothing in it that it got from outside by itself. `notes` are deviations from the format that were accepted.
+    work, with nothing in it that it got from outside by itself. `notes` are deviations from the format that
+    were accepted.
     """
 
     name: str

@@ -141,8 +141,8 @@ class UseSkill(Tool):
             )
 
     async def _run(self, skill: Skill, given: str, calls: Calls) -> ToolResult:
-        # The code runs on the host, with the network: it may return anybody's words. A project's skill may say
-        # otherwise only in a SKILL.md that the user trusts.
+        # The code runs on the host, with the network: it may return anybody's words. Of a project's skill
+        # only a SKILL.md that is trusted may say otherwise.
         own = skill.header.own_result and skill.vouched
         tainted = False
 

@@ -55,6 +55,15 @@ async def test_a_picture_in_a_result_is_kept_and_shown(tmp_path: Path) -> None:
         assert picture.data.startswith(b"\x89PNG")
 
 
+async def test_a_sound_and_a_document_in_a_result_are_kept_as_files(tmp_path: Path) -> None:
+    async with house(tmp_path / "home", fake()) as here:
+        result = await here.call("fake__files")
+    assert here.put == {"audio.wav": b"RIFF1", "May.pdf": b"%PDF-1", "image.svg": b"<svg/>"}
+    assert result.shows == ("audio.wav", "May.pdf", "image.svg")
+    assert "(a file, application/pdf, 6 B, kept as May.pdf)" in result.content
+    assert "(audio, audio/x-wav: it cannot be read)" in result.content
+
+
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
     async with house(tmp_path, fake()) as here:
         tools = await here.tools()
