@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.mcp import AcceptedTools, McpError, try_once
+from rumi.mcp import AcceptedTools, McpError, changes_of, said_of, try_once
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -185,7 +185,11 @@ async def test_a_changed_description_withholds_the_tool_until_accepted(tmp_path:
         assert (await here.call("fake__echo", text="first")).ok
     async with house(tmp_path, settings) as here:
         await _is_withheld(here)
-        await try_once(settings, tmp_path, accept=True)
+        known = await try_once(settings, tmp_path, accept=True)
+        assert known.earlier is not None
+        now = next(tool for tool in known.tools if tool.name == "echo")
+        (change,) = changes_of(known.earlier.said["echo"], said_of(now))
+        assert (change.path, "evil.example" in str(change.now)) == ("description", True)
         assert (await here.call("fake__echo", text="accepted")).ok
 
 

@@ -64,7 +64,6 @@ class House:
             raise RumiError("it is no picture of a known format")
         return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
 
-
     async def _keep(self, data: bytes, name: str) -> str:
         await trio.lowlevel.checkpoint()
         self.put[name] = data
