@@ -131,7 +131,7 @@ class LiveView:
                 self._end_piece()
                 if whole:
                     self._print(Text(f"{self._words.whole}\n{clean(whole)}"), gap=True)
-                answers = f" ({self._words.yes_or_no})" if self._answered_below else ""
+                answers = f"\n({self._words.yes_or_no})" if self._answered_below else ""
                 asked = f"? {self._words.asked} {clean(text)}{answers}"
                 self._print(Text(asked, style="bold yellow"), gap=True)
             case TurnFinished() as finished:

@@ -72,7 +72,8 @@ class PlainView:
             case ConfirmationAsked(_, text, whole):
                 if whole:
                     await self.notice(f"{self._words.whole}\n{whole}")
-                await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
+                end = "\n" if "\n" in text else " "  # behind a value it would look like a part of it
+                await self.notice(f"{self._words.asked} {text}{end}({self._words.yes_or_no})")
             case _:
                 pass  # only the final text is written, so there is nothing to take back
 

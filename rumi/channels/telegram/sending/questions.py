@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 ROOM_UNITS: Final = 64
 """The maximum size of a verdict below a question."""
 
+NOTE_UNITS: Final = 128
+"""The maximum size of the note in the place of what is cut."""
+
 FILE_NAME: Final = "question.txt"
 """The file with a question that is longer than a message. It comes before the message with the buttons."""
 
@@ -329,7 +332,7 @@ def question_part(text: str, language: Language) -> Part:
 def _cut(text: str, limit: int, language: Language) -> str:
     if units(text) <= limit:
         return text
-    half = (limit - ROOM_UNITS) // 2
+    half = (limit - NOTE_UNITS) // 2
     head = text[: characters_within(text, half)]
     tail = text[len(text) - characters_within(text[::-1], half) :]
     return head + texts.left_out(language, len(text) - len(head) - len(tail)) + tail
