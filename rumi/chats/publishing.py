@@ -29,7 +29,7 @@ RECORDED = {
     "tool_call": "tool_started call.id tool=call.name call.arguments",
     "tool_progress": "progress id=call step text",
     "tool_result": f"tool call.id tool=call.name {_OUTCOME} steps",
-    "confirm": "confirm id text",
+    "confirm": "confirm id text whole",
     "confirmed": "confirmed id verdict",
     "turn_finished": f"turn_finished stopped_reason=reason {_USAGE}",
     "reply": "replied messages",
@@ -197,6 +197,7 @@ class Publisher:
                 record |= {"argv": argv, "command": _command(call)}
                 container_id = result.trace.container_id if result.trace else container_id
         del record["time"]
+        record.pop("whole", None)  # it may have the content of files
         kind, chat = record.pop("event"), record.pop("chat")
         self.audit.write(kind, chat_id=chat, container_id=container_id, **record)
 
@@ -206,6 +207,8 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
     record = picked(event, RECORDED)
     if isinstance(event.what, ToolFinished) and record is not None and record["tool"] == "bash":
         record["event"] = "command"
+    if record is not None and not record.get("whole", True):
+        del record["whole"]
     return record
 
 
