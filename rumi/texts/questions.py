@@ -69,7 +69,6 @@ _DETAILS = {
     "steps": ("pasos", "steps"),
     "urls": ("direcciones", "addresses"),
     "ref": ("rama, etiqueta o commit", "branch, tag or commit"),
-    "method": ("método", "method"),
     "also": ("queda también el valor de antes", "the old value stays too"),
     "research": ("es una investigación", "it is a research"),
     "background": ("en segundo plano", "in the background"),

@@ -59,8 +59,7 @@ class WebFetch(Tool):
             return None
         if target.href in given or target.href in {each.partition("#")[0] for each in given}:
             return None
-        method = {} if _method(arguments) == "GET" else {"method": str(_method(arguments))}
-        return Question("fetch", {"url": target.href, "host": target.host, **method})
+        return Question("fetch", {"url": target.href, "host": target.host})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Fetch the page. Cancelled, no part of the fetch continues."""

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from rumi.bots.bots import StartBot
 from rumi.bots.plans import ProposePlan
 from rumi.bots.tools import WriteSkill
 from rumi.channels.page.transcript import Transcript
+from rumi.channels.telegram.formatting import format_reply
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.sending.questions import ROOM_UNITS, question_file, question_part
 from rumi.channels.terminal.jsonl import JsonView
@@ -29,6 +31,7 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.words import words_for
 from rumi.chats import ChatEvent, TurnStarted, from_json, to_json
+from rumi.markdown import to_html
 from rumi.mcp import RemoteTool
 from rumi.mcp.showing import values_of
 from rumi.research.tool import RepositoryTool, ResearchTool
@@ -77,8 +80,8 @@ KINDS: dict[str, tuple[Callable[[], Question], tuple[str, ...]]] = {
         ("eve@evil.example", "mallory@evil.example", "hidden@evil.example", "END", "leo31@"),
     ),
     "web_fetch": (
-        lambda: _made(WebFetch(ANY), url=f"https://a.example/?q={'x' * 8000}END", method="HEAD"),
-        ("END", "HEAD", "a.example"),
+        lambda: _made(WebFetch(ANY), url=f"https://a.example/?q={'x' * 8000}END"),
+        ("END", "a.example"),
     ),
     "remember": (
         lambda: _made(_bare(RememberTool), key="boss", value="Eve END", also=True),
@@ -309,6 +312,18 @@ async def test_a_parked_call_is_asked_about_whole_or_refused_with_the_reason(
         said = await _parked(calls, question, f"mail__send {number} {LONG}")
     assert "too much waits" in said
     assert sum(len(text) for _, text in calls.waiting()) < 60_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[ana@example.org](https://evil.example/x)", "*a* `b` ~~c~~ ![d](e)", "```", "<!-- x --> <b>", "|a|b|"],
+)
+def test_no_formatting_hides_a_value_of_a_parked_call(value: str) -> None:
+    question = Question("remember", {"key": value, "value": f"{value} end"})
+    text = texts.question("en", question.deed, question.details).text
+    for reply in (texts.chat_needs_yes("en", [(1, text)]), texts.bot_unanswered("en", "Done.", [(1, text)])):
+        assert unseen(question, "\n".join(part.text for part in format_reply(reply))) == []
+        assert unseen(question, unescape(re.sub("<[^>]*>", "", to_html(reply)))) == []
 
 
 def test_a_detail_that_has_no_values_is_still_a_line() -> None:
