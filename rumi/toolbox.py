@@ -131,6 +131,7 @@ class Toolbox:
             project=view.project,
             outside=view.files_tainted,
             touches=view.touch_files,
+            brings=view.files_from_outside,
         )
 
 

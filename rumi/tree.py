@@ -204,7 +204,12 @@ class Tree:
                 await view.files_from_outside()
                 return await viewer.picture(view.chat, picture)
 
-            return self.mcp.tools_for(ForChat(view.messages, look), models.context_tokens)
+            async def keep(body: bytes, name: str) -> str:
+                await view.touch_files()
+                await view.files_from_outside()
+                return await viewer.keep(view.chat, body, name)
+
+            return self.mcp.tools_for(ForChat(view.messages, look, keep), models.context_tokens)
 
         toolbox = Toolbox(
             web=web,

@@ -61,10 +61,15 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
-    """The turn waits for the user's yes or no to `text`."""
+    """The turn waits for the user's yes or no to `text`.
+
+    `whole` is the same question with every value whole; it is empty where `text` shortens none. A channel
+    shows it too.
+    """
 
     id: str
     text: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import trio
 
 from rumi import texts
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
-from rumi.texts import Language, Verdict
+from rumi.texts import MOST_QUESTION_CHARS, Language, Verdict
 from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
@@ -43,13 +43,19 @@ class Parking(Protocol):
 
 
 NO: Mapping[Verdict, str] = {
-    "no": "the user said no, and it was not done. (Where nobody can answer, as in `rumi chat -p` without "
-    "--yes, that is a no too.) Do not try it another way: go on without it, or ask them",
+    "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
+    "nobody": "not done: it needed the user's confirmation, and nobody is there to give it. The user has not "
+    "said no. Do not try it another way. Tell them to run it again with --yes to allow it",
     "expired": "nobody answered, which is a no, and it was not done. Go on without it",
 }
 NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
 ENOUGH = (
     "it was not done: other things of this turn had no yes, and the user is not asked any more. Go on without"
+)
+
+TOO_LONG = (
+    f"it was not done, and the user is not asked: nobody can judge a question of more than "
+    f"{MOST_QUESTION_CHARS} characters. Make the call with shorter arguments, or several calls"
 )
 
 MOST_NOS = 3
@@ -96,20 +102,23 @@ class Gate:
 
         Cancelled, the question is void.
         """
-        asks = self.tainted or isinstance(tool, AlwaysAsks)
-        question = tool.question(arguments, self._given) if asks else None
+        may_ask = self.tainted or isinstance(tool, AlwaysAsks)
+        question = tool.question(arguments, self._given) if may_ask else None
         if question is None:
             return None
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
         if self._parking is not None and await self._parking.allowed(call, question):
             return None
-        text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
+        asks = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
+        if len(asks.whole or asks.text) > MOST_QUESTION_CHARS:
+            return ToolResult(False, TOO_LONG)
         if self._confirm is None:
-            return ToolResult(False, await self._parking.park(call, text) if self._parking else NOBODY)
+            whole = asks.whole or asks.text
+            return ToolResult(False, await self._parking.park(call, whole) if self._parking else NOBODY)
         async with self._one_by_one:  # a person answers one question at a time
             if self._nos_left <= 0:
                 return ToolResult(False, ENOUGH)
-            asked = ConfirmationAsked(token_hex(8), text)
+            asked = ConfirmationAsked(token_hex(8), asks.text, asks.whole)
             verdict: Verdict = "no"
             self._watch(asked)
             try:
@@ -117,7 +126,7 @@ class Gate:
                     verdict = await self._confirm(asked)
             finally:
                 self._watch(ConfirmationEnded(asked.id, verdict))
-            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
+            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0, "nobody": 0}[verdict]
         return None if verdict == "yes" else ToolResult(False, NO[verdict])
 
     @contextmanager

@@ -15,7 +15,11 @@ from rumi.tools import Question
 ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
 
 MOST_WAITING: Final = 20
-_CALL_CHARS: Final = 2_000
+MOST_CALL_CHARS: Final = 12_000
+MOST_TEXT_CHARS: Final = 16_000
+MOST_WAITING_CHARS: Final = 40_000
+"""How much text the questions of one message may have: a person reads all of it."""
+
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
 
 
@@ -67,7 +71,13 @@ class ParkedCalls:
         if found is not None and found.state == "refused":
             return "the user said no to this call, and it was not done. Do not try it another way"
         if found is None or found.state != "waits":
-            if len(self._of("waits")) >= MOST_WAITING or len(call) > _CALL_CHARS:
+            if len(call) > MOST_CALL_CHARS or len(text) > MOST_TEXT_CHARS:
+                return (
+                    f"it was not done, and the user is not asked: the call has more than {MOST_CALL_CHARS} "
+                    "characters. Make it with shorter arguments, or in several calls"
+                )
+            waiting = self._of("waits")
+            if len(waiting) >= MOST_WAITING or sum(len(each.text) for each in waiting) > MOST_WAITING_CHARS:
                 return (
                     "it was not done, and the user is not asked: too much waits for an answer. Go on without"
                 )

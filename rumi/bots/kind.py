@@ -294,10 +294,10 @@ class BotKind:
             report["plan"] = approved_json(session.plan)
 
         def end(text: str, how: str, state: Any) -> Finished:
-            text = texts.bot_unanswered(language, text, parking.waiting())
-            return Finished(
-                text, json.dumps({**report, "ended_by": how}, ensure_ascii=False), state, summary=summary
-            )
+            waiting = parking.waiting()
+            text = texts.bot_unanswered(language, text, waiting)
+            ended = {**report, "ended_by": how, "not_done": [each for _, each in waiting]}
+            return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
 
         if session.complete:
             return end(_proved(room, session), "complete", "succeeded")
@@ -342,7 +342,7 @@ def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
     question = texts.question(
         language, PROPOSE, details_of(plan, chat or texts.this_terminal(language)), tainted=False
     )
-    return texts.bot_plan_lapsed(language, why, question)
+    return texts.bot_plan_lapsed(language, why, question.whole or question.text)
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:

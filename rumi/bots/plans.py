@@ -15,6 +15,7 @@ from rumi.budgets import amount_text, nano_of
 from rumi.journal import Spent
 from rumi.marked import one_line
 from rumi.models import ToolSpec
+from rumi.texts import Detail, Value
 from rumi.tools import Progress, Question, Tool, ToolResult, WebFetch
 from rumi.web import FetchError, Method, Page
 
@@ -103,8 +104,9 @@ def plan_in(arguments: Mapping[str, object]) -> Plan | str:
         not isinstance(steps, list)
         or not 0 < len(steps) <= MOST_STEPS
         or not all(isinstance(each, str) and each.strip() for each in steps)
+        or any(len(one_line(each)) > _STEP_CHARS for each in steps)
     ):
-        return f"needs `steps`, a list of 1 to {MOST_STEPS} texts"
+        return f"needs `steps`, a list of 1 to {MOST_STEPS} texts of at most {_STEP_CHARS} characters"
     if not isinstance(fetches, list) or len(fetches) > MOST_HOSTS:
         return f"takes `fetches` as a list of at most {MOST_HOSTS}"
     hosts: dict[str, int] = {}
@@ -126,7 +128,7 @@ def plan_in(arguments: Mapping[str, object]) -> Plan | str:
         return f"takes `usd` as a number above 0, at most {MOST_USD}"
     if not _number(hours, MOST_HOURS):
         return f"takes `hours` as a number above 0, at most {MOST_HOURS}"
-    lines = tuple(one_line(each, _STEP_CHARS) for each in steps)
+    lines = tuple(map(one_line, steps))
     money = 0 if usd is None else max(1, nano_of(float(str(usd))))
     return Plan(lines, hosts, int(str(calls)), money, float(str(hours)))
 
@@ -140,15 +142,16 @@ def _number(value: object, most: float) -> bool:
     return number and math.isfinite(value) and 0 < value <= most  # type: ignore[arg-type,operator]
 
 
-def details_of(plan: Plan, report_to: str) -> dict[str, str]:
-    """Return what a person judges: each thing that a yes allows, by its name."""
-    details = {f"{number}": step for number, step in enumerate(plan.steps, 1)}
-    details["hosts"] = ", ".join(f"{host} ×{count}" for host, count in plan.hosts.items()) or "-"
-    details["recipient"] = report_to or "-"
-    details["model_calls"] = f"{plan.calls}"
-    details["money"] = amount_text("usd", plan.nano_usd) if plan.nano_usd else "-"
-    details["hours"] = f"{plan.hours:g}"
-    return details
+def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
+    """Return what a person judges: each thing that a yes allows, by its name, and what goes out first."""
+    return {
+        "recipient": report_to or "-",
+        "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
+        "model_calls": f"{plan.calls}",
+        "money": amount_text("usd", plan.nano_usd) if plan.nano_usd else "-",
+        "hours": f"{plan.hours:g}",
+        "steps": tuple(Value(f"{number}", step) for number, step in enumerate(plan.steps, 1)),
+    }
 
 
 def approved_json(approved: Approved | None) -> dict[str, Any] | None:
@@ -214,7 +217,7 @@ class PlannedCalls:
         """Return True for a call that has a yes of its own, or that the plan names and has room for."""
         if await self.calls.allowed(call, question):
             return True
-        approved, host = self.valid, question.details.get("host", "")
+        approved, host = self.valid, str(question.details.get("host", ""))
         if approved is None or question.deed != "fetch":
             return False
         opened = approved.opened.get(host, 0)

@@ -245,7 +245,7 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
 
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
 
 KINDS: Final[Mapping[str, type[Any]]] = {

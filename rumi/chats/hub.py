@@ -72,6 +72,7 @@ class Hub:
         )
         self.turns: dict[str, TurnState] = {}
         self.questions: dict[str, int | None] = {}
+        self.unasked: set[str] = set()
 
     def publish(self, event: ChatEvent) -> None:
         """Give an event to the current subscribers."""
@@ -90,6 +91,11 @@ class Hub:
         """A person can read the question of that id. One that waits no more is forgotten already."""
         if question in self.questions:
             self.questions[question] = message
+
+    def has_nobody(self, question: str) -> None:
+        """Nobody is there who could answer the question of that id: the no to it is no person's."""
+        if question in self.questions:
+            self.unasked.add(question)
 
     def could_be_read(self, question: str, origin: int | None) -> bool:
         """Return True if the question was there before the message `origin` was written."""

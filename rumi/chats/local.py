@@ -76,6 +76,10 @@ class ChatPort(Protocol):
         """A person can read the question of that id: from now on a typed yes or no answers it."""
         ...
 
+    def unasked(self, question: str) -> None:
+        """Nobody is there who could answer the question; a no follows."""
+        ...
+
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Replies stored earlier that no one has acknowledged, oldest first, and all `to` these messages."""
         ...
@@ -142,6 +146,10 @@ class LocalChat:
     def shown(self, question: str) -> None:
         """A person can read the question."""
         self.hub.has_shown(question)
+
+    def unasked(self, question: str) -> None:
+        """Nobody is there who could answer the question."""
+        self.hub.has_nobody(question)
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Replies that no one has acknowledged, oldest first; earlier processes' included."""

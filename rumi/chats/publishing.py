@@ -28,7 +28,7 @@ RECORDED = {
     "tool_call": "tool_started call.id tool=call.name call.arguments",
     "tool_progress": "progress id=call step text",
     "tool_result": f"tool call.id tool=call.name {_OUTCOME} steps",
-    "confirm": "confirm id text",
+    "confirm": "confirm id text whole",
     "confirmed": "confirmed id verdict",
     "turn_finished": f"turn_finished stopped_reason=reason {_USAGE}",
     "reply": "replied messages",
@@ -195,6 +195,7 @@ class Publisher:
                 record |= {"argv": argv, "command": _command(call)}
                 container_id = result.trace.container_id if result.trace else ""
         del record["time"]
+        record.pop("whole", None)  # it may have the content of files
         kind, chat = record.pop("event"), record.pop("chat")
         self.audit.write(kind, chat_id=chat, container_id=container_id, **record)
 
@@ -210,6 +211,8 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
             record["event"] = "refused"
         case ToolFinished(call, result) if record is not None and call.name == "bash" and result.trace:
             record["event"] = "command"
+    if record is not None and not record.get("whole", True):
+        del record["whole"]
     return record
 
 

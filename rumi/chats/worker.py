@@ -237,10 +237,12 @@ class Worker:
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
-            return await waiting.wait(self._context.limits.confirm_timeout_s)
+            verdict = await waiting.wait(self._context.limits.confirm_timeout_s)
+            return "nobody" if verdict == "no" and asked.id in self._services.hub.unasked else verdict
         finally:
             job.asked = None
             del self._services.hub.questions[asked.id]
+            self._services.hub.unasked.discard(asked.id)
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """The end of a turn that was cancelled."""
@@ -443,7 +445,7 @@ class Worker:
             return None
         job.sealed = True
         reason: Reason = "complete"
-        answer = texts.nothing_deleted(job.language, answered=verdict != "expired")
+        answer = texts.nothing_deleted(job.language, answered=verdict == "no")
         if job.scope.cancelled_caught:
             reason, answer = job.ended_by, texts.stopped(job.language)
             if job.ended_by == "interrupted":

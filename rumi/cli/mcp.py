@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rumi.home import Home
-    from rumi.mcp import RemoteTool, ServerSettings
+    from rumi.mcp import Change, Directory, RemoteTool, ServerSettings
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NOT_RUNNING = "not running"
@@ -139,7 +140,8 @@ def add(
 def test(name: str, accept: bool, as_json: bool) -> None:
     """Connect to server NAME, list its tools, and end it.
 
-    A tool whose description has changed since it was accepted is withheld until --accept.
+    A tool of which anything has changed since it was accepted is withheld until --accept. Each change is
+    shown, before and with --accept.
     """
     from rumi.home import Home
     from rumi.mcp import try_once
@@ -154,9 +156,16 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     known = run_async(trying)
     tools: Sequence[RemoteTool] = known.tools
     taken = {tool.name: known.pin is not None and known.pin.takes(tool) for tool in tools}
+    changes = _changes(known)
     if as_json:
         rows = [
-            {"name": tool.name, "asks": told(_asks(tool)), "accepted": taken[tool.name]} for tool in tools
+            {
+                "name": tool.name,
+                "asks": told(_asks(tool)),
+                "accepted": taken[tool.name],
+                "changes": [asdict(each) for each in changes.get(tool.name, ())],
+            }
+            for tool in tools
         ]
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -164,7 +173,10 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         about = _visible(tool.description)
         mark = "" if taken[tool.name] else f" · {told('withheld')}"
         click.echo(f"{_visible(tool.name)}  ({told(_asks(tool))}{mark})")
-        click.echo(f"  {about if taken[tool.name] and len(about) <= 100 else about[:1000]}")
+        click.echo(f"  {about[:1000]}")
+        _show(changes.get(tool.name, ()))
+    for gone in (each for each in changes if each not in taken):
+        say(f"{_visible(gone)} is gone.")
     say(f"{name} works: tools: {len(tools)}.")
     if not all(taken.values()):
         say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
@@ -237,6 +249,32 @@ def _marks(each: "ServerSettings") -> list[str]:
     marks = ["address"] if not local else ["sandbox" if each.sandbox else "no sandbox"]
     marks += ["network"] * (local and each.sandbox and each.network)
     return marks + ["trusted"] * each.trusted + (["fault"] if each.fault else [])
+
+
+def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
+    """Return what has changed of each tool since it was accepted; nothing at the first connection."""
+    from rumi.mcp import changes_of, said_of
+
+    before = known.earlier
+    if before is None:
+        return {}
+    now = {tool.name: tool for tool in known.tools}
+    changed = [name for name, tool in now.items() if not before.takes(tool)]
+    gone = [name for name in before.tools if name not in now and not known.settings.tools]
+    return {
+        **{name: changes_of(before.said.get(name), said_of(now[name])) for name in changed},
+        **dict.fromkeys(gone, ()),
+    }
+
+
+def _show(changes: "Sequence[Change]") -> None:
+    """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
+    from rumi.texts import visible
+
+    for each in changes:
+        for mark, text in (("-", each.before), ("+", each.now)):
+            if text is not None:
+                click.echo(f"  {mark} {visible(each.path)}: {visible(text)}")
 
 
 def _asks(tool: "RemoteTool") -> str:

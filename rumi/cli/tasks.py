@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
 """The exit code for the end of a task; 1 for all others."""
+UNCONFIRMED: Final = 5
+"""The exit code of one that succeeded without something that nobody had confirmed."""
 
 LINE_CHARS: Final = 100
 
@@ -89,7 +91,8 @@ def delete(task: int) -> None:
 
 def exit_code_of(task: "Mapping[str, Any]") -> int:
     """Return the exit code for the end of a task."""
-    return EXIT_CODES.get(str(task["state"]), 1)
+    code = EXIT_CODES.get(str(task["state"]), 1)
+    return code or (UNCONFIRMED if task["report"].get("not_done") else 0)
 
 
 def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:

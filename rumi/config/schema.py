@@ -174,8 +174,9 @@ def _check_server_name(name: str) -> None:
 
 
 def _check_mcp_name(name: str) -> None:
-    if not _MCP_NAME.fullmatch(name) or "__" in name:
-        raise ValueError("a name of at most 24 letters, digits, `-` and single `_`")
+    # Models see SERVER__tool. With such names the first `__` ends the server, so no two servers share a name.
+    if not _MCP_NAME.fullmatch(name) or "__" in name or name.endswith("_"):
+        raise ValueError("a name of at most 24 letters, digits, `-` and single `_`, not at its end")
 
 
 def _check_argument(text: str) -> None:

@@ -8,6 +8,7 @@ refused, because no handler is given.
 import base64
 import binascii
 import json
+import mimetypes
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -325,21 +326,27 @@ def _part(content: wire.ContentBlock) -> Part:
     match content:
         case wire.TextContent():
             return Part(content.text)
-        case wire.ImageContent():
-            try:
-                data = base64.b64decode(content.data, validate=True)
-            except (binascii.Error, ValueError):
-                return Part("(a picture that cannot be read)")
-            return Part(data=data, media_type=content.mime_type)
+        case wire.ImageContent() | wire.AudioContent():
+            return _file(content.data, content.mime_type, content.type)
         case wire.EmbeddedResource(resource=wire.TextResourceContents() as resource):
             return Part(f"{resource.uri}:\n{resource.text}")
-        case wire.EmbeddedResource():
-            kind = content.resource.mime_type or "binary"
-            return Part(f"({content.resource.uri}, {kind}, not shown)")
+        case wire.EmbeddedResource(resource=wire.BlobResourceContents() as blob):
+            return _file(blob.blob, blob.mime_type or "", str(blob.uri))
         case wire.ResourceLink():
             return Part(f"{content.name}: {content.uri}")
         case _:
             return Part(f"({content.type}, not shown)")
+
+
+def _file(data: str, media_type: str, name: str) -> Part:
+    """Return a file; its name is the end of its address, with the ending of its type if it has none."""
+    try:
+        body = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return Part(f"({name}, {media_type}: it cannot be read)")
+    stem = name.rstrip("/").rpartition("/")[2] or "file"
+    ending = "" if "." in stem else mimetypes.guess_extension(media_type) or ""
+    return Part(data=body, media_type=media_type, name=f"{stem}{ending}") if body else Part("(an empty file)")
 
 
 def _own(error: BaseException) -> Iterator[McpError]:

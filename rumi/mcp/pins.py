@@ -7,19 +7,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rumi.mcp.described import said_of
 from rumi.mcp.types import McpError, RemoteTool, ServerSettings
 from rumi.replacing import locked, replace_file
 
 FILE: Final = "mcp-tools.json"
-MOST_BYTES: Final = 5_000_000
+MOST_BYTES: Final = 50_000_000
+MOST_SAID_CHARS: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name."""
+    """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name.
+
+    `said` is what the server said about each tool then. It only shows what has changed; it is empty for tools
+    that an earlier version accepted, and for a server that says very much.
+    """
 
     address: str = ""
     tools: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def takes(self, tool: RemoteTool) -> bool:
         """Return True if this very description was accepted."""
@@ -42,7 +49,10 @@ class AcceptedTools:
 
     def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> Pin:
         """Accept these descriptions, and no others, from this server."""
-        pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools})
+        said: dict[str, Mapping[str, object]] = {tool.name: said_of(tool) for tool in tools}
+        if len(json.dumps(said, default=dict)) > MOST_SAID_CHARS:
+            said = {}
+        pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools}, said)
         self._change({settings.name: pin})
         return pin
 
@@ -55,11 +65,12 @@ class AcceptedTools:
             with locked(self._path.parent):
                 pins = {**self._pins(), **changes}
                 servers = {
-                    name: {"address": pin.address, "tools": dict(pin.tools)}
+                    name: {"address": pin.address, "tools": dict(pin.tools), "said": dict(pin.said)}
                     for name, pin in sorted(pins.items())
                     if pin is not None
                 }
-                replace_file(self._path, f"{json.dumps({'servers': servers}, indent=1)}\n".encode())
+                text = json.dumps({"servers": servers}, indent=1, default=dict)
+                replace_file(self._path, f"{text}\n".encode())
         except OSError as error:
             raise McpError(f"{self._path} cannot be written: {error.strerror}.") from error
 
@@ -68,7 +79,11 @@ class AcceptedTools:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["servers"]
             return {
-                name: Pin(str(pin["address"]), {str(k): str(v) for k, v in pin["tools"].items()})
+                name: Pin(
+                    str(pin["address"]),
+                    {str(k): str(v) for k, v in pin["tools"].items()},
+                    _said(pin.get("said")),
+                )
                 for name, pin in found.items()
             }
         except FileNotFoundError:
@@ -76,6 +91,12 @@ class AcceptedTools:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Not as if nothing had been accepted: then the next connection would accept everything.
             raise McpError(f"{self._path} cannot be read.", "Restore it, or delete it.") from None
+
+
+def _said(found: object) -> dict[str, Mapping[str, object]]:
+    """Return what the file says of tools; nothing of what is not as it is written here."""
+    said = found if isinstance(found, dict) else {}
+    return {str(name): each for name, each in said.items() if isinstance(each, dict)}
 
 
 def digest_of(tool: RemoteTool) -> str:

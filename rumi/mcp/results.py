@@ -1,36 +1,47 @@
-"""What a model reads of a server's result, and the pictures in it as files of the workspace."""
+"""What a model reads of a server's result, and the pictures and files in it as files of the workspace."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
+
+import trio
 
 from rumi.errors import RumiError
 from rumi.marked import block, harmless
 from rumi.mcp.types import Outcome, Part
 from rumi.models import Picture
+from rumi.texts import short_size
 from rumi.tools import ToolResult
 from rumi.viewing import Seen
 
 MAX_TEXT_CHARS: Final = 50_000
 MOST_PICTURES: Final = 4
+MOST_FILES: Final = 8
 
 Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
 """Scales a picture and keeps it in the chat's workspace. Raises RumiError."""
 
 
-async def result_of(source: str, outcome: Outcome, look: Look, *, trusted: bool) -> ToolResult:
+Keep: TypeAlias = Callable[[bytes, str], Awaitable[str]]
+"""Keeps a file in the chat's workspace under a name like this one; returns its path. Raises RumiError."""
+
+
+async def nowhere(body: bytes, name: str) -> str:
+    """Refuse a file where no workspace is."""
+    await trio.lowlevel.checkpoint()
+    raise RumiError("There is no place for files here.")
+
+
+async def result_of(
+    source: str, outcome: Outcome, look: Look, keep: Keep = nowhere, *, trusted: bool
+) -> ToolResult:
     """Return a result as the model reads it: words of others, unless the server is trusted.
 
     Addresses in it do not count as given: a tool may put one together from the call's arguments.
 
-    Cancelled, a picture may be in the workspace already.
+    Cancelled, a picture or a file may be in the workspace already.
     """
-    pictures: list[Picture] = []
-    texts: list[str] = []
-    for part in outcome.parts:
-        if part.data:
-            texts.append(await _shown(part, pictures, look))
-        else:
-            texts.append(part.text)
+    files = _Files(look, keep)
+    texts = [await files.take(part) if part.data else part.text for part in outcome.parts]
     whole = "\n\n".join(texts)
     text = whole[:MAX_TEXT_CHARS].strip() or "(no text)"
     cut = len(whole) - MAX_TEXT_CHARS
@@ -42,18 +53,39 @@ async def result_of(source: str, outcome: Outcome, look: Look, *, trusted: bool)
         truncated=cut > 0,
         same_as=body,
         tainted=not trusted,
-        pictures=tuple(pictures),
-        shows=tuple(each.path for each in pictures),
+        pictures=tuple(files.pictures),
+        shows=tuple(files.shows),
     )
 
 
-async def _shown(part: Part, pictures: list[Picture], look: Look) -> str:
-    """Have a picture kept; return what the model reads of it."""
-    if len(pictures) >= MOST_PICTURES:
-        return "(one more picture: not shown)"
-    try:
-        seen = await look(part.data)
-    except RumiError as error:
-        return f"(a picture, not shown: {error.message})"
-    pictures += seen.pictures
-    return f"({seen.about}: {', '.join(each.path for each in seen.pictures)})"
+class _Files:
+    """The pictures and files of one result."""
+
+    def __init__(self, look: Look, keep: Keep) -> None:
+        self.pictures: list[Picture] = []
+        self.shows: list[str] = []
+        self._look = look
+        self._keep = keep
+
+    async def take(self, part: Part) -> str:
+        """Have a picture or a file kept; return what the model reads of it."""
+        if len(self.shows) >= MOST_FILES:
+            return f"(one more file: {part.media_type}, not kept)"
+        try:
+            if part.media_type.startswith("image/") and len(self.pictures) < MOST_PICTURES:
+                return await self._picture(part)
+        except RumiError:
+            pass  # no picture that can be shown, but still a file
+        try:
+            path = await self._keep(part.data, part.name)
+        except RumiError as error:
+            return f"({part.media_type or 'a file'}, not kept: {error.message})"
+        self.shows.append(path)
+        return f"(a file, {part.media_type or 'binary'}, {short_size(len(part.data))}, kept as {path})"
+
+    async def _picture(self, part: Part) -> str:
+        seen = await self._look(part.data)
+        self.pictures += seen.pictures
+        paths = [each.path for each in seen.pictures]
+        self.shows += paths
+        return f"({seen.about}: {', '.join(paths)})"

@@ -23,7 +23,8 @@ LIST_S: Final = 10.0
 class Directory:
     """What is known of one server; it outlives the actor's incarnations.
 
-    `tools` are those of the last connection. `settled` is set when a start has come out, in either way.
+    `tools` are those of the last connection. `pin` is what is accepted, `earlier` what was accepted before
+    this connection. `settled` is set when a start has come out, in either way.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -34,6 +35,7 @@ class Directory:
         self.calls = self.failures = 0
         self.settled = trio.Event()
         self.pin: Pin | None = None
+        self.earlier: Pin | None = None
 
 
 Told = Callable[[Directory], None]
@@ -145,8 +147,9 @@ async def take_tools(
     """
     settings = known.settings
     tools = await connection.list_tools()
+    tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]  # one of each name
     known.tools = tuple(tool for tool in tools if not settings.tools or tool.name in settings.tools)
-    known.pin = await offload(partial(accepted.of, settings))
+    known.pin = known.earlier = await offload(partial(accepted.of, settings))
     if known.pin is None:
         known.pin = await offload(partial(accepted.accept, settings, tools))
 

@@ -13,7 +13,7 @@ from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.caller import Caller
 from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
-from rumi.mcp.results import Look
+from rumi.mcp.results import Keep, Look, nowhere
 from rumi.mcp.said import own_words
 from rumi.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.mcp.tool import McpTool, WithheldTool, names_for
@@ -34,10 +34,13 @@ Audit = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """What tools need of the chat that they act for: its messages so far, and what keeps pictures for it."""
+    """What tools need of the chat that they act for: its messages so far, and what keeps pictures and other
+    files for it.
+    """
 
     messages: Callable[[], Sequence[Message]]
     look: Look
+    keep: Keep = nowhere
 
 
 class McpServers:
@@ -119,6 +122,7 @@ class McpServers:
                     self._ask,
                     chat.look,
                     said,
+                    keep=chat.keep,
                     trusted=settings.trusted,
                 )
                 tools.append(bound)

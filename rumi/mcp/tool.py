@@ -1,13 +1,15 @@
 """A tool of a server, bound to one chat."""
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from hashlib import sha256
 from typing import Final, TypeAlias
 
 from rumi.marked import block, harmless, one_line
-from rumi.mcp.results import Look, result_of
+from rumi.mcp.described import harmless_schema
+from rumi.mcp.results import Keep, Look, nowhere, result_of
 from rumi.mcp.said import all_said
+from rumi.mcp.showing import values_of
 from rumi.mcp.types import McpError, Outcome, RemoteTool
 from rumi.models import ToolSpec
 from rumi.tools import Progress, Question, Tool, ToolResult
@@ -15,7 +17,9 @@ from rumi.tools import Progress, Question, Tool, ToolResult
 MOST_NAME_CHARS: Final = 64
 MOST_DESCRIPTION_CHARS: Final = 4000
 BETWEEN: Final = "__"
+DIGEST_CHARS: Final = 12
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_DIGEST: Final = re.compile(rf"_[0-9a-f]{{{DIGEST_CHARS}}}\Z")
 
 Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[Outcome]]
 """Calls a tool: server, tool, arguments, progress. Raises McpError."""
@@ -39,13 +43,17 @@ class McpTool(Tool):
         said: Callable[[], str],
         *,
         trusted: bool,
+        keep: Keep = nowhere,
     ) -> None:
-        self._spec = ToolSpec(name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], tool.parameters)
+        self._spec = ToolSpec(
+            name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
+        )
         self.concurrent = tool.read_only
         self._server = server
         self._tool = tool
         self._ask = ask
         self._look = look
+        self._keep = keep
         self._said = said
         self._trusted = trusted
 
@@ -66,9 +74,8 @@ class McpTool(Tool):
         free = not tool.destructive and (tool.read_only or bool(arguments))
         if free and all_said(arguments, tool.parameters, self._said(), given, strict=not tool.read_only):
             return None
-        return Question(
-            "mcp", {"tool": self.spec.name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        )
+        values = values_of(arguments, tool.parameters)
+        return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Call the tool. Cancelled, the server is told so."""
@@ -84,7 +91,7 @@ class McpTool(Tool):
                 return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
             said = block(self._server, one_line(words))
             return ToolResult(False, f"the server refused\n{said}", tainted=True)
-        return await result_of(self.spec.name, outcome, self._look, trusted=self._trusted)
+        return await result_of(self.spec.name, outcome, self._look, self._keep, trusted=self._trusted)
 
 
 class WithheldTool(Tool):
@@ -114,16 +121,18 @@ class WithheldTool(Tool):
 
 
 def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
-    """Return the name of each tool as models see it: `SERVER__tool`, of their letters, and unique."""
-    names: dict[str, str] = {}
-    taken = set[str]()
-    for tool in tools:
-        whole = _NOT_IN_NAMES.sub("_", f"{server}{BETWEEN}{tool}")[:MOST_NAME_CHARS]
-        number = 2
-        while whole in taken:
-            ending = f"_{number}"
-            whole = whole[: MOST_NAME_CHARS - len(ending)] + ending
-            number += 1
-        taken.add(whole)
-        names[tool] = whole
-    return names
+    """Return the name of each tool as models see it: `SERVER__tool`, of their letters.
+
+    A name that had to be changed or cut ends with a digest of the tool's own name. So it depends on nothing
+    but that name: no order, and no tool that the server adds, gives a tool the name of another one.
+    """
+    return {tool: _name_of(server, tool) for tool in tools}
+
+
+def _name_of(server: str, tool: str) -> str:
+    whole = f"{server}{BETWEEN}{tool}"
+    plain = _NOT_IN_NAMES.sub("_", whole)
+    if plain == whole and len(whole) <= MOST_NAME_CHARS and not _DIGEST.search(tool):
+        return whole
+    ending = f"_{sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:DIGEST_CHARS]}"
+    return plain[: MOST_NAME_CHARS - len(ending)] + ending

@@ -57,11 +57,12 @@ class RemoteTool:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a result: text, or the bytes of a picture with its media type."""
+    """A part of a result: text, or the bytes of a file with its media type; `name` is what it is called."""
 
     text: str = ""
     data: bytes = field(default=b"", repr=False)
     media_type: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

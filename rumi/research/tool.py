@@ -9,6 +9,7 @@ import trio
 from rumi.journal import TaskRecord
 from rumi.marked import block
 from rumi.models import ToolSpec
+from rumi.texts import Detail, Value
 from rumi.tools import Progress, Question, ToolResult
 from rumi.web import links_in
 
@@ -78,7 +79,7 @@ class ResearchTool:
         asked = self._asked(arguments)
         return None if isinstance(asked, str) else Question("research", asked)
 
-    def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:
+    def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
         """Return the arguments as the user reads them, or what is wrong with them."""
         question, urls = arguments.get("question"), arguments.get("urls")
         if not isinstance(question, str) or not question.strip():
@@ -86,7 +87,8 @@ class ResearchTool:
         urls = [] if urls is None else urls
         if not isinstance(urls, list) or len(urls) > MOST_URLS or not all(isinstance(u, str) for u in urls):
             return f"{self.name} takes `urls` as a list of at most {MOST_URLS} strings"
-        return {"question": question.strip(), **({"url": " ".join(urls)} if urls else {})}
+        to = tuple(Value(f"{number}", url) for number, url in enumerate(urls, 1))
+        return {**({"urls": to} if to else {}), "question": question.strip(), **_in_background(arguments)}
 
     def _options(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {"urls": arguments.get("urls") or []}
@@ -103,7 +105,7 @@ class ResearchTool:
         task = TaskRecord(
             self.kind,
             self._task.owner,
-            asked["question"],
+            str(asked["question"]),
             self._task.chat,
             parent=self._task.id,
             options=json.dumps(self._options(arguments)),
@@ -127,7 +129,7 @@ class RepositoryTool(ResearchTool):
     specs = _specs(name, "The same with a git repository.", {"uri": _TEXT, "ref": _TEXT}, ("uri", "question"))
     kind = "repo"
 
-    def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:
+    def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
         uri, ref = arguments.get("uri"), arguments.get("ref")
         asked = super()._asked({"question": arguments.get("question")})
         if isinstance(asked, str):
@@ -136,7 +138,12 @@ class RepositoryTool(ResearchTool):
             return f"{self.name} needs `uri`, a string that is not empty"
         if ref is not None and not isinstance(ref, str):
             return f"{self.name} takes `ref` as a string"
-        return {**asked, "url": uri.strip()}
+        named = {"ref": ref} if ref else {}
+        return {"url": uri.strip(), **named, **asked, **_in_background(arguments)}
 
     def _options(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {"uri": str(arguments["uri"]).strip(), "ref": arguments.get("ref") or ""}
+
+
+def _in_background(arguments: Mapping[str, object]) -> dict[str, Detail]:
+    return {"background": "true"} if arguments.get("background") is True else {}

@@ -94,7 +94,8 @@ class RemindTool(_ScheduleTool):
         if isinstance(when, str) or not isinstance(text, str):
             return None
         times = {name: str(arguments[name]) for name in ("at", "in_minutes", "cron") if arguments.get(name)}
-        return Question("schedule", {self.words: text, **times})
+        research = {"research": "true"} if self.kind(arguments) == "research" else {}
+        return Question("schedule", {**times, **research, self.words: text})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Store the schedule. Cancelled, it is stored completely or not at all."""

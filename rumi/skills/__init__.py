@@ -34,6 +34,7 @@ from rumi.skills.types import (
     Skill,
     SkillEntry,
     SkillError,
+    SkillFailed,
     SkillsMessage,
     Source,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "Skill",
     "SkillEntry",
     "SkillError",
+    "SkillFailed",
     "Skills",
     "SkillsMessage",
     "Source",

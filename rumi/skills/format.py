@@ -86,7 +86,8 @@ def _header(keys: Mapping[str, Value]) -> Header:
         version=_text(keys, "version"),
         tags=_words(keys, "tags"),
         tools_required=_words(keys, "tools_required"),
-        enabled=_flag(keys, "enabled"),
+        enabled=_flag(keys, "enabled", default=True),
+        own_result=_flag(keys, "own_result", default=False),
         license=_text(keys, "license"),
         compatibility=_text(keys, "compatibility"),
         allowed_tools=_allowed_tools(keys),
@@ -112,10 +113,10 @@ def _words(keys: Mapping[str, Value], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))[:MOST_WORDS]
 
 
-def _flag(keys: Mapping[str, Value], key: str) -> bool:
+def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
     value = keys.get(key, "")
     if value == "":
-        return True
+        return default
     word = value.casefold() if isinstance(value, str) else ""
     if word not in _YES | _NO:
         raise SkillError(f"its {key} must be true or false")

@@ -18,7 +18,7 @@ from rumi.offload import Offload
 from rumi.processes import END_S, Child, ChildFailed
 from rumi.skills.folder import snapshot
 from rumi.skills.trust import TrustedSkills
-from rumi.skills.types import Reply, Skill, SkillError
+from rumi.skills.types import Reply, Skill, SkillError, SkillFailed
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,8 @@ class CodeRunner:
         `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` in them.
 
         Raises:
-            SkillError: The skill is not trusted, or it failed; one sentence says how.
+            SkillError: The skill is not trusted.
+            SkillFailed: It failed; one sentence says how.
         """
         async with self._permits, self._folder(job.skill) as folder:
             said = await self._talk(job, folder, call, model)
@@ -149,7 +150,7 @@ class _Talk:
         except ChildFailed as error:
             if error.why == "late":
                 name = self._job.skill.name
-                return SkillError(
+                return SkillFailed(
                     f"The skill {name} was stopped: it took longer than {self._own_s:g} s by itself."
                 )
             return self._failed(str(error))
@@ -192,4 +193,4 @@ class _Talk:
         return Reply(True, "")
 
     def _failed(self, why: str) -> SkillError:
-        return SkillError(f"The skill {self._job.skill.name} failed: {why}.")
+        return SkillFailed(f"The skill {self._job.skill.name} failed: {why}.")

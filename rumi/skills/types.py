@@ -26,6 +26,10 @@ class UnknownSkill(SkillError, UsageError):
     """No skill has that name, or none can have it."""
 
 
+class SkillFailed(SkillError):
+    """A skill's code failed. Its words may be in the error."""
+
+
 class SkillsUnwritable(SkillError, UsageError):
     """A file of the skills cannot be written: the disk is full or read-only, or the owner is another user."""
 
@@ -42,7 +46,9 @@ class Source:
 class Header:
     """The front matter of a `SKILL.md`. `name` is empty if it has no usable name.
 
-    `title` is the name as it was written. `notes` are deviations from the format that were accepted.
+    `title` is the name as it was written. `own_result`: the skill says that what its code returns is its own
+    work, with nothing in it that it got from outside by itself. `notes` are deviations from the format that
+    were accepted.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Header:
     tags: tuple[str, ...] = ()
     tools_required: tuple[str, ...] = ()
     enabled: bool = True
+    own_result: bool = False
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()

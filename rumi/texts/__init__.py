@@ -125,7 +125,18 @@ from rumi.texts.people import (
     unshared,
     who_you_are,
 )
-from rumi.texts.questions import Deed, Verdict, question, verdict, yes_or_no
+from rumi.texts.questions import (
+    MOST_QUESTION_CHARS,
+    Deed,
+    Detail,
+    QuestionText,
+    Value,
+    Verdict,
+    question,
+    verdict,
+    visible,
+    yes_or_no,
+)
 from rumi.texts.recall import (
     everything_forgotten,
     forget_everything_refused,
@@ -235,6 +246,7 @@ from rumi.texts.telegram import (
     not_brought,
     not_your_question,
     question_closed,
+    question_unshown,
     serving,
     stranger,
     thinking,
@@ -256,10 +268,14 @@ from rumi.texts.undo import (
 __all__ = [
     "MISSING_PLACE",
     "MISSING_QUOTE",
+    "MOST_QUESTION_CHARS",
     "Breaker",
     "Deed",
+    "Detail",
     "Language",
     "LanguageSetting",
+    "QuestionText",
+    "Value",
     "Verdict",
     "allow_usage",
     "also_read",
@@ -402,6 +418,7 @@ __all__ = [
     "pick",
     "question",
     "question_closed",
+    "question_unshown",
     "queued",
     "read_on",
     "recall_usage",
@@ -475,6 +492,7 @@ __all__ = [
     "usage_total",
     "usage_unpriced",
     "verdict",
+    "visible",
     "waiting_for",
     "waits_for_the_disk",
     "ways_on",

@@ -6,7 +6,7 @@ from typing import Literal
 from rumi.safe_open import shown
 from rumi.texts.language import Language, pick
 from rumi.texts.operating import short_duration
-from rumi.texts.parked import parked_buttons, parked_question
+from rumi.texts.parked import numbered, parked_buttons, parked_question
 from rumi.texts.tasks import shortly, task_state
 
 
@@ -142,7 +142,7 @@ def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, st
         "🔒 Sin hacer, porque nadie dijo que sí:",
         "🔒 Not done, because nobody has said yes:",
     )
-    return "\n\n".join([text, head, *(f"{number}. {each}" for number, each in parked)])
+    return "\n\n".join([text, head, *(numbered(number, each) for number, each in parked)])
 
 
 def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:

@@ -192,7 +192,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     "used": ("usado", "used"),
     "verdict_expired": ("Sin respuesta: no.", "No answer: no."),
     "verdict_no": ("No.", "No."),
+    "verdict_nobody": ("Nadie podía contestar: no.", "Nobody could answer: no."),
     "verdict_yes": ("Sí.", "Yes."),
+    "whole_question": ("La pregunta entera", "The whole question"),
     "worker_ended": ("{name}: terminó", "{name}: ended"),
     "worker_leaving": ("{name}: se va", "{name}: leaving"),
     "worker_running": (

@@ -19,7 +19,17 @@ def parked_question(
         f"Contestá con {yes} {numbers}, o {no} {numbers}",
         f"Answer with {yes} {numbers}, or {no} {numbers}",
     )
-    return "\n\n".join([head, *(f"{number}. {text}" for number, text in parked), answer + example])
+    return "\n\n".join([head, *(numbered(number, text) for number, text in parked), answer + example])
+
+
+def numbered(number: int, question: str) -> str:
+    """Return a question with its number, in Markdown: its values are code, so nothing in them is formatted.
+
+    Otherwise a link's words would hide its address. Each line begins with the name of its value, so no value
+    can end the block.
+    """
+    first, _, values = question.partition("\n")
+    return f"{number}. {first}\n```\n{values}\n```" if values else f"{number}. {first}"
 
 
 def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tuple[tuple[str, str], ...]:

@@ -138,10 +138,21 @@ def not_your_question(language: Language) -> str:
     return pick(language, "Esta pregunta es para otra persona.", "This question is for somebody else.")
 
 
-def left_out(language: Language, characters: int) -> str:
-    """Return the note in the middle of a question that is longer than a message."""
+def question_unshown(language: Language) -> str:
+    """Say that a question is not asked, because its file cannot be sent."""
     return pick(
         language,
-        f"… (acá faltan {characters} caracteres) …",
-        f"… ({characters} characters are left out here) …",
+        "No puedo mostrarte entero lo que iba a preguntar: Telegram no acepta el archivo. "
+        "Así que no lo pregunto, y no se hace.",
+        "I can't show you all of what I was going to ask: Telegram does not take the file. "
+        "So I don't ask, and it is not done.",
+    )
+
+
+def left_out(language: Language, characters: int) -> str:
+    """Return the note in the middle of a question that is longer than a message; a file has all of it."""
+    return pick(
+        language,
+        f"… (acá faltan {characters} caracteres: están en el archivo de arriba) …",
+        f"… ({characters} characters are left out here: they are in the file above) …",
     )

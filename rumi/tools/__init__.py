@@ -14,6 +14,7 @@ from rumi.tools.base import (
     ToolResult,
 )
 from rumi.tools.bash import Bash, Shell
+from rumi.tools.destinations import is_destination
 from rumi.tools.edit_file import EditFile
 from rumi.tools.file_access import FILE_TOOLS, NO_LINKS, FileTool, named
 from rumi.tools.forget import ForgetTool
@@ -53,6 +54,7 @@ __all__ = [
     "WebFetch",
     "WebSearch",
     "WriteFile",
+    "is_destination",
     "named",
     "page_inside",
     "page_result",

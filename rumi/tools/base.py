@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import trio
 
 from rumi.models import Picture, ToolSpec
-from rumi.texts import Deed
+from rumi.texts import Deed, Detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,12 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The effect of a call, for the user to judge: the real arguments, each with its name."""
+    """The effect of a call, for the user to judge: the real arguments, each with its name, destinations
+    first.
+    """
 
     deed: Deed
-    details: Mapping[str, str]
+    details: Mapping[str, Detail]
 
 
 class Tool(Protocol):

@@ -65,7 +65,8 @@ class RememberTool(Tool):
             fact = checked(key, value)
         except FactRefused:
             return None
-        return Question("remember", {"key": fact.key, "value": fact.value})
+        also = {"also": "true"} if arguments.get("also") is True else {}
+        return Question("remember", {"key": fact.key, **also, "value": fact.value})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Store the fact. Cancelled, it is stored completely or not at all."""

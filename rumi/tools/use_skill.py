@@ -7,8 +7,21 @@ from typing import Final
 import trio
 
 from rumi.errors import RumiError
+from rumi.marked import block, one_line
 from rumi.models import ToolSpec
-from rumi.skills import Ask, AskModel, Body, CodeRunner, FileOf, Job, Opened, Reply, Skill, SkillError
+from rumi.skills import (
+    Ask,
+    AskModel,
+    Body,
+    CodeRunner,
+    FileOf,
+    Job,
+    Opened,
+    Reply,
+    Skill,
+    SkillError,
+    SkillFailed,
+)
 from rumi.texts import Language
 from rumi.tools.base import Calls, Question, Tool, ToolResult
 from rumi.web import links_in
@@ -41,6 +54,7 @@ class UseSkill(Tool):
     `tools` are the names of the chat's tools. `model` asks the chat's model without tools. `outside` returns
     True if the chat's files may hold content from outside, which a skill's code may read. `touches` is called
     before the code runs, and whenever it has read content from outside, because it may write to the files.
+    `brings` is called before code runs that may get something from outside by itself.
     """
 
     spec = SPEC
@@ -58,6 +72,7 @@ class UseSkill(Tool):
         model: AskModel,
         outside: Callable[[], bool] = lambda: False,
         touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+        brings: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         project: Callable[[], str] = lambda: "",
     ) -> None:
         self._ask = ask
@@ -69,6 +84,7 @@ class UseSkill(Tool):
         self._model = model
         self._outside = outside
         self._touches = touches
+        self._brings = brings
         self._project = project
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
@@ -125,6 +141,9 @@ class UseSkill(Tool):
             )
 
     async def _run(self, skill: Skill, given: str, calls: Calls) -> ToolResult:
+        # The code runs on the host, with the network: it may return anybody's words. Of a project's skill
+        # only a SKILL.md that is trusted may say otherwise.
+        own = skill.header.own_result and skill.vouched
         tainted = False
 
         async def call(name: str, arguments: Mapping[str, object]) -> Reply:
@@ -142,16 +161,19 @@ class UseSkill(Tool):
 
         job = Job(skill, given, self._chat, self._workspace, self._language())
         await self._touches()
+        if not own:
+            await self._brings()
         try:
             text = await self._runner.run(job, call, self._model)
-        except SkillError as error:  # the code chooses these words
-            return ToolResult(False, str(error), tainted=tainted or self._outside())
+        except SkillFailed as error:  # the code chooses these words
+            return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._outside())
         # The code may have read the chat's files by itself.
-        tainted = tainted or self._outside()
-        shown = text[:MOST_CHARS]
+        tainted = not own or tainted or self._outside()
+        shown = text[:MOST_CHARS].strip() or "(it returned nothing)"
         if len(text) > MOST_CHARS:
             shown += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
-        content = f"The skill {skill.name} has run:\n{shown.strip() or '(it returned nothing)'}"
+        body = shown if own else block(f"the skill {skill.name}", shown)
+        content = f"The skill {skill.name} has run:\n{body}"
         return ToolResult(True, content, truncated=len(text) > MOST_CHARS, same_as=content, tainted=tainted)
 
 

@@ -19,7 +19,7 @@ from rumi.landing import let_cancellation_through
 from rumi.models import Message, Picture
 from rumi.offload import Offload
 from rumi.safe_open import opened
-from rumi.sandbox import SandboxLimits, WorkspaceError, file_in, open_beneath, put_file
+from rumi.sandbox import SandboxLimits, WorkspaceError, file_in, open_beneath, prepare_workspace, put_file
 from rumi.texts import short_size
 from rumi.viewing.kinds import HEAD_BYTES, Kind, kind_of_file
 from rumi.viewing.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
@@ -119,6 +119,14 @@ class Viewer:
             heard = await self._looks.look("picture", body)
         return await self._keep(chat, heard)
 
+    async def keep(self, chat: str, body: bytes, name: str) -> str:
+        """Keep a file that a tool brought in the chat's workspace; return its path there.
+
+        Raises:
+            WorkspaceError: There is no room for it.
+        """
+        return await self._offload(partial(self._put_file, chat, name, body))
+
     async def load(self, chat: str, messages: Sequence[Message], takes: bool) -> Sequence[Message]:
         """Return a prompt's messages with the bytes of their pictures, or a note in place of a picture.
 
@@ -191,9 +199,14 @@ class Viewer:
         path = f"{PICTURES_FOLDER}/{name}"
         if self._scaled(chat, path) is not None:
             return path
+        return f"{PICTURES_FOLDER}/{self._put_file(chat, name, data, PICTURES_FOLDER)}"
+
+    def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
+        """Put a file into a chat's workspace, which is made if no sandbox has needed it yet."""
         uid, gid = self._user
-        put = put_file(
-            self._workspaces / chat,
+        workspace = prepare_workspace(self._workspaces, chat, uid, gid, place=self._workspaces)
+        return put_file(
+            workspace,
             name,
             BytesIO(data),
             uid=uid,
@@ -201,9 +214,8 @@ class Viewer:
             limits=self._room,
             max_bytes=len(data),
             checkpoint=let_cancellation_through,
-            below=PICTURES_FOLDER,
+            below=below,
         )
-        return f"{PICTURES_FOLDER}/{put}"
 
 
 def _digest(data: bytes) -> str:

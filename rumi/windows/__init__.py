@@ -9,7 +9,7 @@
     {"do":"model", "id":2, "name":…}      →
                                           ←    {"done":2, "model":…}, or {"done":2, "error": …}
     {"do":"undelivered" | "recent", …}    →
-    {"do":"shown" | "delivered", …}       →
+    {"do":"shown" | "unasked" | "delivered", …} →
                                           ←    {"moved": true}: open once more, another worker serves it
 
 `Windows` is the holder's side of it, `attach` the window's; `rumi.chats` has what an event looks like on the

@@ -464,6 +464,8 @@ class Windows:
             match request:
                 case {"do": "shown", "question": str(question)}:
                     chat.shown(question)
+                case {"do": "unasked", "question": str(question)}:
+                    chat.unasked(question)
                 case {"do": "delivered", "delivery": int(delivery)} if 0 < delivery < MOST_DELIVERY:
                     with suppress(ActorError):
                         await chat.delivered(delivery)

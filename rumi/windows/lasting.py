@@ -134,6 +134,11 @@ class LastingChat:
         if self._port is not None:
             self._port.shown(question)
 
+    def unasked(self, question: str) -> None:
+        """Note that nobody could answer the question. Between two processes this does nothing."""
+        if self._port is not None:
+            self._port.unasked(question)
+
     async def delivered(self, delivery: int) -> None:
         """Note that a person has it."""
         self._read.append(delivery)

@@ -271,6 +271,10 @@ class RemoteChat:
         """Tell the process that a person can read the question."""
         self._out.send_nowait({"do": "shown", "question": question})
 
+    def unasked(self, question: str) -> None:
+        """Tell the process that nobody is there who could answer the question."""
+        self._out.send_nowait({"do": "unasked", "question": question})
+
     async def delivered(self, delivery: int) -> None:
         """Tell the process that a person has read it; otherwise the next window shows it again."""
         self._out.send_nowait({"do": "delivered", "delivery": delivery})

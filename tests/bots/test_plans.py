@@ -20,6 +20,7 @@ from rumi.bots.plans import (
     plan_in,
 )
 from rumi.journal import Spent
+from rumi.texts import Value
 from rumi.tools import Question
 
 ARGUMENTS = {
@@ -76,6 +77,7 @@ def opens(host: str, path: str = "") -> tuple[str, Question]:
         ({"steps": []}, "`steps`"),
         ({"steps": "all"}, "`steps`"),
         ({"steps": [" "]}, "`steps`"),
+        ({"steps": ["x" * 201]}, "at most 200 characters"),  # what people read is what is approved
         ({"fetches": [{"host": "a.example"}]}, "`count`"),
         ({"fetches": [{"host": "a.example", "count": 0}]}, "`count`"),
         ({"fetches": [{"host": "a.example", "count": True}]}, "`count`"),
@@ -105,13 +107,12 @@ def test_the_question_names_all_that_a_yes_allows() -> None:
     question = ProposePlan("tg5").question(ARGUMENTS, ())
     assert question is not None
     assert question.details == {
-        "1": "Read the page",
-        "2": "Write a summary",
-        "hosts": "a.example ×2",
         "recipient": "tg5",
+        "hosts": (Value("a.example", "2"),),
         "model_calls": "10",
         "money": "0.50 USD",
         "hours": "2",
+        "steps": (Value("1", "Read the page"), Value("2", "Write a summary")),
     }
 
 

@@ -121,9 +121,9 @@ async def test_a_scheduled_turn_asks_for_all_it_parked_in_its_own_reply(
             "did it\n\n"
             "🔒 This needs your yes; a turn without you has left it undone:\n\n"
             "1. This chat holds things from outside. May I open this address, which neither you nor a page "
-            "gave?\n  address: http://e.example/?d=one\n\n"
+            "gave?\n```\n  address: http://e.example/?d=one\n```\n\n"
             "2. This chat holds things from outside. May I open this address, which neither you nor a page "
-            "gave?\n  address: http://e.example/?d=two\n\n"
+            "gave?\n```\n  address: http://e.example/?d=two\n```\n\n"
             "Answer with /yes 1 2, or /no 1 2; one by one: /yes 1 no 2"
         )
         labels = [(each.label, each.words) for each in await home.buttons()]

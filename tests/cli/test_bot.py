@@ -156,7 +156,7 @@ async def test_what_a_page_says_is_neither_remembered_nor_made_a_skill(bubblewra
         url = f"http://{server.endpoint}/"
         bubblewrap.env["RUMI_FETCH__ALLOW"] = json.dumps([server.endpoint])
         garden(bubblewrap)
-        done = await run(bubblewrap, "bot", "run", "garden", "-p", f"Read {url}")
+        done = await run(bubblewrap, "bot", "run", "garden", "-p", f"Read {url}", code=5)
         first, second = results
         assert "Mallory" in first[0]
         assert len(first[1:] + second) == 3

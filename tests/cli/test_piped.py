@@ -76,10 +76,16 @@ def test_the_data_is_for_the_model_and_not_for_commands(bubblewrap: Program) -> 
 
 
 def test_the_data_asks_before_it_has_an_effect(obeying: Program) -> None:
-    done = obeying.run("chat", "-p", "summarize this", text=REMEMBER)
+    done = obeying.run("chat", "-p", "summarize this", text=REMEMBER, code=5)
     assert '<page source="standard input">' in done.stdout
-    assert "No one can answer here, so that is a no." in done.stderr
+    assert "The user has not said no." in done.stderr
+    assert "not done: it needed your confirmation; run again with --yes to allow it" in done.stderr
     assert facts(obeying.home) == []
+    done = obeying.run("chat", "--json", "-p", "summarize this", text=REMEMBER, code=5)
+    told = json.loads(done.stdout.splitlines()[-1])["not_done"]
+    assert [each["verdict"] for each in told] == ["nobody"]
+    assert "value: Eve" in told[0]["text"]
+    assert told[0]["why"] == "not done: it needed your confirmation; run again with --yes to allow it"
     obeying.run("chat", "-p", "and now?")  # the mark lasts
     assert facts(obeying.home) == []
     obeying.run("chat", "--new", "--yes", "-p", "summarize this", text=REMEMBER)

@@ -145,7 +145,8 @@ def test_one_turn_uses_a_skill_in_both_languages_and_what_goes_wrong_in_its_code
     bubblewrap.env["RUMI_MODEL__DEFAULT"] = "offline"
     bubblewrap.run("skills", "create", "count-files", "--code")
     said = bubblewrap.run("chat", "-p", "write a.txt: x; then use skill count-files: hello").stdout
-    assert "The skill count-files has run:\nhello\n\nFiles:\na.txt" in said
+    assert "The skill count-files has run:" in said
+    assert "hello\n\nFiles:\na.txt" in said
     code = tmp_path / "home" / "skills" / "count-files" / "skill.py"
     code.write_text(code.read_text().replace('"bash"', '"teleport"'))
     said = bubblewrap.run("chat", "-p", "usa skill count_files: hola").stdout

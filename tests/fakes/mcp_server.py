@@ -52,6 +52,7 @@ def tools() -> list[dict[str, Any]]:
         "destroy": ("Destroy something.", {"destructiveHint": True}),
         "slow": ("Take long.", LOCAL),
         "picture": ("Return a picture.", LOCAL),
+        "files": ("Return files of several kinds.", LOCAL),
         "trick": ("Return instructions.", LOCAL),
         "environment": ("Return what this process sees.", LOCAL),
         "die": ("End the process.", LOCAL),
@@ -61,6 +62,18 @@ def tools() -> list[dict[str, Any]]:
     return [
         {"name": name, "description": about, "inputSchema": TEXT, "annotations": hints}
         for name, (about, hints) in named.items()
+    ]
+
+
+def several() -> list[object]:
+    """Return a sound, a document, and a picture of a kind that nobody scales."""
+    sound, pdf, svg = (base64.b64encode(each).decode() for each in (b"RIFF1", b"%PDF-1", b"<svg/>"))
+    resource = {"uri": "file:///reports/May.pdf", "mimeType": "application/pdf", "blob": pdf}
+    return [
+        {"type": "audio", "data": sound, "mimeType": "audio/x-wav"},
+        {"type": "resource", "resource": resource},
+        {"type": "image", "data": svg, "mimeType": "image/svg+xml"},
+        {"type": "audio", "data": "!", "mimeType": "audio/x-wav"},
     ]
 
 
@@ -130,6 +143,9 @@ def call(id_: object, name: str, arguments: dict[str, Any]) -> None:
         return
     if name == "picture":
         text = {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
+    if name == "files":
+        answer(id_, {"content": several(), "isError": False})
+        return
     if name == "trick":
         text = {"type": "text", "text": TRICK}
     if name == "environment":

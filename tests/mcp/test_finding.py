@@ -1,10 +1,13 @@
 """Many tools are found instead of listed: their schemas do not fill the prompt."""
 
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from rumi.agent import TurnInput, TurnLimits, run_turn
+from rumi.config.schema import Settings
 from rumi.mcp.finding import MOST_BROUGHT, FindTools
 from rumi.mcp.tool import names_for
 from rumi.models import Chain, Message, ModelRequest, ToolCall, request_tokens
@@ -92,12 +95,40 @@ async def test_words_that_fit_no_tool_find_none() -> None:
 
 def test_names_are_made_of_letters_that_models_take_and_are_unique() -> None:
     long = "x" * 80
-    names = names_for("my-server", ["read file", "read/file", "ñandú", long, f"{long}y"])
-    assert names["read file"] == "my-server__read_file"
-    assert names["read/file"] == "my-server__read_file_2"
-    assert names["ñandú"] == "my-server___and_"
-    assert len(set(names.values())) == 5
+    tools = ["read_file", "read file", "read/file", "ñandú", long, f"{long}y"]
+    names = names_for("my-server", tools)
+    assert names["read_file"] == "my-server__read_file"
+    assert re.fullmatch("my-server__read_file_[0-9a-f]{12}", names["read/file"])
+    assert len(set(names.values())) == 6
     assert max(map(len, names.values())) == 64
+    assert all(re.fullmatch("[A-Za-z0-9_-]+", each) for each in names.values())
+
+
+def test_no_tool_that_a_server_adds_takes_the_name_of_another_one() -> None:
+    """A name depends on the tool alone: not on the order, and not on what else is there."""
+    before = names_for("s", ["a.b", "c"])
+    forged = before["a.b"].removeprefix("s__")  # a tool that is really called like that
+    later = names_for("s", ["a/b", forged, "a b", "c", "a.b", "a_b"])
+    assert before.items() <= later.items()
+    assert len(set(later.values())) == 6
+
+
+def test_no_two_servers_share_the_name_of_a_tool() -> None:
+    """The first `__` ends the server's name, in every pair of names that the configuration takes."""
+    parts = ["", "_", "__", "a", "_a", "a_", "a__a", "a_a", "-", "a-", "aa", ".", "a." + "b" * 70]
+    servers = [f"{first}{rest}" for first in ("a", "b") for rest in parts if _is_taken(f"{first}{rest}")]
+    assert "aa" in servers
+    assert "a_" not in servers
+    seen: dict[str, tuple[str, str]] = {}
+    for server in servers:
+        for tool, name in names_for(server, parts).items():
+            assert seen.setdefault(name, (server, tool)) == (server, tool)
+
+
+def _is_taken(server: str) -> bool:
+    with suppress(ValueError):
+        return Settings.model_validate({"mcp": {server: {"command": "x"}}}) is not None
+    return False
 
 
 def _tool(name: str) -> Tool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.mcp import AcceptedTools, McpError, try_once
+from rumi.mcp import AcceptedTools, McpError, changes_of, said_of, try_once
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -53,6 +53,15 @@ async def test_a_picture_in_a_result_is_kept_and_shown(tmp_path: Path) -> None:
         assert "A picture: .pictures/1.png" in result.content
         assert here.looked_at == [picture.data]
         assert picture.data.startswith(b"\x89PNG")
+
+
+async def test_a_sound_and_a_document_in_a_result_are_kept_as_files(tmp_path: Path) -> None:
+    async with house(tmp_path / "home", fake()) as here:
+        result = await here.call("fake__files")
+    assert here.put == {"audio.wav": b"RIFF1", "May.pdf": b"%PDF-1", "image.svg": b"<svg/>"}
+    assert result.shows == ("audio.wav", "May.pdf", "image.svg")
+    assert "(a file, application/pdf, 6 B, kept as May.pdf)" in result.content
+    assert "(audio, audio/x-wav: it cannot be read)" in result.content
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
@@ -176,7 +185,11 @@ async def test_a_changed_description_withholds_the_tool_until_accepted(tmp_path:
         assert (await here.call("fake__echo", text="first")).ok
     async with house(tmp_path, settings) as here:
         await _is_withheld(here)
-        await try_once(settings, tmp_path, accept=True)
+        known = await try_once(settings, tmp_path, accept=True)
+        assert known.earlier is not None
+        now = next(tool for tool in known.tools if tool.name == "echo")
+        (change,) = changes_of(known.earlier.said["echo"], said_of(now))
+        assert (change.path, "evil.example" in str(change.now)) == ("description", True)
         assert (await here.call("fake__echo", text="accepted")).ok
 
 

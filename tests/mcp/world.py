@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from actors import Supervisor
+from rumi.errors import RumiError
 from rumi.mcp import ForChat, McpServers, ServerSettings
 from rumi.models import Message, Picture
 from rumi.tools import Tool, ToolResult
@@ -36,13 +37,15 @@ class House:
         self.home = home
         self.words: list[str] = []
         self.looked_at: list[bytes] = []
+        self.put: dict[str, bytes] = {}
         self.audit: list[Mapping[str, object]] = []
 
     async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
         """Return the chat's tools of one turn."""
         await self.servers.ready()
         messages = [Message("user", each) for each in self.words]
-        found = self.servers.tools_for(ForChat(lambda: messages, self._look), context_tokens)
+        chat = ForChat(lambda: messages, self._look, self._keep)
+        found = self.servers.tools_for(chat, context_tokens)
         return {tool.spec.name: tool for tool in found}
 
     async def call(self, name: str, **arguments: object) -> ToolResult:
@@ -57,7 +60,14 @@ class House:
     async def _look(self, data: bytes) -> Seen:
         await trio.lowlevel.checkpoint()
         self.looked_at.append(data)
+        if not data.startswith(b"\x89PNG"):
+            raise RumiError("it is no picture of a known format")
         return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
+
+    async def _keep(self, data: bytes, name: str) -> str:
+        await trio.lowlevel.checkpoint()
+        self.put[name] = data
+        return name
 
 
 @asynccontextmanager

@@ -51,6 +51,12 @@ async def shown(api: BotApi, chat: int = 1, within_s: float = 60) -> Message:
     return next(message for message in api.chats[chat].said if message.buttons)
 
 
+def document_of(message: Message) -> str:
+    """What is in the file of a message."""
+    assert message.document is not None
+    return message.document.content.decode()
+
+
 async def verdict(api: BotApi, message: Message, within_s: float = 60) -> str:
     """Wait until it has no buttons; what it says."""
     with trio.fail_after(within_s):
@@ -116,6 +122,50 @@ def test_toasts_are_as_short_as_telegram_wants_them(language: Any) -> None:
         *(texts.verdict(language, verdict) for verdict in ("yes", "no", "expired")),
     ):
         assert 0 < units(text) <= 200
+
+
+# What is longer than a message
+
+
+async def test_a_question_that_is_longer_than_a_message_comes_whole_as_a_file_before_its_buttons(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    text = "May I?\n" + "\n".join(f"  hosts[{number}]: {'h' * 90}{number}.example" for number in range(90))
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        asks(turn, text=text)
+        message = await shown(api)
+        file, last = api.chats[1].said
+        assert (last, document_of(file)) == (message, text)
+        assert "they are in the file above" in message.text
+        settles(turn)
+        assert (await verdict(api, message)).endswith("✅ Yes.")
+        await turn.ends("done")
+        await office.all_sent(60)
+
+
+async def test_a_question_that_shortens_a_value_has_all_of_it_in_a_file(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        turn.tell(ConfirmationAsked(ID, TEXT, f"{TEXT}\n  text: all of it"))
+        message = await shown(api)
+        assert message.text == TEXT
+        assert [document_of(each) for each in api.chats[1].said[:-1]] == [f"{TEXT}\n  text: all of it"]
+
+
+async def test_a_question_whose_file_telegram_refuses_is_not_asked_and_that_is_said(
+    tmp_path: Path, api: BotApi, autojump_clock: MockClock
+) -> None:
+    api.faults.next(Error(400, "Bad Request: PHOTO_INVALID"), "sendDocument", times=9)
+    async with post_office(tmp_path, api) as office:
+        turn = await office.begin("tg1")
+        asks(turn, text=f"May I?\n  value: {'x' * 9000}")
+        await until(api, lambda: any("I don't ask" in each.text for each in api.chats[1].said))
+        (message,) = api.chats[1].said
+        assert not message.buttons
+        assert not office.hub.could_be_read(ID, None)  # so that no typed yes counts
 
 
 # Its place

@@ -93,6 +93,7 @@ class ScriptedChat:
     said: list[Exchange] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     handed_on: list[Attachment] = field(default_factory=list)
     now: Callable[[], float] = time.time
 
@@ -128,6 +129,10 @@ class ScriptedChat:
 
     def shown(self, question: str) -> None:
         assert question == "c1"
+
+    def unasked(self, question: str) -> None:
+        assert question == "c1"
+        self.refused.append(question)
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         await trio.lowlevel.checkpoint()

@@ -1,3 +1,4 @@
+import os
 import signal
 from collections.abc import AsyncIterator
 
@@ -9,6 +10,7 @@ from rumi.agent import Reason, Thinking
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
+from rumi.channels.terminal.streams import Input
 from rumi.channels.terminal.words import words_for
 from rumi.chats import Replied, TurnStarted, turn_of
 from rumi.models import Discarded, Waiting
@@ -162,13 +164,56 @@ ASKING: list[Step] = [
 ]
 
 
-async def test_a_question_is_refused_for_nobody_is_there_to_answer_it(autojump_clock: MockClock) -> None:
+async def test_what_nobody_can_confirm_is_refused_and_the_exit_code_says_so(
+    autojump_clock: MockClock,
+) -> None:
     chat = ScriptedChat({"hi": ASKING})
     code, output, errors = await run_once(chat)
-    assert (code, output) == (0, "not sent\n")
+    assert (code, output) == (5, "not sent\n")
     assert "Send a.txt? (yes/no)" in errors
-    assert WORDS.unconfirmed in errors
-    assert chat.texts == ["hi", "no"]
+    assert "not done: it needed your confirmation; run again with --yes to allow it" in errors
+    assert (chat.texts, chat.refused) == (["hi", "no"], ["c1"])
+
+
+async def test_a_worse_end_keeps_its_exit_code(autojump_clock: MockClock) -> None:
+    asking = Ask("Send a.txt?", yes=[], no=[finish("too many calls", "max_turns")])
+    code, _, _ = await run_once(ScriptedChat({"hi": [Thinking(1), asking]}))
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "texts"),
+    [
+        ("yes\n", 0, ["hi", "yes"]),
+        ("what?\nyes\n", 0, ["hi", "yes"]),
+        ("no\n", 0, ["hi", "no"]),
+        ("\x04", 5, ["hi", "no"]),  # the end of the input
+    ],
+)
+async def test_a_person_at_a_terminal_is_asked(typed: str, code: int, texts: list[str]) -> None:
+    keyboard, terminal = os.openpty()
+    try:
+        os.write(keyboard, b"no\n")  # typed ahead: no answer to what nobody had asked
+        chat = ScriptedChat({"hi": ASKING})
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                chat.nursery = nursery
+                view = PlainView(Page(), errors := Page(), WORDS)
+                session = TerminalSession(chat, view, WORDS, alone=True)
+
+                async def types() -> None:
+                    while "yes/no" not in errors.text:  # noqa: ASYNC110
+                        await trio.sleep(0.01)
+                    await trio.sleep(0.1)
+                    os.write(keyboard, typed.encode())
+
+                nursery.start_soon(types)
+                found = await once(session, "hi", signals(), words=WORDS, person=Input(terminal))
+                nursery.cancel_scope.cancel()
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    assert (found, chat.texts) == (code, texts)
 
 
 async def test_yes_answers_every_question(autojump_clock: MockClock) -> None:

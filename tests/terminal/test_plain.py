@@ -125,23 +125,23 @@ async def test_the_terminals_own_commands_never_reach_the_chat(autojump_clock: M
 
 
 @pytest.mark.parametrize(
-    ("lines", "output"),
+    ("lines", "output", "code"),
     [
-        (["ask", "yes", "one"], "done\n1\n"),
-        (["ask", "No.", "one"], "not done\n1\n"),
-        (["ask", "one"], "not done\n1\n"),
-        (["ask"], "not done\n"),
+        (["ask", "yes", "one"], "done\n1\n", 0),
+        (["ask", "No.", "one"], "not done\n1\n", 0),
+        (["ask", "one"], "not done\n1\n", 5),  # nobody answered it
+        (["ask"], "not done\n", 5),
     ],
 )
 async def test_a_question_takes_a_yes_or_no_from_the_input_and_anything_else_is_no(
-    autojump_clock: MockClock, lines: list[str], output: str
+    autojump_clock: MockClock, lines: list[str], output: str, code: int
 ) -> None:
     ask = Ask("Really?", yes=[1.0, finish("done")], no=[1.0, finish("not done")])
     chat = ScriptedChat({"ask": [Thinking(1), 1.0, ask], "one": [finish("1")]})
     # `No.` with its full stop is passed on as it is: what counts as an answer is the chat's business.
     chat.scripts["ask"] = [Thinking(1), 1.0, ask]
     found = await run_lines(chat, typed(*(line.lower().rstrip(".") for line in lines)))
-    assert found[:2] == (0, output)
+    assert found[:2] == (code, output)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -222,8 +222,10 @@ class Transcript:
                 for part in _running(entry, call.id):
                     part |= _outcome(result) | {"count": count}
                 self._changed(entry)
-            case ConfirmationAsked(id, text):
-                entry.parts.append({"kind": "question", "id": id, "text": text, "verdict": ""})
+            case ConfirmationAsked(id, text, whole):
+                entry.parts.append(
+                    {"kind": "question", "id": id, "text": text, "whole": whole, "verdict": ""}
+                )
                 self._changed(entry)
             case ConfirmationEnded(id, verdict):
                 for part in entry.parts:

@@ -11,23 +11,26 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 - `tool_result`: `id`, `ok`, `content`, and for commands `exit_code`, `duration_ms`, `truncated`; for
   a file that was changed `diff`, a unified diff; for files that it shows `shows`, their paths; for a call
   that showed steps `steps`, their number
-- `confirm`: `id`, `text`; a line with yes or no on standard input answers it
+- `confirm`: `id`, `text`, and `whole` where `text` shortens a value: the question with all values whole; a
+  line with yes or no on standard input answers it
 - `usage`: of one model call, `model`, `prompt_tokens`, `completion_tokens`, `cached_tokens` (those of the
   prompt that the server had in its cache) and `nano_usd` (its price in billionths of a USD, 0 if not known)
-- `turn_finished`: `reason`, `answer`, `usage` with the same figures of all model calls of the turn
+- `turn_finished`: `reason`, `answer`, `usage` with the same figures of all model calls of the turn; where a
+  question had no yes `not_done`, a list of its `text`, its `verdict` (`no`, `expired`, `nobody`), and
+  `why` where nobody could answer
 - `reply`: `text`, the reply to a message that was no turn, such as a command
 """
 
 import json
 import re
 
-from rumi.agent import ToolFinished
+from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.audit import utc
 from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Words
-from rumi.chats import ChatEvent, Replied, picked
+from rumi.chats import ChatEvent, Replied, TurnStarted, picked
 from rumi.models import Discarded, Waiting
 
 # `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take
@@ -45,7 +48,7 @@ PRINTED = {
     "tool_call": "tool_call call.id call.name arguments",
     "tool_progress": "tool_progress id=call step text",
     "tool_result": f"tool_result call.id {_OUTCOME} steps",
-    "confirm": "confirm id text",
+    "confirm": "confirm id text whole",
     "usage": "usage model usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd",
     "turn_finished": "turn_finished reason answer usage",
     "reply": "reply text",
@@ -68,7 +71,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
     if isinstance(what, ToolFinished) and what.call.name != "bash" and what.result.exit_code is None:
         for name in ("exit_code", "duration_ms", "truncated"):
             del fields[name]
-    for name in ("diff", "shows", "steps"):
+    for name in ("diff", "shows", "steps", "whole"):
         if not fields.get(name, True):
             del fields[name]
     return fields | {"time": utc(event.time)}
@@ -81,17 +84,35 @@ class JsonView:
         self._output = output
         self._errors = errors
         self._words = words
+        self._asked: dict[str, str] = {}
+        self._not_done: list[dict[str, str]] = []
 
     async def event(self, event: ChatEvent) -> None:
         """Print the event as one line, if it is one of those that are printed."""
         fields = printed(event)
+        self._follow(event)
         if fields is not None:
+            if isinstance(event.what, TurnFinished) and self._not_done:
+                fields["not_done"], self._not_done = self._not_done, []
             await self._output.write(encode(fields) + "\n")
         elif isinstance(event.what, Waiting):
             wait = event.what
             await self.notice(self._words.waiting.format(why=wait.why, seconds=round(wait.seconds)))
         elif isinstance(event.what, Discarded):
             await self.notice(self._words.discarded)
+
+    def _follow(self, event: ChatEvent) -> None:
+        """Note the questions of a turn that had no yes, for its end."""
+        match event.what:
+            case TurnStarted():
+                self._asked, self._not_done = {}, []
+            case ConfirmationAsked(id, text):
+                self._asked[id] = text
+            case ConfirmationEnded(id, verdict) if verdict != "yes" and id in self._asked:
+                told = {"why": self._words.unconfirmed} if verdict == "nobody" else {}
+                self._not_done.append({"text": self._asked[id], "verdict": verdict, **told})
+            case _:
+                pass
 
     async def reply(self, event: ChatEvent, settled: Settled) -> None:
         """Print a reply that ends no turn; a turn's reply is the answer of its `turn_finished`."""

@@ -70,11 +70,21 @@ class _Piece:
 class LiveView:
     """Draws a conversation on a `Screen`. `run` must be running: it redraws what moves.
 
-    `prompted`: an input line stands below, which an empty line separates from replies.
+    `prompted`: an input line stands below, which an empty line separates from replies. `answered_below`: a
+    person types their answer to a question where the live region is, so there is none meanwhile.
     """
 
-    def __init__(self, screen: Screen, painter: Painter, words: Words, *, prompted: bool = False) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        painter: Painter,
+        words: Words,
+        *,
+        prompted: bool = False,
+        answered_below: bool = False,
+    ) -> None:
         self._prompted = prompted
+        self._answered_below = answered_below
         self.last_turn = ""
         self._screen = screen
         self._painter = painter
@@ -117,9 +127,13 @@ class LiveView:
                 title = title_of(before.called(call), one_line)
                 self._print(Called(title, result, self._words, steps), gap=not self._after_tool)
                 self._after_tool = True
-            case ConfirmationAsked(_, text):
+            case ConfirmationAsked(_, text, whole):
                 self._end_piece()
-                self._print(Text(f"? {self._words.asked} {clean(text)}", style="bold yellow"), gap=True)
+                if whole:
+                    self._print(Text(f"{self._words.whole}\n{clean(whole)}"), gap=True)
+                answers = f"\n({self._words.yes_or_no})" if self._answered_below else ""
+                asked = f"? {self._words.asked} {clean(text)}{answers}"
+                self._print(Text(asked, style="bold yellow"), gap=True)
             case TurnFinished() as finished:
                 self._finish(finished)
             case Queued(_, text):
@@ -294,7 +308,7 @@ class LiveView:
 
     def _live(self) -> list[str]:
         """Return the live region: the end of the last block, and a line about what goes on."""
-        if not self._works:
+        if not self._works or (self._answered_below and self._turn.question is not None):
             return []
         width, rows = self._screen.size()
         status = self._status_lines(width, max(0, rows // 2 - len(self._turn.calls)))

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 
 import trio
 
-from rumi.agent import Reason
-from rumi.channels.terminal.session import INTERRUPTED, Settled, TerminalSession
+from rumi.agent import ConfirmationAsked, Reason
+from rumi.channels.terminal.session import INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
+from rumi.channels.terminal.streams import Input
 from rumi.channels.terminal.words import Words
 from rumi.journal import Attachment
+from rumi.texts import yes_or_no
 
 EXIT_CODES: dict[Reason, int] = {
     "complete": 0,
@@ -43,11 +45,13 @@ async def once(
     *,
     words: Words,
     attachments: Sequence[Attachment] = (),
+    person: Input | None = None,
 ) -> int:
     """Run one turn about a text and what it hands on; return its exit code.
 
-    A question of the turn is answered with no, and that is said. A signal stops the turn: this returns 130
-    when the stop is confirmed, after `STOP_WAIT_S` at the latest, and at once for the third signal.
+    The `person` who types answers the turn's questions. Where there is none, nobody can judge them: they are
+    refused, that is said, and the exit code is `UNCONFIRMED` at best. A signal stops the turn: this returns
+    130 when the stop is confirmed, after `STOP_WAIT_S` at the latest, and at once for the third signal.
     """
     code = INTERRUPTED
     stopping = False
@@ -70,18 +74,55 @@ async def once(
         await nursery.start(session.run)
         number = await session.send(text, attachments)
         nursery.start_soon(watch_signals)  # not sooner: a stop must not overtake what it is to stop
-        nursery.start_soon(_refuse_questions, session, words)
+        nursery.start_soon(_see_to_questions, session, words, person)
         settled = await session.settled(number)
         if not stopping:
-            code = exit_code(text, settled)
+            code = exit_code(text, settled) or (UNCONFIRMED if session.unconfirmed else 0)
             nursery.cancel_scope.cancel()
     return code
 
 
-async def _refuse_questions(session: TerminalSession, words: Words) -> None:
-    """Answer the turn's questions with no, and say so: nobody can judge them. `--yes` would have answered."""
+async def _see_to_questions(session: TerminalSession, words: Words, person: Input | None) -> None:
+    """Have the person answer the turn's questions, or refuse them. `--yes` would have answered."""
     while True:
-        while session.confirming is None:
+        asked = await _next_question(session)
+        answer = None if person is None else await _answered(session, asked, words, person)
+        if session.confirming is not asked:  # it waits no more
+            continue
+        if answer is None:
+            await session.refuse()
+        else:
+            await session.answer(answer)
+
+
+async def _next_question(session: TerminalSession) -> ConfirmationAsked:
+    while session.confirming is None:
+        await session.changed()
+    return session.confirming
+
+
+async def _answered(
+    session: TerminalSession, asked: ConfirmationAsked, words: Words, person: Input
+) -> bool | None:
+    """Return what the person types about the question that waits; None at the end of the input.
+
+    What they typed before it was there is no answer. Returns too when the question waits no more.
+    """
+    answer: bool | None = None
+    person.forget()
+
+    async def read() -> None:
+        nonlocal answer
+        while (line := await person.line()) is not None:
+            answer = yes_or_no(line)
+            if answer is not None:
+                break
+            await session.view.notice(words.yes_or_no)
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        while session.confirming is asked:
             await session.changed()
-        await session.view.notice(words.unconfirmed)
-        await session.answer(False)
+        nursery.cancel_scope.cancel()
+    return answer

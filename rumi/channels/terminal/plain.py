@@ -13,7 +13,7 @@ from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
-from rumi.channels.terminal.session import FAILURES, INTERRUPTED, Settled, TerminalSession
+from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answer, is_stop
 from rumi.chats import ChatEvent, Queued, Replied, TurnState, title_of
@@ -69,8 +69,11 @@ class PlainView:
                 await self.notice(text)
             case Waiting(seconds, why):
                 await self.notice(self._words.waiting.format(why=why, seconds=round(seconds)))
-            case ConfirmationAsked(_, text):
-                await self.notice(f"{self._words.asked} {text} ({self._words.yes_or_no})")
+            case ConfirmationAsked(_, text, whole):
+                if whole:
+                    await self.notice(f"{self._words.whole}\n{whole}")
+                end = "\n" if "\n" in text else " "  # behind a value it would look like a part of it
+                await self.notice(f"{self._words.asked} {text}{end}({self._words.yes_or_no})")
             case _:
                 pass  # only the final text is written, so there is nothing to take back
 
@@ -147,7 +150,7 @@ async def converse(
         nursery.cancel_scope.cancel()
     if session.not_taken and prompt is None:
         return code or 1  # a program has to learn that a line of its was lost
-    return code
+    return code or (UNCONFIRMED if session.unconfirmed else 0)
 
 
 async def _send_lines(
@@ -206,9 +209,10 @@ async def _answers_a_question(
             await session.say(text)
             return True
         else:
-            if text is None:
-                await session.view.notice(words.unconfirmed)
-            await session.answer(False)
+            if person and text is not None:
+                await session.answer(False)
+            else:
+                await session.refuse()
     return False
 
 

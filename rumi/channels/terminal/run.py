@@ -76,6 +76,9 @@ async def _once(
             raise UsageError(*texts.reset_needs_yes(options.language))
         text = RESET_FILES
 
+    seen = capable(streams.output) or streams.errors.terminal  # where the questions are
+    person = streams.input if streams.input.terminal and seen and not options.json else None
+
     def session(view: View) -> TerminalSession:
         return TerminalSession(port, view, words, yes=options.yes, alone=True)
 
@@ -89,11 +92,13 @@ async def _once(
         from rumi.channels.terminal.screen import LiveScreen
 
         screen = LiveScreen(streams.output)
-        live = LiveView(screen, Painter(), words)
+        live = LiveView(screen, Painter(), words, answered_below=person is not None)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.run)
-                code = await once(session(live), text, signals, words=words, attachments=attachments)
+                code = await once(
+                    session(live), text, signals, words=words, attachments=attachments, person=person
+                )
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(1):
@@ -102,4 +107,4 @@ async def _once(
     if is_own(text):
         await do_own(text, session(view), words)
         return 0
-    return await once(session(view), text, signals, words=words, attachments=attachments)
+    return await once(session(view), text, signals, words=words, attachments=attachments, person=person)

@@ -32,6 +32,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130
 """The exit code of a chat that was interrupted."""
 
+UNCONFIRMED = 5
+"""The exit code where something was not done because nobody could confirm it."""
+
 STOP_WAIT_S = 15.0
 """How long to wait for a stop to be confirmed; the sandbox needs a moment to show that no process is left."""
 
@@ -85,7 +88,8 @@ class TerminalSession:
     its own turns are answered with yes.
 
     `busy`: a message is unanswered or a turn runs; `owing`: that is one of its own. `confirming` is the
-    question of the turn, `sent` counts the messages that went out, `not_taken` those that were refused.
+    question of the turn, `sent` counts the messages that went out, `not_taken` those that were refused,
+    `unconfirmed` the questions that nobody could answer.
     `last_answer` is the last one that was shown. The `port` is the chat that it is about.
     """
 
@@ -96,6 +100,7 @@ class TerminalSession:
         self.confirming: ConfirmationAsked | None = None
         self.last_answer = ""
         self.not_taken = 0
+        self.unconfirmed = 0
         self.sent = 0
         self.given: tuple[str, ...] = ()
         """Files that go with the next message that is typed."""
@@ -176,6 +181,14 @@ class TerminalSession:
         except NotTaken as error:
             self.not_taken += 1
             await self.view.notice(told_error(self._words.language, error))
+
+    async def refuse(self) -> None:
+        """Say no to what the turn asks, because nobody is there to answer; tell how to allow it."""
+        if self.confirming is not None:
+            self.unconfirmed += 1
+            self.port.unasked(self.confirming.id)
+        await self.view.notice(self._words.unconfirmed)
+        await self.answer(False)
 
     async def answer(self, yes: bool) -> None:
         """Say yes or no to what the turn asks."""

@@ -10,7 +10,9 @@ import errno
 import os
 import select
 import stat
+import termios
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Protocol
 
 import trio
@@ -114,6 +116,12 @@ class Input:
     def terminal(self) -> bool:
         """Return True if a person types."""
         return os.isatty(self.fd)
+
+    def forget(self) -> None:
+        """Drop what a person has typed ahead. Another process may have taken the terminal; then nothing."""
+        self._text = ""
+        with suppress(termios.error):
+            termios.tcflush(self.fd, termios.TCIFLUSH)
 
     async def line(self) -> str | None:
         """Return the next line without its end; None when there is no more. Cancelled, it loses nothing."""

@@ -24,6 +24,7 @@ class Words:
     waiting: str
     discarded: str
     asked: str
+    whole: str
     unconfirmed: str
     confirmed: str
     failed: str
@@ -84,9 +85,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The reply was cut off; what it said above is void.",
     ),
     "asked": ("Pregunta:", "It asks:"),
+    "whole": ("La pregunta entera:", "The whole question:"),
     "unconfirmed": (
-        "Acá nadie puede contestar, así que es un no. Con --yes es un sí.",
-        "No one can answer here, so that is a no. --yes says yes.",
+        "no se hizo: hacía falta tu confirmación; ejecutalo otra vez con --yes para permitirlo",
+        "not done: it needed your confirmation; run again with --yes to allow it",
     ),
     "confirmed": ("Sí (--yes).", "Yes (--yes)."),
     "failed": ("falló", "failed"),

@@ -306,6 +306,10 @@ function state() {
   question.hidden = !asks;
   if (asks && asks.id !== asked) {
     document.getElementById("question-text").textContent = asks.text;
+    const whole = document.getElementById("question-whole");
+    whole.hidden = !asks.whole;
+    whole.open = false;
+    whole.lastElementChild.textContent = asks.whole;
     post("/chat/seen", { question: asks.id });
   } else if (!asks && question.contains(document.activeElement)) {
     message.focus();

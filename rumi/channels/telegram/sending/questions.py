@@ -33,6 +33,15 @@ logger = logging.getLogger(__name__)
 ROOM_UNITS: Final = 64
 """The maximum size of a verdict below a question."""
 
+NOTE_UNITS: Final = 128
+"""The maximum size of the note in the place of what is cut."""
+
+FILE_NAME: Final = "question.txt"
+"""The file with a question that is longer than a message. It comes before the message with the buttons."""
+
+FILE_ATTEMPTS: Final = 3
+"""How often Telegram may refuse the file; then the question is not asked, and the chat is told."""
+
 FINISH_ATTEMPTS: Final = 6
 """How often removing the buttons may fail before it is abandoned."""
 
@@ -147,6 +156,8 @@ class Question:
         self._language: Language = above.language
         self._origin = above.origin
         self._part = question_part(asked.text, above.language)
+        self._file = question_file(asked)
+        self._buttons = True
         self._verdict: Verdict | None = None
         self._ended = trio.Event()
         self._waiting = trio.CancelScope()
@@ -201,13 +212,23 @@ class Question:
             try:
                 with trio.CancelScope() as self._waiting:
                     await self._to.turn()
+                if self.open and self._file:
+                    await self._to.upload(FILE_NAME, self._file)
+                    self._file = b""
+                    continue
                 if self.open:
-                    message = await self._to.send(self._part, self._origin, keyboard=self._keyboard())
+                    keyboard = self._keyboard() if self._buttons else None
+                    message = await self._to.send(self._part, self._origin, keyboard=keyboard)
+                    if keyboard is None:  # it cannot be answered, because nobody has seen all of it
+                        return
                     self.stands_at(message)
                     self._shown(self.id, message.id if self._to.has(message) else 0)
                 return
             except TelegramError as error:
                 failures += 1
+                if self._file and refusal_of(error) is Refusal.OTHER and failures >= FILE_ATTEMPTS:
+                    self._part, self._file, self._buttons = _unshown(self._language), b"", False
+                    continue
                 await self._not_asked(error, failures)
 
     def _keyboard(self) -> InlineKeyboardMarkup:
@@ -281,9 +302,21 @@ class Question:
         self._finished.add(message)
 
 
+def _unshown(language: Language) -> Part:
+    return Part(texts.question_unshown(language), ())
+
+
+def question_file(asked: ConfirmationAsked) -> bytes:
+    """Return the whole question as a file that goes before the message; empty where that shows all of it."""
+    whole = asked.whole or asked.text
+    shown = not asked.whole and units(clean(whole).strip()) <= LIMIT_UNITS - ROOM_UNITS
+    return b"" if shown else whole.encode("utf-8", "replace")
+
+
 def question_part(text: str, language: Language) -> Part:
     """Return a question as a message. The first line asks; the lines below are code, so that Telegram
-    makes no links and commands of them. A long question is cut in its middle, with a note.
+    makes no links and commands of them. A question that is longer than a message is cut, with a note: the
+    file before it has all of it.
     """
     shown = _cut(clean(text).strip(), LIMIT_UNITS - ROOM_UNITS, language)
     first, *details = shown.split("\n")
@@ -299,7 +332,7 @@ def question_part(text: str, language: Language) -> Part:
 def _cut(text: str, limit: int, language: Language) -> str:
     if units(text) <= limit:
         return text
-    half = (limit - ROOM_UNITS) // 2
+    half = (limit - NOTE_UNITS) // 2
     head = text[: characters_within(text, half)]
     tail = text[len(text) - characters_within(text[::-1], half) :]
     return head + texts.left_out(language, len(text) - len(head) - len(tail)) + tail
