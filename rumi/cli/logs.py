@@ -50,11 +50,7 @@ class Since(click.ParamType[datetime]):
     "--chat", "chats", multiple=True, metavar="ID", help="Only this chat's entries; may be repeated."
 )
 @click.option(
-    "--event",
-    "events",
-    multiple=True,
-    metavar="E",
-    help="Only these: command, tool, refused, turn_finished …",
+    "--event", "events", multiple=True, metavar="E", help="Only these: command, tool, turn_finished …"
 )
 @click.option("--since", type=Since(), help="From then on: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N entries; with -f, 10.")
