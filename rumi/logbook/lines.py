@@ -4,6 +4,7 @@ from rich.cells import cell_len, set_cell_size
 
 from rumi import texts
 from rumi.logbook.entries import Entry, time_of
+from rumi.printable import flat
 from rumi.texts import Language
 
 CHAT_CELLS = 14
@@ -34,19 +35,23 @@ MARKS = {
 }
 
 
-def line_of(entry: Entry, language: Language, *, width: int = 80, colours: bool = False) -> str:
+def line_of(entry: Entry, language: Language, *, width: int = 80) -> str:
     """Format the entry as one line of at most `width` cells: time, chat, content."""
+    return " ".join(parts_of(entry, language, width=width)).rstrip()
+
+
+def parts_of(entry: Entry, language: Language, *, width: int = 80) -> tuple[str, str, str]:
+    """Return time, chat and content of the entry's line."""
     words = f"{_mark(entry)} {_words(entry, language)}"
     when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
-    chat = _cut(clean(entry.get("chat_id") or "–"), CHAT_CELLS)
+    chat = _cut(flat(entry.get("chat_id") or "–"), CHAT_CELLS)
     room = max(10, width - len(when) - CHAT_CELLS - 2)
-    words = _cut(clean(words), room, pad=False)
-    if not colours:
-        return f"{when} {chat} {words}".rstrip()
-    import click
+    return when, chat, _cut(flat(words), room, pad=False)
 
-    colour = "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
-    return f"{click.style(when, dim=True)} {click.style(chat, bold=True)} {click.style(words, fg=colour)}"
+
+def colour_of(entry: Entry) -> str:
+    """Return the colour of the entry's content."""
+    return "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
 
 
 def troubled(entry: Entry) -> bool:
@@ -59,11 +64,6 @@ def troubled(entry: Entry) -> bool:
     if event == "turn_finished":
         return entry.get("stopped_reason") not in ("complete", "stopped")
     return event in ("crashed", "failed")
-
-
-def clean(text: object) -> str:
-    """Return the text on one line, without control characters of a terminal."""
-    return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))
 
 
 def _mark(entry: Entry) -> str:

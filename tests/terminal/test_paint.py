@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from rumi.channels.terminal.clean import clean
+from rumi.printable import clean
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
 
 COLOURS = Painter({"TERM": "xterm-256color"})
