@@ -24,7 +24,7 @@ EVIL = (
     "evil \x1b[31mred\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x1b\\ \x9b31m \x9d0;c1\x9c \x08\x7f\x05"
     " \u202egnp.exe\u202c \u2066isolate\u2069 \u200f\u061c\ufeff end"
 )
-"""Colours, the clearing of the screen, titles, the clipboard, C1, backspace, DEL, and what turns directions."""
+"""Colours, a cleared screen, titles, the clipboard, C1, backspace, DEL, and what turns the direction."""
 
 CONFIG = f"""
 [model]

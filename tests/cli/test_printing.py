@@ -216,7 +216,7 @@ def test_on_a_terminal_there_are_no_sequences_but_our_colours(tmp_path: Path) ->
                 pass
             process.wait(BOUND_S)
         text = printed.replace(b"\r\n", b"\n").decode()
-        assert "gnp.exe" in text, words
+        assert "evil" in text or words == ["doctor"], words
         assert obeyed(COLOURS.sub("", text).encode()) == [], words
         assert "\x1b[31mred" not in text, words
 
@@ -224,8 +224,8 @@ def test_on_a_terminal_there_are_no_sequences_but_our_colours(tmp_path: Path) ->
 def status_of(said: str) -> dict[str, Any]:
     """A dump of the status in which everything that is a text says that."""
     tool = {"name": said, "what": said, "age_s": 3.0}
-    chat = item(said, figures={"history": 3, "session": 1, "tainted": False, "container": said, "job": "turn",
-                               "turn": said, "phase": said, "question": False, "tools": [tool], "age_s": 5.0})  # fmt: skip
+    turn = {"job": "turn", "turn": said, "phase": said, "question": False, "tools": [tool], "age_s": 5.0}
+    chat = item(said, figures={"history": 3, "session": 1, "tainted": False, "container": said, **turn})
     tree = item("rumi", item(said, doing=said, state=said, last_error=said), item("chats", chat))
     return {
         "program": said, "pid": 7, "uptime_s": 61, "model": said,
