@@ -34,13 +34,18 @@ default = "offline"
 telegram = [11]
 role = "admin"
 
-[mcp.servers.own]
-command = "python3 {ROOT}/tests/cli/hostile_server.py"
+[mcp.own]
+command = "python3"
 sandbox = false
+args = ["{ROOT}/tests/cli/hostile_server.py", {json.dumps(EVIL)}]
 
-[mcp.servers.gone]
-url = "http://127.0.0.1:9/{json.dumps(EVIL)[1:-1]}"
+[mcp.gone]
+command = {json.dumps("none " + EVIL.replace(chr(0x1B) + chr(92), ""))}
+sandbox = false
 """
+
+WRONG = f'[model]\ndefault = "offline"\n[mcp.gone]\nurl = {json.dumps("http://127.0.0.1:9/" + EVIL)}\n'
+"""Settings that are refused, with their values."""
 
 
 def plant(home: Path) -> None:

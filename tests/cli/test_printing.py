@@ -21,7 +21,7 @@ from rumi.cli.group import group
 from rumi.cli.printing import CleanStream, Styled, console, echo, echo_json
 from rumi.control.view import Choice, render
 from tests.cli.forks import CLONE, Forked
-from tests.cli.hostile_home import EVIL, plant
+from tests.cli.hostile_home import EVIL, WRONG, plant
 from tests.cli.program import BOUND_S, CORE, RUMI
 from tests.conftest import ROOT
 from tests.control.test_view import item
@@ -48,7 +48,7 @@ WALK: dict[str, list[list[str]]] = {
     "stop": [["cli"], [EVIL], ["--all"]],
     "reset": [[EVIL]],
     "undo": [[EVIL]],
-    "replay": [["t1"], ["t1", "--from", "1", "--model", "offline"], [EVIL],
+    "replay": [["t1"], ["t1", "--from", "3", "--model", "offline"], [EVIL],
                ["t1", "--from", "1", "--model", EVIL]],
     "report": [["t1", "-o", "{out}/report-1.zip", "-y"], ["t1", "-o", "{out}/" + EVIL, "-y"], [EVIL]],
     "chats delete": [[EVIL, "--yes"]],
@@ -63,10 +63,10 @@ WALK: dict[str, list[list[str]]] = {
     "tasks list": [[], ["--json"]],
     "tasks show": [["1"], ["1", "--json"], ["2"], ["1", "--source", "1"], [EVIL]],
     "tasks stop": [["1"], [EVIL]],
+    "bot diff": [["tidy"], ["tidy", "--stat"], [EVIL]],
     "bot apply": [["tidy"], ["tidy", "--yes"], [EVIL]],
     "bot create": [[EVIL], ["fresh", "-d", EVIL]],
     "bot delete": [[EVIL]],
-    "bot diff": [["tidy"], ["tidy", "--stat"], [EVIL]],
     "bot history": [["tidy"], ["tidy", "--json"], [EVIL]],
     "bot import": [["{out}/foreign"], ["{out}/foreign", "--json"], [EVIL]],
     "bot list": [[], ["--json"]],
@@ -166,25 +166,55 @@ def obeyed(printed: bytes) -> list[str]:
     return [text[max(0, found.start() - 40) : found.end() + 20] for found in OBEYED.finditer(text)]
 
 
+SHOWS = {
+    *("logs", "replay", "chats export", "chats list", "chats search", "chats show", "fetch", "tasks list"),
+    *(
+        "tasks show",
+        "bot apply",
+        "bot diff",
+        "bot history",
+        "bot import",
+        "bot list",
+        "bot memory",
+        "bot run",
+    ),
+    *("bot show", "bot skills", "usage", "schedule list", "schedule resume", "schedule show", "memory list"),
+    *("recall", "skills info", "skills list", "mcp list", "mcp test", "config show"),
+}
+"""Commands that print what the home has, also if none of their own words are hostile."""
+
+
 @pytest.mark.long
 @pytest.mark.bubblewrap
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path: Path) -> None:
     home = tmp_path / "home"
     plant(home)
     found: dict[str, list[str]] = {}
-    seen = b""
+    shows, told = set(), list[str]()
+
+    def walk(command: str, words: list[str]) -> None:
+        places = {"home": home, "out": tmp_path}
+        asked = [*command.split(), *(each.format(**places) if each[0] == "{" else each for each in words)]
+        printed = run(home, *asked)
+        if wrong := obeyed(printed):
+            found[json.dumps(asked)] = wrong
+        if b"mcp.gone.url" in printed and b"evil" in printed:
+            told.append(command)
+        if b"gnp.exe" in printed and not any(EVIL in each for each in words):
+            shows.add(command)
+
     for command, variants in WALK.items():
         for words in variants:
-            asked = [
-                *command.split(),
-                *(word.format(home=home, out=tmp_path) if word.startswith("{") else word for word in words),
-            ]
-            printed = run(home, *asked)
-            seen += printed
-            if wrong := obeyed(printed):
-                found[json.dumps(asked)] = wrong
+            walk(command, words)
     assert found == {}
-    assert seen.count(b"gnp.exe") > 100, "the words reached the commands"
+    assert SHOWS - shows == set()
+    assert b"plain  (" in run(home, "mcp", "test", "own"), "a server outside of the sandbox ends in order"
+    told.clear()
+    (home / "config.toml").write_text(WRONG)  # which each command says, and ends
+    for command in ("chats list", "config show", "doctor", "memory list", "mcp list", "stop", "usage"):
+        walk(command, WALK[command][0])
+    assert found == {}
+    assert len(told) == 7, "each says what is wrong with the settings"
 
 
 ON_A_TERMINAL = [
