@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rumi.cli import run_async
+from rumi.cli.printing import echo
 from rumi.config import home_from
 from rumi.control.paths import socket_path
 from rumi.errors import RumiError
@@ -52,8 +53,8 @@ def control_path() -> Path:
     return path
 
 
-def status_of_holder() -> str:
-    """Return the status dump of the running Rumi as JSON.
+def status_of_holder() -> dict[str, Any]:
+    """Return the status dump of the running Rumi.
 
     Raises:
         RumiError: No Rumi runs on this home, or it does not answer.
@@ -71,7 +72,7 @@ def status_of_holder() -> str:
         raise error_of(answer)
     if "result" not in answer:
         raise RumiError("The running Rumi did not answer.", "Try again, or look at its log.")
-    return json.dumps(answer["result"], ensure_ascii=False)
+    return dict(answer["result"])
 
 
 @asynccontextmanager
@@ -134,9 +135,8 @@ def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
 
     Without a chat, everything is stopped.
     """
-    import click
 
-    click.echo(_asked(call, chat))
+    echo(_asked(call, chat))
 
 
 def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:

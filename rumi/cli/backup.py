@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from rumi.cli.printing import echo
+
 WHAT = {
     "state.db": "messages, replies and history",
     "memory.db": "facts",
@@ -45,7 +47,7 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     made = back_up(home, path, keys=with_keys, files=not without_files)
     say(f"{made.path}  {short_size(sum(size for _, size in made.holds))}, for its owner alone")
     for name, size in made.holds:
-        click.echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+        echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
     if made.left_out:
         say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
     if not with_keys and (home.root / ".env").exists():

@@ -1,6 +1,5 @@
 """`rumi bot`."""
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +8,12 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.bot_project import apply, diff
-from rumi.cli.bot_skills import plain, skills_of
+from rumi.cli.bot_skills import skills_of
 from rumi.cli.holder import say
 from rumi.cli.model_names import model_option
+from rumi.cli.printing import confirm, echo, echo_json
 from rumi.cli.speaking import reader
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ def create(name: str, description: str) -> None:
     from rumi import texts
 
     made = _ask("create", name=name, description=description)
-    click.echo(texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
+    echo(texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
 
 
 @command.command()
@@ -114,7 +115,7 @@ def list_(as_json: bool = False) -> None:
         say(texts.bot_list(language, ()))
     for bot in found:
         state = texts.bot_state(language, bot["state"] or "")
-        click.echo(f"{bot['name']:<20} {state:<16} {plain(bot['problem'] or bot['description'])}")
+        echo(f"{bot['name']:<20} {state:<16} {flat(bot['problem'] or bot['description'])}")
 
 
 @command.command()
@@ -129,13 +130,13 @@ def show(name: str, as_json: bool) -> None:
         _print(found)
         return
     state = texts.bot_state(reader(), found["state"] or "")
-    click.echo(f"{found['name']} · {state} · {plain(found['folder'])}")
+    echo(f"{found['name']} · {state} · {flat(found['folder'])}")
     keys = ("model", "max_iterations", "sleep_secs", "stop_phrase", "sandbox", "report_to")
     for key in keys:
-        click.echo(f"{key:<15} {plain(str(found[key]))}")
+        echo(f"{key:<15} {flat(str(found[key]))}")
     for note in found["notes"]:
-        say(plain(note))
-    click.echo("\n" + "\n".join(plain(line) for line in found["instructions"].split("\n")))
+        say(flat(note))
+    echo("\n" + "\n".join(flat(line) for line in found["instructions"].split("\n")))
 
 
 @command.command()
@@ -145,7 +146,7 @@ def stop(name: str) -> None:
     from rumi import texts
 
     _ask("stop", name=name)
-    click.echo(texts.bot_stops(reader(), name))
+    echo(texts.bot_stops(reader(), name))
 
 
 @command.command()
@@ -156,7 +157,7 @@ def wake(name: str, text: str) -> None:
     from rumi import texts
 
     _ask("wake", name=name, text=text)
-    click.echo(texts.bot_wakes(reader(), name))
+    echo(texts.bot_wakes(reader(), name))
 
 
 @command.command()
@@ -173,9 +174,9 @@ def history(name: str, as_json: bool) -> None:
     language = reader()
     for session in found:
         state = texts.task_state(language, session["state"])
-        click.echo(f"{session['id']} · {state} · {plain(texts.shortly(session['question']))}")
+        echo(f"{session['id']} · {state} · {flat(texts.shortly(session['question']))}")
         for each in session["iterations"]:
-            click.echo(f"  {each['number']}. {plain(texts.shortly(each['summary']))}")
+            echo(f"  {each['number']}. {flat(texts.shortly(each['summary']))}")
 
 
 command.add_command(diff)
@@ -200,7 +201,7 @@ def memory_show(name: str, as_json: bool) -> None:
         _print(found)
         return
     for fact in found:
-        click.echo(f"{plain(fact['key'])}: {plain(fact['value'])}")
+        echo(f"{flat(fact['key'])}: {flat(fact['value'])}")
 
 
 @memory.command("set")
@@ -210,7 +211,7 @@ def memory_show(name: str, as_json: bool) -> None:
 def memory_set(name: str, key: str, value: str) -> None:
     """Remember VALUE under KEY."""
     stored = _ask("remember", name=name, key=key, value=value)
-    click.echo(f"{plain(stored['key'])}: {plain(stored['value'])}")
+    echo(f"{flat(stored['key'])}: {flat(stored['value'])}")
 
 
 @memory.command("remove")
@@ -220,7 +221,7 @@ def memory_remove(name: str, key: str) -> None:
     """Forget all facts under KEY."""
     from rumi import texts
 
-    click.echo(texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
+    echo(texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
 
 
 @memory.command("clear")
@@ -229,7 +230,7 @@ def memory_clear(name: str) -> None:
     """Forget all facts."""
     from rumi import texts
 
-    click.echo(texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
+    echo(texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
 
 
 @command.group()
@@ -250,9 +251,9 @@ def skills_list(name: str, as_json: bool) -> None:
         _print(found)
         return
     for skill in found["skills"]:
-        click.echo(f"{plain(skill['name']):<24} {plain(skill['description'])}")
+        echo(f"{flat(skill['name']):<24} {flat(skill['description'])}")
     for problem in found["problems"]:
-        say(plain(problem))
+        say(flat(problem))
 
 
 @skills.command("search")
@@ -266,7 +267,7 @@ def skills_search(name: str, source: str, words: tuple[str, ...]) -> None:
     """
     for skill in skills_of(source):
         if all(word.casefold() in f"{skill.name} {skill.description}".casefold() for word in words):
-            click.echo(f"{plain(skill.name):<24} {plain(skill.description)}")
+            echo(f"{flat(skill.name):<24} {flat(skill.description)}")
 
 
 @skills.command("install")
@@ -286,13 +287,13 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
     if not found:
         raise BotError(f"{source} has no such skill.", "List its skills: rumi bot skills NAME search SOURCE")
     for skill in found:
-        click.echo(f"## {plain(skill.name)}: {plain(skill.description)}\n")
-        click.echo("\n".join(plain(line) for line in skill.text.split("\n")) + "\n")
-    if not yes and not click.confirm(texts.bot_skills_question(language, name, len(found)), err=True):
+        echo(f"## {flat(skill.name)}: {flat(skill.description)}\n")
+        echo("\n".join(flat(line) for line in skill.text.split("\n")) + "\n")
+    if not yes and not confirm(texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
     shown = [{"name": each.name, "description": each.description, "text": each.text} for each in found]
     for installed in _ask("install_skills", name=name, skills=shown):  # what was shown, and nothing newer
-        click.echo(plain(installed))
+        echo(flat(installed))
 
 
 @skills.command("remove")
@@ -327,17 +328,17 @@ def import_(folder: str, as_json: bool) -> None:
     language = reader()
     for bot in done["bots"]:
         if bot["taken"]:
-            click.echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
+            echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
         for problem in bot["problems"]:
-            say(f"{bot['name']}: {plain(problem)}")
+            say(f"{bot['name']}: {flat(problem)}")
     for skill in done["skills"]:
-        click.echo(plain(skill))
+        echo(flat(skill))
     for skill in done["skills_there"]:
-        say(texts.bot_skill_there(language, plain(skill)))
+        say(texts.bot_skill_there(language, flat(skill)))
 
 
 def _print(what: object) -> None:
-    click.echo(json.dumps(what, ensure_ascii=False, indent=2))
+    echo_json(what, indent=2)
 
 
 def _ask(do: str, **fields: object) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.holder import say
+from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def apply(name: str, yes: bool) -> None:
             return
         link = project.needed()
         _print(changes, stat=False)
-        click.echo()
+        echo()
         _print_stat(changes)
         question = texts.bot_apply_question(language, len(changes.all), link.folder)
-        if not yes and not click.confirm(question, err=True):
+        if not yes and not confirm(question, err=True):
             raise click.exceptions.Exit(1)
-        click.echo(texts.bot_applied(language, carry_out(project, link, changes), link.folder))
+        echo(texts.bot_applied(language, carry_out(project, link, changes), link.folder))
 
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
@@ -86,11 +87,11 @@ def _print(changes: "Changes", *, stat: bool) -> None:
         _print_stat(changes)
     else:
         for line in unified(changes):
-            click.echo(line)
+            echo(line)
 
 
 def _print_stat(changes: "Changes") -> None:
     from rumi.bots import stat_lines
 
     for letter, what in stat_lines(changes):
-        click.echo(f"{letter} {what}")
+        echo(f"{letter} {what}")

@@ -1,6 +1,5 @@
 """`rumi bot run`: runs a bot in the process that holds the home, shows its steps, and takes lines for it."""
 
-import json
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ import click
 from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.research import connected_to
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
@@ -41,14 +41,14 @@ def run_bot(given: Run) -> None:
         error = single(raised)
         if not given.as_json or not isinstance(error, RumiError):
             raise
-        click.echo(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2))
+        echo_json({"error": error.to_json()}, indent=2)
         raise click.exceptions.Exit(error.exit_code) from None
     if given.as_json:
-        click.echo(json.dumps(as_report(done), ensure_ascii=False, indent=2))
+        echo_json(as_report(done), indent=2)
     elif given.background:
-        click.echo(str(done["id"]))
+        echo(str(done["id"]))
     else:
-        click.echo(text_of(done), err=done["state"] == "failed")
+        echo(text_of(done), err=done["state"] == "failed")
     if not given.background:
         if done["state"] != "succeeded":
             say(texts.bot_resume(begun.language, given.name, done["id"]))

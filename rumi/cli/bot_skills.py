@@ -9,6 +9,7 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.research import connected_to
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from rumi.bots import BotSkill
@@ -29,7 +30,7 @@ def skills_of(source: str) -> "list[BotSkill]":
         files = BotFiles(Home(home_from(os.environ)).make().root)
         skills, problems = files.skills_in(Path(source))
     for problem in problems:
-        say(plain(problem))
+        say(flat(problem))
     return skills
 
 
@@ -41,10 +42,3 @@ async def _fetched(begun: Begun, source: str) -> Any:
     async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         return await client.call("bots", FETCH_S, do="fetch_skills", source=source)
-
-
-def plain(line: str) -> str:
-    """Return a line without what moves a terminal's cursor."""
-    from rumi.logbook import clean
-
-    return clean(line)

@@ -26,10 +26,19 @@ def print_status() -> bool:
     if not (answer.startswith(opening) and answer.endswith(end)):
         return False
     try:
-        sys.stdout.buffer.write(answer[len(opening) : -len(end)] + b"\n")
+        sys.stdout.buffer.write(_safe(answer[len(opening) : -len(end)]) + b"\n")
         sys.stdout.buffer.flush()
     except OSError as error:
         from rumi.cli.group import output_failed
 
         sys.exit(output_failed(error))
     return True
+
+
+def _safe(dump: bytes) -> bytes:
+    """Return the JSON without what a terminal would obey; most of it is ASCII, and has nothing of that."""
+    if dump.isascii() and b"\x7f" not in dump:
+        return dump
+    from rumi.printable import escaped
+
+    return escaped(dump.decode("utf-8", "replace")).encode()

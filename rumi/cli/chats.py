@@ -1,6 +1,5 @@
 """`rumi chats`."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,9 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.printing import Styled, echo, echo_json, prompt
 from rumi.cli.speaking import say, told
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from rumi.home import Home
@@ -33,14 +34,14 @@ def list_(as_json: bool) -> None:
     """List the chats, the latest first: id, last message, its beginning."""
     chats = _ask("list")
     if as_json:
-        click.echo(json.dumps(chats, ensure_ascii=False, indent=2))
+        echo_json(chats, indent=2)
         return
     if not chats:
         say("There are no chats yet.", err=True)
     width = max((len(chat["chat"]) for chat in chats), default=0)
     for chat in chats:
-        title = f"{_line(chat['title'])}: " if chat["title"] else ""
-        click.echo(_cut(f"{chat['chat']:<{width}}  {_when(chat['at'])}  {title}{_line(chat['text'])}"))
+        title = f"{flat(chat['title'])}: " if chat["title"] else ""
+        echo(_cut(f"{chat['chat']:<{width}}  {_when(chat['at'])}  {title}{flat(chat['text'])}"))
 
 
 @command.command()
@@ -59,12 +60,12 @@ def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -
         if len(_shown(entries)) >= lines:
             break
     if as_json:
-        click.echo(json.dumps(entries[-lines:], ensure_ascii=False, indent=2))
+        echo_json(entries[-lines:], indent=2)
         return
     for entry in _shown(entries)[-lines:]:
-        click.secho(f"{_when(entry['time'])}  {_who(entry)}", bold=True)
+        echo(Styled(f"{_when(entry['time'])}  {_who(entry)}", bold=True))
         for line in _text(entry).splitlines():
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 @command.command()
@@ -88,10 +89,10 @@ def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None
             break
     found = found[:lines]
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo_json(found, indent=2)
     for entry in () if as_json else found:
         place = f"{entry['chat']}  {_when(entry['time'])}  {_who(entry)}: "
-        click.echo(_cut(f"{place}{_around(_line(entry['text']), words[0])}"))
+        echo(_cut(f"{place}{_around(flat(entry['text']), words[0])}"))
     if not found:
         say("Nothing was found.", err=True)
         raise click.exceptions.Exit(1)
@@ -105,17 +106,17 @@ def export(chat: str, as_json: bool) -> None:
     entries = [entry for page in reversed(list(_pages(chat))) for entry in page]
     if as_json:
         for entry in entries:
-            click.echo(json.dumps(entry, ensure_ascii=False))
+            echo_json(entry)
         return
-    click.echo(f"# {chat}")
+    echo(f"# {chat}")
     session = None
     for entry in (each for each in entries if each["role"] != "system"):
         if entry["session"] != session:
             session = entry["session"]
-            click.echo(f"\n## {told('Session')} {session}")
-        click.echo(f"\n**{_who(entry)}** · {entry['time']}\n")
+            echo(f"\n## {told('Session')} {session}")
+        echo(f"\n**{_who(entry)}** · {entry['time']}\n")
         text = _text(entry)
-        click.echo(_fenced(text) if entry["role"] == "tool" else text)
+        echo(_fenced(text) if entry["role"] == "tool" else text)
 
 
 @command.command()
@@ -133,7 +134,7 @@ def delete(chat: str, yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting a chat needs --yes where no one can answer.")
-        answer = click.prompt(told(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
+        answer = prompt(told(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
         if texts.yes_or_no(answer) is not True:
             say("Nothing was deleted.")
             return
@@ -189,16 +190,9 @@ def _who(entry: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """Return what an entry says, with the tools that it calls; nothing that a terminal would obey."""
+    """Return what an entry says, with the tools that it calls."""
     calls = [f"→ {call['name']} {call['arguments']}" for call in entry["tool_calls"]]
-    text = "\n".join(part for part in (entry["text"], *calls) if part)
-    return "".join(each for each in text if each.isprintable() or each in "\n\t")
-
-
-def _line(text: str) -> str:
-    from rumi.logbook import clean
-
-    return clean(text)
+    return "\n".join(part for part in (entry["text"], *calls) if part)
 
 
 def _around(text: str, word: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.printing import console, echo
 from rumi.cli.speaking import say
 
 if TYPE_CHECKING:
@@ -22,13 +23,12 @@ def path() -> None:
     """Print the path of config.toml, which may not exist yet."""
     from rumi.config import home_from
 
-    click.echo(home_from(os.environ) / "config.toml")
+    echo(str(home_from(os.environ) / "config.toml"))
 
 
 @command.command()
 def show() -> None:
     """Print every key, its value and where the value comes from. For secrets, print only if they are set."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -39,12 +39,12 @@ def show() -> None:
     for row in loaded.rows():
         style = "dim" if row.origin in ("default", "") else ""
         table.add_row(Text(row.key), Text(row.value or "-"), Text(row.origin), style=style)
-    console = Console()
-    if console.is_terminal:
-        console.print(table)
+    screen = console()
+    if screen.is_terminal:
+        screen.print(table)
     else:  # a pipe gets whole lines of any length
         for row in loaded.rows():
-            click.echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
+            echo(f"{row.key} = {row.value or '-'}  # {row.origin or 'not set'}")
     for note in loaded.notes:
         say(note, err=True)
 
@@ -72,7 +72,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     keys = {key: text for key, text in given.items() if key not in known}
     if keys:
         for key, value in set_keys(root / "config.toml", keys).items():
-            click.echo(Redactor(()).text(f"{key} = {as_toml(value) or '-'}"))
+            echo(Redactor(()).text(f"{key} = {as_toml(value) or '-'}"))
     if secrets:
         set_variables(root / ".env", secrets)
         for key in secrets:

@@ -1,6 +1,5 @@
 """`rumi doctor`."""
 
-import json
 import os
 import shutil
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import Styled, echo, echo_json
 
 if TYPE_CHECKING:
     from rumi.doctor import Check
@@ -49,7 +49,7 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     else:
         checks = run_async(partial(examine, home, ask_servers=online, tell=tell, debug=debug))
     if as_json:
-        click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
+        echo_json([asdict(check) for check in checks])
     if any(check.verdict == "failure" for check in checks):
         raise click.exceptions.Exit(1)
 
@@ -62,6 +62,6 @@ def _show(check: "Check") -> None:
         wide = max(40, shutil.get_terminal_size().columns - 1)
         lines = textwrap.wrap(begin + found, wide - 2, subsequent_indent=" " * (NAME + 1))
         begin, found = "", "\n  ".join(lines)
-    click.echo(f"{click.style(mark, fg=colour)} {begin}{found}")
+    echo(Styled(mark, colour), f" {begin}{found}")
     if check.fix:
-        click.echo(f"  {'':<{NAME}} → {check.fix}")
+        echo(f"  {'':<{NAME}} → {check.fix}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import echo, write_through
 
 if TYPE_CHECKING:
     from rumi.web import Verdict
@@ -28,7 +29,7 @@ def command(url: str | None, check: bool) -> None:
     if url is None:
         run_async(_check)
     else:
-        click.echo(run_async(_fetch, url))
+        echo(run_async(_fetch, url))
 
 
 async def _fetch(url: str) -> str:
@@ -86,8 +87,8 @@ async def _check() -> None:
         )
 
     async def tell(verdicts: Sequence["Verdict"]) -> None:
-        text = "".join(_line(verdict) for verdict in verdicts).encode()
-        await trio.to_thread.run_sync(_write, text, abandon_on_cancel=True, limiter=writing)
+        text = "".join(_line(verdict) for verdict in verdicts)
+        await trio.to_thread.run_sync(write_through, text, abandon_on_cancel=True, limiter=writing)
 
     await judge_list(read, tell, allow=settings.allow, timeout_s=settings.timeout_s)
 
@@ -95,8 +96,3 @@ async def _check() -> None:
 def _line(verdict: "Verdict") -> str:
     """Return one JSON line in ASCII, because text from a list must not reach a terminal unescaped."""
     return json.dumps(asdict(verdict), separators=(",", ":")) + "\n"
-
-
-def _write(text: bytes) -> None:
-    while text:
-        text = text[os.write(sys.stdout.fileno(), text) :]

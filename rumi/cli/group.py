@@ -10,6 +10,7 @@ from difflib import get_close_matches
 import click
 
 from rumi import __version__
+from rumi.cli.printing import CleanStream, echo
 from rumi.errors import RumiError, UsageError, single
 
 COMMANDS = {
@@ -148,6 +149,7 @@ def group(debug: bool) -> None:
 def run() -> None:
     """Run the command line. An error becomes one sentence on standard error and an exit code."""
     debug = "--debug" in sys.argv[1:]
+    sys.stderr = CleanStream(sys.stderr)  # what libraries and the interpreter write there as well
     try:
         code = group.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -197,8 +199,7 @@ def _show(text: str) -> None:
     """Show an error without anything that looks like a key, because its text may come from outside."""
     from rumi.redact import Redactor
 
-    # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
-    click.echo(Redactor(()).text(text).encode("utf-8", "replace").decode(), err=True)
+    echo(Redactor(()).text(text), err=True)
 
 
 def _explained(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import click
+from rumi.cli.printing import echo
 
 if TYPE_CHECKING:
     import trio
@@ -140,4 +140,4 @@ def _held(home: "Home", holder: str, error: "RumiError") -> "RumiError":
 def say(line: str) -> None:
     """Print a line for people; ignore a closed terminal."""
     with suppress(OSError):
-        click.echo(line, err=True)
+        echo(line, err=True)

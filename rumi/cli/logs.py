@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import Styled, echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,11 +51,7 @@ class Since(click.ParamType[datetime]):
     "--chat", "chats", multiple=True, metavar="ID", help="Only this chat's entries; may be repeated."
 )
 @click.option(
-    "--event",
-    "events",
-    multiple=True,
-    metavar="E",
-    help="Only these: command, tool, refused, turn_finished …",
+    "--event", "events", multiple=True, metavar="E", help="Only these: command, tool, turn_finished …"
 )
 @click.option("--since", type=Since(), help="From then on: 30m, 2h, 3d, 2026-08-01, 2026-08-01T12:00.")
 @click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N entries; with -f, 10.")
@@ -86,7 +83,7 @@ def command(
     elif not _print(_last(read(path, wanted), lines), as_json, language):
         from rumi import texts
 
-        click.echo(texts.log_empty(language, str(path)), err=True)
+        echo(texts.log_empty(language, str(path)), err=True)
 
 
 def _language() -> "Language":
@@ -121,31 +118,32 @@ async def _follow(path: "Path", wanted: "Wanted", lines: int, as_json: bool, lan
 
 def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> bool:
     """Print the entries. Return True if there were any."""
-    import json
     import shutil
 
-    from rumi.logbook import line_of
+    from rumi.logbook import colour_of, line_of, parts_of
 
     terminal = sys.stdout.isatty()
-    colours = terminal and "NO_COLOR" not in os.environ
     width = max(40, shutil.get_terminal_size().columns) if terminal else None
     none = True
     for entry in entries:
         none = False
         if as_json:
-            line = json.dumps(entry, ensure_ascii=not terminal)
+            echo_json(entry, ascii=not terminal)
+        elif terminal:
+            when, chat, words = parts_of(entry, language, width=width)
+            echo(Styled(when, dim=True), " ", Styled(chat, bold=True), " ", Styled(words, colour_of(entry)))
         else:
-            line = line_of(entry, language, width=width, colours=colours)
-        click.echo(line, color=colours)
+            echo(line_of(entry, language, width=width))
     return not none
 
 
 def _print_summary(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> None:
-    import json
-
     from rumi.logbook import summed_up, table
 
     days = summed_up(entries)
-    whole = not sys.stdout.isatty()
-    for line in (json.dumps(day.fields()) for day in days) if as_json else table(days, language, whole=whole):
-        click.echo(line)
+    if as_json:
+        for day in days:
+            echo_json(day.fields())
+        return
+    for line in table(days, language, whole=not sys.stdout.isatty()):
+        echo(line)

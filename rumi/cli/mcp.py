@@ -1,6 +1,5 @@
 """`rumi mcp`."""
 
-import json
 import os
 import shutil
 from dataclasses import asdict
@@ -12,8 +11,10 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
+from rumi.cli.printing import confirm, echo, echo_json
 from rumi.cli.speaking import say, told
 from rumi.errors import UsageError
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,19 +50,19 @@ def list_(as_json: bool = False) -> None:
         states = {each["name"]: each for each in found}
     listed = [{"name": each.name, **states.get(each.name, {}), **_rights(each)} for each in servers.values()]
     if as_json:
-        click.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+        echo_json(listed, indent=2)
         return
     if not servers:
         say("There are no servers of tools. Add one with: rumi mcp add NAME -- COMMAND")
     for row, each in zip(listed, servers.values(), strict=True):
         tools = f"{len(row['tools'])}" if "tools" in row else "-"
         state = told(str(row.get("state", NOT_RUNNING)))
-        click.echo(f"{each.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(each)))}".rstrip())
+        echo(f"{each.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(each)))}".rstrip())
         if row.get("withheld"):
-            names = ", ".join(map(_visible, row["withheld"]))
+            names = ", ".join(map(flat, row["withheld"]))
             say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {each.name}")
         if row.get("why") and row.get("state") != "ready":
-            click.echo(f"  {told(_visible(row['why']))}")
+            echo(f"  {told(flat(row['why']))}")
 
 
 @command.command()
@@ -103,7 +104,7 @@ def add(
     program = str(find(words[0])) if words else ""  # the running Rumi may have another PATH
     if words and no_sandbox and not yes:
         say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
-        click.confirm(told("Run it so?"), abort=True, err=True)
+        confirm(told("Run it so?"), abort=True, err=True)
     chosen: dict[str, object] = {
         "command": program,
         "args": [*words[1:]],
@@ -167,16 +168,16 @@ def test(name: str, accept: bool, as_json: bool) -> None:
             }
             for tool in tools
         ]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo_json(rows, indent=2)
         return
     for tool in tools:
-        about = _visible(tool.description)
+        about = flat(tool.description)
         mark = "" if taken[tool.name] else f" · {told('withheld')}"
-        click.echo(f"{_visible(tool.name)}  ({told(_asks(tool))}{mark})")
-        click.echo(f"  {about[:1000]}")
+        echo(f"{flat(tool.name)}  ({told(_asks(tool))}{mark})")
+        echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
     for gone in (each for each in changes if each not in taken):
-        say(f"{_visible(gone)} is gone.")
+        say(f"{flat(gone)} is gone.")
     say(f"{name} works: tools: {len(tools)}.")
     if not all(taken.values()):
         say(f"What is withheld has changed. If it is as you want it: rumi mcp test {name} --accept")
@@ -274,15 +275,10 @@ def _show(changes: "Sequence[Change]") -> None:
     for each in changes:
         for mark, text in (("-", each.before), ("+", each.now)):
             if text is not None:
-                click.echo(f"  {mark} {visible(each.path)}: {visible(text)}")
+                echo(f"  {mark} {visible(each.path)}: {visible(text)}")
 
 
 def _asks(tool: "RemoteTool") -> str:
     if tool.read_only:
         return "only reads, outside too" if tool.open_world else "only reads"
     return "destroys" if tool.destructive else "may change things"
-
-
-def _visible(text: str) -> str:
-    """Return the text of others without characters that move the cursor or hide text."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

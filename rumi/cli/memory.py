@@ -1,6 +1,5 @@
 """`rumi memory`."""
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.printing import console, echo, echo_json, prompt
 from rumi.cli.speaking import say, told
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def list_(owner: str, sources: bool, as_json: bool) -> None:
         if not answer["facts"] or len(facts) >= answer["all"]:
             break
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        echo_json(facts, indent=2)
     else:
         _show(facts)
     if sources and not as_json:
@@ -72,12 +72,12 @@ def history(key: str, owner: str, as_json: bool) -> None:
 
     found = cast("list[dict[str, Any]]", _ask("history", owner=owner, key=key))
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo_json(found, indent=2)
     elif not found:
-        click.echo(texts.forgotten(_language(), key, 0))
+        echo(texts.forgotten(_language(), key, 0))
     for fact in found if not as_json else ():
         ended = _date(fact["ended"]) if fact["ended"] else " " * 10
-        click.echo(f"{_date(fact['created'])} – {ended}  {fact['value']}")
+        echo(f"{_date(fact['created'])} – {ended}  {fact['value']}")
         _source(fact)
 
 
@@ -93,7 +93,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting everything needs --yes where no one can answer.")
-        answered = click.prompt(told(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
+        answered = prompt(told(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
         if texts.yes_or_no(answered) is not True:
             say("Nothing was deleted.")
             return
@@ -106,7 +106,7 @@ def _source(fact: dict[str, Any]) -> None:
     if fact["chat"]:
         option = f" --turn {fact['turn']}" if fact["turn"].startswith("t") else ""
         session = f" --session {fact['turn'].split()[1]}" if fact["turn"].startswith("session ") else ""
-        click.echo(f"  {fact['key']}: rumi chats show {fact['chat']}{option}{session}")
+        echo(f"  {fact['key']}: rumi chats show {fact['chat']}{option}{session}")
 
 
 def _date(time: str) -> str:
@@ -197,13 +197,15 @@ def _language() -> "Language":
 
 
 def _say(answer: dict[str, Any], as_json: bool, text: str) -> None:
-    click.echo(json.dumps(answer, ensure_ascii=False) if as_json else text)
+    if as_json:
+        echo_json(answer)
+    else:
+        echo(text)
 
 
 def _show(facts: list[dict[str, Any]]) -> None:
     """Print a table for a person; print whole lines of any length for a pipe."""
     from rich.cells import cell_len
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -211,7 +213,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
 
     language = _language()
     if not facts:
-        click.echo(texts.facts_known(language, 0))
+        echo(texts.facts_known(language, 0))
         return
     rows = [
         (
@@ -222,11 +224,11 @@ def _show(facts: list[dict[str, Any]]) -> None:
         )
         for fact in facts
     ]
-    console = Console()
-    if not console.is_terminal:
+    screen = console()
+    if not screen.is_terminal:
         widths = [max(cell_len(row[place]) for row in rows) for place in range(4)]
         for key, value, how, when in rows:
-            click.echo(f"{when}  {_padded(how, widths[2])}  {_padded(key, min(widths[0], 24))}  {value}")
+            echo(f"{when}  {_padded(how, widths[2])}  {_padded(key, min(widths[0], 24))}  {value}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     headings = texts.fact_columns(language)
@@ -236,7 +238,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
     table.add_column(headings[3], no_wrap=True, style="dim")
     for row in rows:
         table.add_row(*map(Text, row))
-    console.print(table)
+    screen.print(table)
 
 
 def _padded(text: str, width: int) -> str:

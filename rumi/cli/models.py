@@ -1,6 +1,5 @@
 """`rumi models`."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def list_(as_json: bool) -> None:
     loaded = _loaded()
     rows = _rows(loaded)
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo_json(rows, indent=2)
         return
     titles = ("model", "used as", "key", "context", "prompt", "reply", "cached", "pictures")
     table = [tuple(told(title) for title in titles), *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 @command.command()
@@ -61,13 +61,13 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
         check_model_name(loaded.settings.model.aliases.get(name, name))
     results: list[dict[str, Any]] = run_async(_try_all, loaded, names or tuple(configured(loaded)))
     if as_json:
-        click.echo(json.dumps(results, ensure_ascii=False, indent=2))
+        echo_json(results, indent=2)
     else:
         for each in results:
             if each["ok"]:
                 say(f"✓ {each['model']} answered in {each['seconds']:.1f} s")
             else:
-                click.echo(f"✗ {each['model']}: {each['told']}")
+                echo(f"✗ {each['model']}: {each['told']}")
     if not all(each["ok"] for each in results):
         raise click.exceptions.Exit(EXIT_NO_ANSWER)
 

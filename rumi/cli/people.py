@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import told
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ def list_(as_json: bool) -> None:
     used: Any = run_async(when_free, home, "usage", used_here, asked)
     rows = _rows(loaded, {row["person"]: row for row in used["rows"]})
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo_json(rows, indent=2)
         return
     for row in rows:
-        click.echo(texts.person_line(reader(), **row))
+        echo(texts.person_line(reader(), **row))
 
 
 @command.command()
@@ -53,7 +54,7 @@ def add(name: str, ids: tuple[int, ...], role: str) -> None:
     home, _ = _home()
     values = {f"people.{name}.telegram": json.dumps(ids), f"people.{name}.role": role}
     set_keys(home.root / "config.toml", values)
-    click.echo(told(f"{name} has the role {role} from the next start on."))
+    echo(told(f"{name} has the role {role} from the next start on."))
 
 
 @command.command()
@@ -67,7 +68,7 @@ def remove(name: str) -> None:
     if name not in loaded.settings.people:
         raise UsageError(f"Unknown person {name}.", "Look at the list: rumi people list")
     edit_toml(home.root / "config.toml", lambda document: section_in(document, ("people",)).pop(name, None))
-    click.echo(told(f"{name} is removed from the next start on."))
+    echo(told(f"{name} is removed from the next start on."))
 
 
 def _home() -> "tuple[Home, Loaded]":

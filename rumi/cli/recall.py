@@ -1,6 +1,5 @@
 """`rumi recall QUERY`."""
 
-import json
 import os
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,6 +9,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, say
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def command(
     """
     from rumi.config import home_from
     from rumi.home import Home
-    from rumi.logbook import clean
     from rumi.recall import Passage, shown
 
     home = Home(home_from(os.environ)).make()
@@ -43,12 +42,12 @@ def command(
     }  # fmt: skip
     found = cast("list[dict[str, Any]]", run_async(when_free, home, "recall", _here, request))
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo_json(found, indent=2)
     elif found:
         passages = [
             Passage(**{**each, "at": datetime.fromisoformat(each["at"]).timestamp()}) for each in found
         ]
-        click.echo("\n".join(clean(line) for line in shown(reader(), passages).splitlines()))
+        echo(shown(reader(), passages))
     else:
         say("Nothing of that was said.", err=True)
     if not found:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import echo
 from rumi.cli.speaking import say
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ def _told(found: "Replayed") -> None:
         return
     say(f"Request {difference.request} differs: {difference.where}")
     for line in difference.diff:
-        click.echo(line)
+        echo(line)
     sys.exit(1)
 
 
 def _tell_fork(found: "Forked") -> None:
     for call, recorded in found.calls:
-        click.echo(f"{'=' if recorded else '✗'} {call}")
-    click.echo(found.finished.answer)
+        echo(f"{'=' if recorded else '✗'} {call}")
+    echo(found.finished.answer)

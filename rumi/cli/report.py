@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import say, told
 
 
@@ -26,8 +27,8 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
     path = find_recording(home_from(os.environ), turn)
     target = output or Path(f"{path.stem}.zip")
     for line in contents(read_recording(path)):
-        click.echo(line)
-    if not yes and not click.confirm(told(f"Write all of that to {target}?")):
+        echo(line)
+    if not yes and not confirm(told(f"Write all of that to {target}?")):
         return
     try:
         pack(path, target)

@@ -1,6 +1,5 @@
 """`rumi research`."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,6 +12,7 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder
 from rumi.cli.model_names import model_option
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
 
@@ -92,14 +92,14 @@ def _research(
         error = single(raised)
         if not as_json or not isinstance(error, RumiError):
             raise
-        click.echo(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2))
+        echo_json({"error": error.to_json()}, indent=2)
         raise click.exceptions.Exit(error.exit_code) from None
     if as_json:
-        click.echo(json.dumps(as_report(done), ensure_ascii=False, indent=2))
+        echo_json(as_report(done), indent=2)
     elif background:
-        click.echo(str(done["id"]))
+        echo(str(done["id"]))
     else:
-        click.echo(text_of(done), err=done["state"] == "failed")
+        echo(text_of(done), err=done["state"] == "failed")
     if not background:
         raise click.exceptions.Exit(exit_code_of(done))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rumi.cli.backup import WHAT
+from rumi.cli.printing import echo, prompt
 
 
 @click.command()
@@ -35,7 +36,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     with home.hold("rumi restore"), restorable(home, path, files=not without_files) as ready:
         say(f"{path} is complete, and its databases are undamaged:")
         for name, size in ready.holds:
-            click.echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+            echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
         if ready.left_out:
             say(f"  {ready.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
         if ready.replaces:
@@ -44,7 +45,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
             if not yes:
                 if not sys.stdin.isatty():
                     raise UsageError("Nothing was restored.", "Say --yes to replace what is there.")
-                if yes_or_no(click.prompt(told("Restore it? [yes/no]"), "", show_default=False)) is not True:
+                if yes_or_no(prompt(told("Restore it? [yes/no]"), "", show_default=False)) is not True:
                     raise UsageError("Nothing was restored.")
         ready.put_in_place()
     say(f"Restored to {home.root}.")

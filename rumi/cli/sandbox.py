@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import echo
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ async def _status() -> None:
     engine = await find_engine(home, loaded)
     try:
         for name, value in await sandbox_facts(home, loaded, engine):
-            click.echo(f"{told(name):<12} {told(value)}")
+            echo(f"{told(name):<12} {told(value)}")
     finally:
         await engine.aclose()
 

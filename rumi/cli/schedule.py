@@ -1,6 +1,5 @@
 """`rumi schedule`."""
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,10 @@ from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, told
 from rumi.errors import UsageError
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,9 +62,9 @@ def add(
     else:
         language = reader()
         quiet = added["comes"] if added["next_at"] != added["instant"] else ""
-        click.echo(
+        echo(
             texts.schedule_set(
-                language, added["id"], kind, _plain(added["when"]), _plain(text), stays=True, quiet=quiet
+                language, added["id"], kind, flat(added["when"]), flat(text), stays=True, quiet=quiet
             )
         )
     if not added.get("runs"):
@@ -88,8 +89,8 @@ def list_(as_json: bool = False) -> None:
             texts.schedule_kind(language, each["kind"]),
             texts.schedule_state(language, each["state"]),
         )
-        text = _plain(texts.shortly(each["text"]))
-        click.echo(f"{each['id']:>5}  {kind:<13} {state:<9} {_plain(each['when'])}  {text}")
+        text = flat(texts.shortly(each["text"]))
+        echo(f"{each['id']:>5}  {kind:<13} {state:<9} {flat(each['when'])}  {text}")
 
 
 @command.command()
@@ -105,8 +106,8 @@ def show(schedule: int, as_json: bool) -> None:
         return
     language = reader()
     kind, state = texts.schedule_kind(language, found["kind"]), texts.schedule_state(language, found["state"])
-    click.echo(f"{found['id']} · {kind} · {state} · {_plain(found['when'])}\n")
-    click.echo("\n".join(_plain(line) for line in found["text"].split("\n")))
+    echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
+    echo("\n".join(flat(line) for line in found["text"].split("\n")))
 
 
 @command.command()
@@ -141,11 +142,11 @@ def _change(do: str, id: int) -> None:
     from rumi import texts
 
     found = _ask(do, id=id)
-    click.echo(texts.schedule_changed(reader(), id, do, _plain(found["when"]) if found else ""))
+    echo(texts.schedule_changed(reader(), id, do, flat(found["when"]) if found else ""))
 
 
 def _print(what: object) -> None:
-    click.echo(json.dumps(what, ensure_ascii=False, indent=2))
+    echo_json(what, indent=2)
 
 
 def _ask(do: str, **fields: object) -> Any:
@@ -173,10 +174,3 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
             return await schedules_calls(stored, BUILT_IN)(TERMINAL, request)
-
-
-def _plain(line: str) -> str:
-    """Return a line without what moves a terminal's cursor."""
-    from rumi.logbook import clean
-
-    return clean(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import echo
 
 if TYPE_CHECKING:
     from rumi.channels import Channel
@@ -194,6 +195,6 @@ def _listener(
 def _say(line: str) -> None:
     """Print a line on standard error; ignore a closed terminal."""
     try:
-        click.echo(line, err=True)
+        echo(line, err=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # so that the buffered output does not fail at the exit

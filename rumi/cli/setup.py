@@ -12,6 +12,7 @@ import click
 
 from rumi import texts
 from rumi.cli import run_async
+from rumi.cli.printing import echo, prompt
 from rumi.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class _Wizard:
 
     def say(self, text: str) -> None:
         """Print a sentence in the chosen language."""
-        click.echo(texts.told(self.language, text))
+        echo(texts.told(self.language, text))
 
     # Questions
 
@@ -90,7 +91,7 @@ class _Wizard:
         """Ask for a line; an empty one is the default."""
         shown = f"{texts.told(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
-        answer = click.prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
+        answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
         return str(answer).strip()
 
     def _yes(self, question: str) -> bool:
@@ -103,7 +104,7 @@ class _Wizard:
         names = [name for name, _ in choices]
         self.say(question)
         for number, (name, about) in enumerate(choices, 1):
-            click.echo(f"  {number}. {texts.told(self.language, about) if about else name}")
+            echo(f"  {number}. {texts.told(self.language, about) if about else name}")
         while True:
             answer = self._prompt("Number", str(names.index(default) + 1))
             if answer in names:
@@ -175,7 +176,7 @@ class _Wizard:
             if scheme != "groq":
                 for each in row.models:
                     if not each.name.endswith("*"):
-                        click.echo(f"  {each.name}")
+                        echo(f"  {each.name}")
                 model = f"{scheme}:{self._prompt('Which of its models', model.partition(':')[2])}"
             if self._tried(model, key=key):
                 assert row.key is not None
@@ -188,7 +189,7 @@ class _Wizard:
         """Ask for the model of a server on this machine that answers at its usual port."""
         while True:
             for model in server.models[:MOST_SHOWN]:
-                click.echo(f"  {model}")
+                echo(f"  {model}")
             name = self._prompt("Which of its models", server.models[0] if server.models else "")
             if name and self._tried(f"{server.name}:{name}"):
                 self.keys["model.default"] = f"{server.name}:{name}"
@@ -202,7 +203,7 @@ class _Wizard:
             key = self._prompt("Its key (Enter: none)", hidden=True) if with_key else ""
             models = run_async(offered, url, key) if _is_address(url) else None
             for model in (models or ())[:MOST_SHOWN]:
-                click.echo(f"  {model}")
+                echo(f"  {model}")
             model = self._prompt("Which of its models", models[0] if models else "")
             section = name or _name_of(url)
             if not model or not _is_address(url):
@@ -244,7 +245,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            click.echo(f"✗ {texts.told_error(self.language, known)}")
+            echo(f"✗ {texts.told_error(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
             return self._yes("Keep it all the same? (y/n)")
@@ -288,7 +289,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            click.echo(f"✗ {texts.told_error(self.language, known)}")
+            echo(f"✗ {texts.told_error(self.language, known)}")
             return not isinstance(known, ConfigError) and self._yes("Keep it all the same? (y/n)")
         self.say(f"✓ Telegram knows the bot as @{name}")
         return True

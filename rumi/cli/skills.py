@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rumi.cli.printing import echo
 from rumi.cli.speaking import say, told
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from rumi.skills import Catalogue, DisabledSkills, Skill, SkillEntry, TrustedSkills
@@ -36,7 +38,7 @@ def list_(everything: bool) -> None:
     wide = max((len(entry.skill.name) for entry in shown), default=0)
     for entry in shown:
         for line in _row(entry, wide, everything):
-            click.echo(line)
+            echo(line)
     if left := len(listed.entries) - len(shown):
         say(f"{left} {'is' if left == 1 else 'are'} off: rumi skills list -a shows {_them(left)}.")
     if not listed.entries:
@@ -54,7 +56,7 @@ def info(name: str) -> None:
     """
     here = _Here()
     for line in _described(here, here.find(name)):
-        click.echo(line)
+        echo(line)
 
 
 @command.command()
@@ -141,8 +143,8 @@ def trust(name: str) -> None:
     here.trusted.trust(skill.folder, content)
     say(f"Trusted {skill.name}, as it is now in {skill.folder}:")
     for path, _, raw in content.files:
-        click.echo(f"  {_visible(path)} ({len(raw)} bytes)")
-    click.echo(f"sha256 {content.digest}")
+        echo(f"  {flat(path)} ({len(raw)} bytes)")
+    echo(f"sha256 {content.digest}")
 
 
 class _Here:
@@ -197,7 +199,7 @@ def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
     marks = [told("code")] * skill.has_code + ([told(_OFF[entry.off])] if entry.off else [])
     if skill.source.kind != "bundled":
         marks.insert(0, told(skill.source.kind))
-    about = (f"({', '.join(marks)}) " if marks else "") + _visible(skill.header.description)
+    about = (f"({', '.join(marks)}) " if marks else "") + flat(skill.header.description)
     line = f"{skill.name:<{wide}}  {about}"
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
     yield line if len(line) <= room else f"{line[: room - 1]}…"
@@ -210,9 +212,9 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
     from rumi.skills import SkillError, open_skill
 
     skill, header = entry.skill, entry.skill.header
-    version = f" {_visible(header.version)}" if header.version else ""
+    version = f" {flat(header.version)}" if header.version else ""
     yield f"{skill.name}{version}: {told(_OFF[entry.off] if entry.off else 'on')}"
-    yield from textwrap.wrap(_visible(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(flat(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
     try:
         opened = open_skill(skill)
         more = [told(f"and {opened.more_files} more")] if opened.more_files else []
@@ -237,7 +239,7 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
     notes = [(told("note"), told(note)) for note in header.notes]
     for name, value in [*((told(name), value) for name, value in rows), *header.metadata.items(), *notes]:
         if value:
-            yield f"{_visible(name):<11} {_visible(value)}"
+            yield f"{flat(name):<11} {flat(value)}"
 
 
 def _code(here: _Here, skill: "Skill") -> str:
@@ -269,8 +271,3 @@ def _source(skill: "Skill") -> str:
 
 def _them(count: int) -> str:
     return "it" if count == 1 else "them"
-
-
-def _visible(text: str) -> str:
-    """Return the text of others without characters that move the cursor or hide text."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

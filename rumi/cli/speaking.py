@@ -8,6 +8,7 @@ from functools import cache
 import click
 
 from rumi import texts
+from rumi.cli.printing import echo
 from rumi.texts import Language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
@@ -44,7 +45,7 @@ def told(text: str) -> str:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a sentence of ours in the reader's language."""
-    click.echo(told(text), err=err)
+    echo(told(text), err=err)
 
 
 class Formatter(click.HelpFormatter):
@@ -83,4 +84,4 @@ def show_usage_error(error: click.ClickException) -> None:
         if names:
             lines += [told(f"Try '{error.ctx.command_path} {max(names, key=len)}' for help."), ""]
     lines.append(f"Error: {told(error.format_message())}")
-    click.echo("\n".join(lines), err=True)
+    echo("\n".join(lines), err=True)

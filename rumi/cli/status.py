@@ -5,6 +5,7 @@ from dataclasses import replace
 import click
 
 from rumi.cli import run_async
+from rumi.cli.printing import console, echo_json
 from rumi.cli.speaking import reader
 
 
@@ -23,30 +24,25 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
     if every and not watch and _of_workers(as_json):
         return
     if as_json and not watch:
-        click.echo(status_of_holder())
+        echo_json(status_of_holder())
         return
     if not watch:
-        import json
-
-        from rich.console import Console
-
         from rumi.control.view import Choice, render
 
         choice = Choice(language=reader())
         if every:
             choice = replace(choice, most=1_000_000, many=1_000_000)
-        Console().print(render(json.loads(status_of_holder()), choice))
+        console().print(render(status_of_holder(), choice))
         return
 
     from rumi.cli.attach import control_path
     from rumi.control.watch import watch as keep_watching
 
-    raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader()))
+    raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader(), console()))
 
 
 def _of_workers(as_json: bool) -> bool:
     """Show the workers, and the tree of the one on this home if it runs; return False if there are none."""
-    import json
     import os
 
     from rumi.cli.attach import status_of_holder
@@ -63,18 +59,17 @@ def _of_workers(as_json: bool) -> bool:
     assert cluster is not None, "there is a URL"
     workers = read_workers(cluster.backend)
     try:
-        here = json.loads(status_of_holder())
+        here = status_of_holder()
     except RumiError:
         here = None
     if as_json:
-        click.echo(json.dumps({**(here or {}), **workers}, ensure_ascii=False))
+        echo_json({**(here or {}), **workers})
         return True
-    from rich.console import Console
 
     from rumi.control.view import Choice, render, render_workers
 
-    console = Console()
-    console.print(render_workers(workers, reader()))
+    screen = console()
+    screen.print(render_workers(workers, reader()))
     if here is not None:
-        console.print(render(here, Choice(language=reader(), most=1_000_000, many=1_000_000)))
+        screen.print(render(here, Choice(language=reader(), most=1_000_000, many=1_000_000)))
     return True

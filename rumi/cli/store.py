@@ -1,6 +1,5 @@
 """`rumi store`."""
 
-import json
 import os
 import sys
 from contextlib import ExitStack, contextmanager
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import say
 from rumi.errors import UsageError
 
@@ -37,9 +37,9 @@ def show(as_json: bool) -> None:
     home, url, password = _configured()
     found = _look_at_server(url, password) if url else _look_at_home(home)
     if as_json:
-        click.echo(json.dumps(found))
+        echo_json(found)
         return
-    click.echo(f"{found['place']}  {short_size(found['bytes'])}")
+    echo(f"{found['place']}  {short_size(found['bytes'])}")
     for name, version in found["schemas"].items():
         say(f"Schema of {name}: {version}")
     for each in found["workers"]:
@@ -64,7 +64,7 @@ def copy(target: str, source: str, as_json: bool) -> None:
         raise UsageError("The copy would go to where it comes from.", "Name another store with --to.")
     done = _Copy(home, source, target, password).run()
     if as_json:
-        click.echo(json.dumps(done))
+        echo_json(done)
     else:
         _tell(done, target)
     if not done["complete"]:
@@ -77,7 +77,7 @@ def _tell(done: "Mapping[str, Any]", target: str) -> None:
         say("End what uses the store, and run this command once more.")
         return
     for each in done["tables"]:
-        click.echo(f"  {each['table']:<18} {each['rows']:>9}  {each['digest']}")
+        echo(f"  {each['table']:<18} {each['rows']:>9}  {each['digest']}")
     say(f"The copy is complete: all rows of {len(done['tables'])} tables are the same.")
     setting = '""' if target == HOME else target
     say(f"To use it: rumi config set store.url {setting}")

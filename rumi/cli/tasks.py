@@ -1,6 +1,5 @@
 """`rumi tasks`."""
 
-import json
 import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -10,8 +9,10 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.errors import UsageError
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,14 +44,14 @@ def list_(as_json: bool = False) -> None:
 
     tasks = _ask("list")
     if as_json:
-        click.echo(json.dumps(tasks, ensure_ascii=False, indent=2))
+        echo_json(tasks, indent=2)
         return
     language = reader()
     if not tasks:
         say(texts.task_list(language, ()))
     for task in tasks:
-        state, question = texts.task_state(language, task["state"]), _plain(texts.shortly(task["question"]))
-        click.echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
+        state, question = texts.task_state(language, task["state"]), flat(texts.shortly(task["question"]))
+        echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
 
 
 @command.command()
@@ -61,15 +62,15 @@ def list_(as_json: bool = False) -> None:
 def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
     """Show task ID: its question, what it has spent, and its answer."""
     if source is not None:
-        click.echo(run_async(_source, task, source))
+        echo(run_async(_source, task, source))
         return
     found = _ask("show", id=task)
     if follow and not found["ended"]:
         found = run_async(_follow, task)
     if as_json:
-        click.echo(json.dumps(as_report(found), ensure_ascii=False, indent=2))
+        echo_json(as_report(found), indent=2)
     else:
-        click.echo(_described(found))
+        echo(_described(found))
 
 
 @command.command()
@@ -79,7 +80,7 @@ def stop(task: int) -> None:
     from rumi import texts
 
     _ask("stop", id=task)
-    click.echo(texts.task_stops(reader(), task))
+    echo(texts.task_stops(reader(), task))
 
 
 @command.command()
@@ -104,7 +105,7 @@ def as_report(task: "Mapping[str, Any]") -> dict[str, Any]:
 
 def text_of(task: "Mapping[str, Any]") -> str:
     """Return a task's answer, safe for a terminal."""
-    return "\n".join(_plain(line) for line in str(task["answer"]).split("\n"))
+    return "\n".join(flat(line) for line in str(task["answer"]).split("\n"))
 
 
 def _ask(do: str, **fields: object) -> Any:
@@ -143,7 +144,7 @@ async def _follow(id: int) -> dict[str, Any]:
 
 def say_step(step: str) -> None:
     """Print a step of a task for people, safe for a terminal."""
-    lines = "\n  ".join(_plain(line) for line in step.split("\n"))
+    lines = "\n  ".join(flat(line) for line in step.split("\n"))
     say(f"· {lines}")
 
 
@@ -159,7 +160,7 @@ async def _source(id: int, number: int) -> str:
     if sources.get(number) is None:
         raise UsageError(f"Task {id} has no source {number}.", "Its answer lists those that it has.")
     text = await sources.text(number)
-    return "\n".join(_plain(line) for line in text.split("\n"))
+    return "\n".join(flat(line) for line in text.split("\n"))
 
 
 def _described(task: "Mapping[str, Any]") -> str:
@@ -169,16 +170,9 @@ def _described(task: "Mapping[str, Any]") -> str:
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
     head = f"{task['id']} · {task['kind']} · {texts.task_state(reader(), task['state'])} · {used}"
-    question = "\n".join(_plain(line) for line in str(task["question"]).split("\n"))
+    question = "\n".join(flat(line) for line in str(task["question"]).split("\n"))
     return "\n\n".join(filter(None, (head, question, text_of(task))))
 
 
 def _when(time: str) -> str:
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _plain(line: str) -> str:
-    """Return a line without what moves a terminal's cursor."""
-    from rumi.logbook import clean
-
-    return clean(line)

@@ -1,6 +1,5 @@
 """`rumi usage`."""
 
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,9 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
+from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
+from rumi.printable import flat
 
 if TYPE_CHECKING:
     from rumi.home import Home
@@ -40,7 +41,7 @@ def command(
     asked = {"by": by, "first": first, "last": last, "owner": owner, "chat": chat}
     found: Any = run_async(when_free, home, "usage", used_here, asked)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        echo_json(found, indent=2)
     else:
         _show(found)
 
@@ -72,29 +73,20 @@ def _show(found: Mapping[str, Any]) -> None:
         say(texts.usage_none(language))
     rows = [texts.usage_columns(language, by)] if found["rows"] else []
     nothing = texts.usage_in_words(language) if by == "tool" else "-"
-    rows.extend(_cells(_plain(str(row[by])) or nothing, row) for row in found["rows"])
+    rows.extend(_cells(flat(str(row[by])) or nothing, row) for row in found["rows"])
     if found["rows"]:
         rows.append(_cells(texts.usage_total(language), found["total"]))
     widths = [max(len(row[at]) for row in rows) for at in range(6)] if rows else []
     for name, *figures in rows:
         cells = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
-        click.echo("  ".join((name.ljust(widths[0]), *cells)))
+        echo("  ".join((name.ljust(widths[0]), *cells)))
     if found["total"]["unpriced_tokens"]:
-        click.echo(texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
+        echo(texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
     for budget in found["budgets"]:
         limit = budget["limit"] + budget["granted"]
-        click.echo(
-            f"{budget['budget']} {budget['of']}: {budget['used']:g} / {limit:g} ({budget['share']:.0%})"
-        )
+        echo(f"{budget['budget']} {budget['of']}: {budget['used']:g} / {limit:g} ({budget['share']:.0%})")
 
 
 def _cells(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (row["calls"], row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"])
     return (name, *(f"{count:,}" for count in counts), f"{row['usd']:.4f}")
-
-
-def _plain(text: str) -> str:
-    """Return a name without what moves a terminal's cursor."""
-    from rumi.logbook import clean
-
-    return clean(text)

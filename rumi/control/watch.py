@@ -21,6 +21,7 @@ from rumi.caller import TERMINAL
 from rumi.control.client import ControlClient, connect
 from rumi.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
+from rumi.printable import escaped
 from rumi.texts import Language, told, told_error
 
 EVERY_S = 1.0
@@ -37,17 +38,16 @@ UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 QUIT = ("q", "\x03", "\x04")
 
 
-async def watch(path: Path, as_json: bool, language: Language) -> int:
-    """Show the status every second until the person leaves; return the exit code.
+async def watch(path: Path, as_json: bool, language: Language, console: Console) -> int:
+    """Show the status every second on the console, until the person leaves; return the exit code.
 
     Raises:
         RumiError: the process that is watched has ended.
     """
-    console = Console()
     async with connect(path, TERMINAL) as client:
         if as_json:
             while True:
-                sys.stdout.write(json.dumps(await _status(client), ensure_ascii=False) + "\n")
+                sys.stdout.write(escaped(json.dumps(await _status(client), ensure_ascii=False)) + "\n")
                 sys.stdout.flush()
                 await trio.sleep(EVERY_S)
         if not (console.is_terminal and sys.stdin.isatty()):  # nothing can be drawn over or pressed there

@@ -4,6 +4,7 @@ from rich.cells import cell_len, set_cell_size
 
 from rumi import texts
 from rumi.logbook.entries import Entry, time_of
+from rumi.printable import flat
 from rumi.texts import Language
 
 CHAT_CELLS = 14
@@ -34,22 +35,25 @@ MARKS = {
 }
 
 
-def line_of(entry: Entry, language: Language, *, width: int | None = None, colours: bool = False) -> str:
+def line_of(entry: Entry, language: Language, *, width: int | None = None) -> str:
     """Format the entry as one line: time, chat, content; of at most `width` cells, whole without one."""
-    words = f"{_mark(entry)} {_words(entry, language)}"
-    when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
-    chat, words = clean(entry.get("chat_id") or "–"), clean(words)
-    if width is None:
-        chat = chat.ljust(CHAT_CELLS)
-    else:
-        chat = _cut(chat, CHAT_CELLS)
-        words = _cut(words, max(10, width - len(when) - CHAT_CELLS - 2), pad=False)
-    if not colours:
-        return f"{when} {chat} {words}".rstrip()
-    import click
+    return " ".join(parts_of(entry, language, width=width)).rstrip()
 
-    colour = "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
-    return f"{click.style(when, dim=True)} {click.style(chat, bold=True)} {click.style(words, fg=colour)}"
+
+def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> tuple[str, str, str]:
+    """Return time, chat and content of the entry's line."""
+    words = flat(f"{_mark(entry)} {_words(entry, language)}")
+    when = time_of(entry).astimezone().strftime("%m-%d %H:%M:%S")
+    chat = flat(entry.get("chat_id") or "–")
+    if width is None:
+        return when, chat.ljust(CHAT_CELLS), words
+    room = max(10, width - len(when) - CHAT_CELLS - 2)
+    return when, _cut(chat, CHAT_CELLS), _cut(words, room, pad=False)
+
+
+def colour_of(entry: Entry) -> str:
+    """Return the colour of the entry's content."""
+    return "red" if troubled(entry) else COLOURS.get(str(entry.get("event")), "white")
 
 
 def troubled(entry: Entry) -> bool:
@@ -62,11 +66,6 @@ def troubled(entry: Entry) -> bool:
     if event == "turn_finished":
         return entry.get("stopped_reason") not in ("complete", "stopped")
     return event in ("crashed", "failed")
-
-
-def clean(text: object) -> str:
-    """Return the text on one line, without control characters of a terminal."""
-    return "".join(each if each.isprintable() else " " for each in " ".join(str(text).split()))
 
 
 def _mark(entry: Entry) -> str:

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from rumi import texts
 from rumi.logbook.entries import Entry, time_of
-from rumi.logbook.lines import clean, duration, troubled
+from rumi.logbook.lines import duration, troubled
+from rumi.printable import flat
 from rumi.texts import Language
 
 
@@ -85,7 +86,7 @@ def table(days: Iterable[Day], language: Language, *, whole: bool = False) -> It
     for day in days:
         cells = (str(day.turns), str(day.tools), str(day.failures), _short(day.tokens))
         times = (duration(day.turns_s), duration(day.longest_s))
-        yield _row((day.day, clean(day.chat or "–")[: None if whole else 16], *cells, *times)).rstrip()
+        yield _row((day.day, flat(day.chat or "–")[: None if whole else 16], *cells, *times)).rstrip()
 
 
 def _row(cells: Iterable[str]) -> str:

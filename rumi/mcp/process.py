@@ -106,9 +106,10 @@ class ServerProcess:
                         await kill_family(self._popen.pid, self._reap)
                     else:
                         await self._kill_namespace(children)
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-                with trio.move_on_after(KILL_S):
-                    await self._reap()
+                with contextlib.suppress(ProcessLookupError):  # of a family it has been waited for already
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                    with trio.move_on_after(KILL_S):
+                        await self._reap()
             finally:
                 os.close(self._pidfd)
                 for stream in (self._stdin, self._stdout, self._stderr):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
+from rumi.printable import clean
 
 COLOURS = Painter({"TERM": "xterm-256color"})
 PLAIN = Painter({"TERM": "dumb"})

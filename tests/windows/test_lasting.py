@@ -53,7 +53,7 @@ async def test_what_is_sent_to_a_holder_that_ends_goes_to_the_next_one(tmp_path:
 
 
 async def test_what_was_sent_when_the_holder_died_is_said_to_be_perhaps_lost(tmp_path: Path) -> None:
-    async def dies_when_asked(request: Mapping[str, object], wire: Wire) -> None:
+    async def dies_when_asked(caller: object, request: Mapping[str, object], wire: Wire) -> None:
         await wire.send({"opened": {}})
         await wire.receive()
 

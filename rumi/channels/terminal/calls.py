@@ -2,8 +2,8 @@
 
 from pathlib import PurePath
 
-from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.words import Words
+from rumi.printable import clean
 from rumi.texts import short_duration, told
 from rumi.tools import ToolResult
 

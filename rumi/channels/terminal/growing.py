@@ -2,8 +2,8 @@
 
 import re
 
-from rumi.channels.terminal.clean import clean
 from rumi.markdown import finished_lines
+from rumi.printable import clean
 
 _DELIMITERS = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
 """The line below the head of a table."""

@@ -22,20 +22,15 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 """
 
 import json
-import re
 
 from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.audit import utc
-from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Replied, TurnStarted, picked
 from rumi.models import Discarded, Waiting
-
-# `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take
-# U+2028 for the end of a line, and halves of surrogate pairs can't be encoded.
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from rumi.printable import clean, escaped
 
 _OUTCOME = (
     "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff result.shows"
@@ -59,7 +54,7 @@ PRINTED = {
 def encode(value: object) -> str:
     """Return `value` as one line of JSON that is safe to print."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return escaped(text)
 
 
 def printed(event: ChatEvent) -> dict[str, object] | None:

@@ -23,7 +23,6 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.channels.terminal.calls import LINE_CHARS
-from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
@@ -31,6 +30,7 @@ from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Words
 from rumi.chats import ChatEvent, Exchange, Queued, Replied, TurnStarted, TurnState, title_of
 from rumi.models import Discarded, TextDelta
+from rumi.printable import clean, one_line
 from rumi.texts import short_duration
 
 _LONG = 4000

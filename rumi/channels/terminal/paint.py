@@ -24,9 +24,9 @@ from rich.text import Text
 from rich.theme import Theme
 
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
-from rumi.channels.terminal.clean import clean
 from rumi.channels.terminal.words import Words
 from rumi.markdown import parser
+from rumi.printable import clean
 from rumi.tools import ToolResult
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import trio
 
 from rumi.agent import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
-from rumi.channels.terminal.clean import clean, one_line
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
@@ -19,6 +18,7 @@ from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answe
 from rumi.chats import ChatEvent, Queued, Replied, TurnState, title_of
 from rumi.errors import RumiError
 from rumi.models import Waiting
+from rumi.printable import clean, one_line
 from rumi.texts import told_error
 
 PROMPT = "› "

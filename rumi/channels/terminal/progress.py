@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from rumi.channels.terminal.clean import one_line
 from rumi.channels.terminal.streams import Output, capable
+from rumi.printable import one_line
 from rumi.texts import Language, short_duration, told
 
 QUIET_S = 1.0

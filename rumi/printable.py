@@ -1,4 +1,4 @@
-"""Cleans what models and tools write, which may contain sequences that a terminal would obey."""
+"""Cleans what others write, which may contain sequences that a terminal would obey, before it is printed."""
 
 import re
 
@@ -12,10 +12,13 @@ _SEQUENCES = re.compile(
 _BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _CONTROLS = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1 (CSI and OSC in one character)
-    "\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing, so that a command reads as another
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
     "\ufeff]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+# `json` escapes C0 only. These are valid in JSON, but a terminal would obey them, some readers take U+2028
+# for the end of a line, and halves of surrogate pairs can't be encoded.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def clean(text: str) -> str:
@@ -31,6 +34,16 @@ def clean(text: str) -> str:
     text = _BREAKS.sub("\n", text)
     text = _CONTROLS.sub("", text)
     return _SURROGATES.sub("\ufffd", text)
+
+
+def flat(text: object) -> str:
+    """Return the text on one line, where each run of blanks and of what cannot be printed is one blank."""
+    return " ".join("".join(c if c.isprintable() else " " for c in clean(str(text))).split())
+
+
+def escaped(text: str) -> str:
+    """Return JSON with escapes in place of what a terminal would obey: it stays the same JSON."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

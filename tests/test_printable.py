@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rumi.channels.terminal.clean import clean, one_line
+from rumi.printable import clean, one_line
 
 ESCAPES = st.sampled_from(
     [
