@@ -43,6 +43,9 @@ _ADDRESS: Final = re.compile(
     r"|[@#]\S+|\+?[0-9][0-9 ()/-]{5,}[0-9]",  # a handle, a channel, a phone number
     re.IGNORECASE,
 )
+MOST_ADDRESS_CHARS: Final = 2_000
+"""A longer text of an argument that is content is no address."""
+
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
@@ -65,7 +68,9 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
     if not _is_content(name, schema):
         return True
     if isinstance(value, str):
-        return not is_time(name, schema) and _ADDRESS.fullmatch(value.strip()) is not None
+        # The pattern takes time that grows with the square of the length.
+        short = len(value) <= MOST_ADDRESS_CHARS
+        return not is_time(name, schema) and short and _ADDRESS.fullmatch(value.strip()) is not None
     return value is not None and (isinstance(value, bool) or not is_time(name, schema))
 
 

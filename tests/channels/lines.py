@@ -129,8 +129,8 @@ class Lines(Actor[Never]):
                 match (await events.receive()).what:
                     case Replied() as reply:
                         await connection.reply(reply)
-                    case ConfirmationAsked(question, text):
-                        await connection.say("ask", text)
+                    case ConfirmationAsked(question, text, whole):
+                        await connection.say("ask", whole or text)
                         chat.shown(question)
 
 

@@ -376,8 +376,8 @@ async def test_a_chat_starts_a_bot_after_a_yes(bubblewrap: Program) -> None:
         nothing = await run(bubblewrap, "chat", "-p", "Start the garden bot")
         assert "there is no tool 'start_bot'" in nothing.stdout, "there is no bot yet"
         garden(bubblewrap)
-        refused = await run(bubblewrap, "chat", "-p", "Start the garden bot")
-        assert "the user said no" in refused.stdout
+        refused = await run(bubblewrap, "chat", "-p", "Start the garden bot", code=5)
+        assert "nobody is there to give it" in refused.stdout
         assert json.loads((await run(bubblewrap, "bot", "history", "garden", "--json")).stdout) == []
         started = await run(bubblewrap, "chat", "--yes", "-p", "Start the garden bot")
         assert "the bot garden has begun session 1" in started.stdout

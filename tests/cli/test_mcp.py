@@ -142,7 +142,7 @@ def test_real_servers_serve_one_chat(bubblewrap: Program, tmp_path: Path) -> Non
         assert "git__git_create_branch" in str(asked)
         assert '"timezone": "Europe/Madrid"' in heard[0]
         assert "The first of all" in heard[1]
-        assert "the user said no" in heard[2]
+        assert "nobody is there to give it" in heard[2]
         assert "boiler" not in branches()
         events = bubblewrap.events("-p", f"Make the branch boiler in {repository}")
         assert [each for each in events if each["event"] == "confirm"] == []

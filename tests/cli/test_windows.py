@@ -389,12 +389,12 @@ def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Pro
         "rumi: /reset files deletes the chat's files, and nobody can confirm that here. "
         "Add --yes if that is what you want."
     )
-    for lines, kept in (
-        ("/reset files\nno\n", True),
-        ("/reset files\n", True),
-        ("/reset files\nyes\n", False),
+    for lines, kept, code in (
+        ("/reset files\nno\n", True, 0),
+        ("/reset files\n", True, 5),
+        ("/reset files\nyes\n", False, 0),
     ):
-        done = bubblewrap.run("chat", text=lines)
+        done = bubblewrap.run("chat", text=lines, code=code)
         assert "Delete this chat's files as well (1 file, " in done.stderr
         assert note.exists() == kept
         assert ("Nothing was deleted" in done.stdout) == kept

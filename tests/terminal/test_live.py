@@ -8,7 +8,16 @@ import trio
 from rich.cells import cell_len
 from trio.testing import MockClock
 
-from rumi.agent import Reason, Thinking, ToolFinished, ToolProgress, ToolStarted, TurnFinished
+from rumi.agent import (
+    ConfirmationAsked,
+    ConfirmationEnded,
+    Reason,
+    Thinking,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+)
 from rumi.channels.terminal.calls import DIFF_LINES
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
@@ -404,3 +413,22 @@ async def test_a_window_that_comes_in_the_middle_counts_from_the_turns_real_begi
     assert sheet.at(at + 0.5) == ["* $ sleep 90  60 s"]
     assert sheet.at(at + 9.2) == ["* $ sleep 90  69 s"]
     assert view.last_turn == "1 min 15 s · 15 tokens"
+
+
+async def test_nothing_moves_where_a_person_types_the_answer_to_a_question(autojump_clock: MockClock) -> None:
+    sheet = Sheet()
+    view = LiveView(sheet, Painter({"TERM": "dumb"}), WORDS, answered_below=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(view.run)
+        await view.event(ChatEvent("cli", "t1", 1.0, TurnStarted("hi", 1)))
+        await trio.sleep(1)
+        assert sheet.live
+        await view.event(ChatEvent("cli", "t1", 1.0, ConfirmationAsked("q", "May I?\n  key: boss")))
+        drawn = len(sheet.seen)
+        await trio.sleep(5)
+        assert (sheet.live, len(sheet.seen)) == ([], drawn)
+        assert sheet.printed[-2:] == ["  key: boss", "(yes/no)"]
+        await view.event(ChatEvent("cli", "t1", 1.0, ConfirmationEnded("q", "yes")))
+        await trio.sleep(1)
+        assert sheet.live
+        nursery.cancel_scope.cancel()

@@ -1,5 +1,7 @@
 """Which arguments of a call say where it goes."""
 
+import time
+
 import pytest
 
 from rumi.tools.destinations import destinations_first, is_destination
@@ -57,3 +59,10 @@ def test_the_schema_says_what_a_name_does_not() -> None:
 def test_destinations_come_first_otherwise_the_order_of_the_call_stays() -> None:
     arguments = {"body": "words", "to": "ana@example.org", "subject": "s", "cc": ["leo@example.org"]}
     assert destinations_first(arguments, {}) == ["to", "cc", "body", "subject"]
+
+
+@pytest.mark.parametrize("value", ["a@" + "." * 100_000 + " x", "a@" * 50_000 + " x", "a." * 50_000 + "!"])
+def test_no_argument_takes_long_to_judge(value: str) -> None:
+    began = time.monotonic()
+    assert not is_destination("body", {}, value)
+    assert time.monotonic() - began < 1
