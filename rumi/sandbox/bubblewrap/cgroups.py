@@ -26,8 +26,11 @@ from rumi.sandbox.types import SandboxError, SandboxLimits
 Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
+TRIES = 20
 OWN_PROCESSES = 2
 """bubblewrap's own processes beside a command's: its monitor and its first process."""
+KEEPERS = 2
+"""The keeper's processes, which a scope includes."""
 
 REMOVAL_S = 2.0
 
@@ -113,22 +116,25 @@ class Cgroups:
         """The resources of memory, pids and cpu that are bounded here."""
         return frozenset(self.parents)
 
+    def group(self, name: str) -> Cgroup | None:
+        """Return the group that `create` makes, whether it exists or not; None where it makes none."""
+        if self.kind not in ("v1", "v2"):
+            return None
+        parents = {parent / self._together for parent in self.parents.values()}
+        return Cgroup(tuple(sorted(parent / f"{self._prefix}{name}" for parent in parents)))
+
     def create(self, name: str, limits: SandboxLimits) -> Cgroup | None:
         """Make the group and set its limits; None without control groups, or if a scope does it.
 
         Raises:
             SandboxError: It cannot be made.
         """
-        if self.kind not in ("v1", "v2"):
+        if (cgroup := self.group(name)) is None:
             return None
         groups = {parent: parent / self._together for parent in self.parents.values()}
-        cgroup = Cgroup(tuple(sorted(group / f"{self._prefix}{name}" for group in groups.values())))
         try:
             for folder in cgroup.folders:
-                folder.parent.mkdir(exist_ok=True)
-                if self.kind == "v2":
-                    _enable(folder.parent)
-                folder.mkdir(exist_ok=True)
+                self._make(folder)
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
                     path = groups[parent] / f"{self._prefix}{name}" / file
@@ -146,7 +152,7 @@ class Cgroups:
         """Return the words before a command that make it a scope of the user's systemd, if there are any."""
         if self.kind != "scope":
             return []
-        properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + 1}"]
+        properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + KEEPERS}"]
         properties += [
             f"MemoryMax={limits.memory_bytes}",
             "MemorySwapMax=0",
@@ -163,6 +169,20 @@ class Cgroups:
             for folder in _folders(top, self._prefix):
                 found.setdefault(folder.name, []).append(folder)
         return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+
+    def _make(self, folder: Path) -> None:
+        """Make a group's folder. The group around it may go meanwhile, with another chat's group."""
+        for attempt in range(TRIES):
+            folder.parent.mkdir(exist_ok=True)
+            try:
+                if self.kind == "v2":
+                    _enable(folder.parent)
+                folder.mkdir(exist_ok=True)
+            except FileNotFoundError:
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                return
 
     def _top(self, controller: str) -> Path:
         return self._root / controller if self.kind == "v1" else self._root

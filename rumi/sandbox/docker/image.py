@@ -23,7 +23,7 @@ from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
-FORMAT = "4"
+FORMAT = "5"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
