@@ -293,18 +293,16 @@ static void set_term(long long until) {
 /* The lease is over: end every other process at once, and then this one, with which the kernel ends the rest. */
 static void end_with_lease(void) {
     kill(-1, SIGKILL);
-    if (command_reply >= 0)
-        say(command_reply, "lease", 1);
+    if (command_reply >= 0 && write(command_reply, "lease 1\n", 8) < 0)
+        _exit(1);
     _exit(0);
 }
 
 /* The same, wherever this process is. A signal that somebody sends for the timer's changes nothing. */
 static void at_second_line(int number) {
     (void)number;
-    if (lease && now_ns() >= end) {
-        kill(-1, SIGKILL);
-        _exit(0);
-    }
+    if (lease && now_ns() >= end)
+        end_with_lease();
 }
 
 /* End if a command has changed how this process runs: it must not miss the end of its connection or of its lease,

@@ -113,11 +113,7 @@ def rules(machine: str) -> tuple[Rule, ...]:
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
         *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
         *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
-        *(
-            Rule(name, differs)
-            for name, index in ON_A_PROCESS.items()
-            for differs in _any_pid_but_1(index)
-        ),
+        *(Rule(name, differs) for name, index in ON_A_PROCESS.items() for differs in _any_pid_but_1(index)),
         *(
             Rule("setpriority", differs, second=(0, "MASKED_EQ", ONE_OR_GROUP, 0))
             for differs in _any_pid_but_1(1)

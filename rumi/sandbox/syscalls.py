@@ -8,8 +8,8 @@ sandboxes, or a way to leave something behind:
 - add_key, keyctl, request_key: no namespace separates keyrings
 - shm*, sem*, msg*, mq_*, ipc: they outlive the command that made them, and their memory with them
 - ptrace, process_vm_*, process_madvise, process_mrelease, kcmp, pidfd_getfd, get_robust_list, move_pages and
-  migrate_pages: hands into another process. pidfd_send_signal: it takes a folder of /proc for a process, which no
-  filter can judge. Calls that name a process by its number are in `rules`: none may name the first process
+  migrate_pages: hands into another process. pidfd_send_signal: it takes a folder of /proc for a process,
+  which no filter can judge. Calls that name a process by its number are in `rules`: none may name the first
 - bpf, perf_event_open, userfaultfd, fanotify_*, name_to_handle_at, open_by_handle_at, lookup_dcookie
 - memfd_secret, modify_ldt, remap_file_pages, quotactl, adjtimex and clock_adjtime
 - every socket that is not a Unix one: vsock reaches the host, packet, netlink, alg and the rest are attack

@@ -98,8 +98,9 @@ class Cgroups:
     def __init__(
         self, installation: str, *, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
     ) -> None:
+        self._installation = installation
         self._together = f"rumi-{installation}"
-        self._prefix = f"rumi-runner-{installation}-"
+        self._prefix = _prefix(installation)
         self._root = root
         self.parents: dict[str, Path] = {}
         self.kind: Kind = "none"
@@ -164,11 +165,7 @@ class Cgroups:
 
     def leftovers(self) -> list[Cgroup]:
         """Return this installation's groups, before the first container: a killed process left them."""
-        found: dict[str, list[Path]] = {}
-        for top in {self._top(controller) for controller in self.parents if self.kind != "scope"}:
-            for folder in _folders(top, self._prefix):
-                found.setdefault(folder.name, []).append(folder)
-        return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+        return groups_of(self._installation, self._root)
 
     def _make(self, folder: Path) -> None:
         """Make a group's folder. The group around it may go meanwhile, with another chat's group."""
@@ -184,9 +181,6 @@ class Cgroups:
             else:
                 return
 
-    def _top(self, controller: str) -> Path:
-        return self._root / controller if self.kind == "v1" else self._root
-
     def _settings(self, controller: str, limits: SandboxLimits) -> Iterator[tuple[str, str]]:
         memory, quota = str(limits.memory_bytes), int(limits.cpus * PERIOD_US)
         pids = str(limits.pids + OWN_PROCESSES)
@@ -201,6 +195,23 @@ class Cgroups:
                 yield from (("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", str(quota)))
             case "cpu", _:
                 yield ("cpu.max", f"{quota} {PERIOD_US}")
+
+
+def groups_of(installation: str, root: Path = Path("/sys/fs/cgroup")) -> list[Cgroup]:
+    """Return all groups of this installation, whichever process made them. Blocking: it reads all groups.
+
+    A scope of systemd's is none of them: it goes with its last process.
+    """
+    found: dict[str, list[Path]] = {}
+    for top in [root / name for name in CONTROLLERS if (root / name).exists()] or [root]:
+        for folder in _folders(top, _prefix(installation)):
+            if folder.suffix != ".scope":
+                found.setdefault(folder.name, []).append(folder)
+    return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+
+
+def _prefix(installation: str) -> str:
+    return f"rumi-runner-{installation}-"
 
 
 def _memberships(own: Path) -> dict[str, str]:

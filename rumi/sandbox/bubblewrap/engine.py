@@ -9,7 +9,6 @@ import hashlib
 import logging
 import os
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 
@@ -19,9 +18,10 @@ from rumi.replacing import replace_file
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
-from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
+from rumi.sandbox.bubblewrap.processes import counts_by_namespace
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
+from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
 
@@ -174,25 +174,12 @@ class BubblewrapEngine:
         """Remove what a killed process of this installation left, and name it. Only the first call does.
 
         Only for the holder of the home: a living Rumi's containers look the same. Cancelled, call it again.
-
-        The containers ended with that process, but its control groups did not. A bubblewrap that was killed
-        just before its own child knew of it may also be left: it waits forever, and runs nothing.
         """
         async with self._sweeping:
-            removed = [] if self._swept else await self._remove_leftovers()
+            removed = []
+            if not self._swept:
+                removed = await end_leftovers(self._home, self._installation)
             self._swept = True
-        return removed
-
-    async def _remove_leftovers(self) -> list[str]:
-        removed = []
-        for pid in named(f"-{self._installation}"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-                removed.append(f"process {pid}")
-        for leftover in self._cgroups.leftovers():
-            with contextlib.suppress(SandboxError):
-                await leftover.remove()
-                removed.append(f"control group {leftover.folders[0].name}")
         return removed
 
     async def aclose(self) -> None:

@@ -7,9 +7,10 @@ processes:
 - The outer one waits until Rumi or the inner one ends. Then it kills the inner one, waits for that, and
   removes the control group.
 - The inner one, the keeper, is the first process of a process namespace. When it ends, however it ends, the
-  kernel ends all its descendants: also a bubblewrap's child that does not know its parent yet. It makes a mount
-  namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp, gives up
-  root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
+  kernel ends all its descendants: also a bubblewrap's child that does not know its parent yet. It makes a
+  mount namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp,
+  gives up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors
+  beside them):
 
       join  descriptors of the control group, in which a process writes `0` to join it
       run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
@@ -17,8 +18,8 @@ processes:
       beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
 The answer to `run` is the exit code, when no process of the command is left; the answer to `kill` is `clean`.
-The keeper is outside of the sandboxes: commands see neither it nor one another. Orphans of a bubblewrap become
-its own children, so "no child is left" is the kernel's proof that none runs.
+The keeper is outside of the sandboxes: commands see neither it nor one another. Orphans of a bubblewrap
+become its own children, so "no child is left" is the kernel's proof that none runs.
 
 A sandbox with a lease (`lease_ns`, `until_ns`) ends also when the lease does, by a timer of the kernel,
 whatever its parent does. A heartbeat moves that time: it says when the lease ends (nanoseconds of

@@ -33,8 +33,8 @@ class Plan:
     def words(self, fds: "Inherited", bounded: Collection[str], groups: Sequence[Path]) -> list[str]:
         """Return the keeper's arguments.
 
-        Control groups bound what `bounded` names, the process the rest. `groups` are the folders of its group,
-        which the keeper removes at its end.
+        Control groups bound what `bounded` names, the process the rest. `groups` are the folders of its
+        group, which the keeper removes at its end.
         """
         settings: dict[str, object] = {
             "name": self.name,

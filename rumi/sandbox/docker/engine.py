@@ -14,11 +14,14 @@ from rumi.sandbox.docker.spec import (
     LABEL_CHAT,
     LABEL_INIT,
     LABEL_INSTALLATION,
+    LABEL_OWNER,
     ContainerSpec,
     is_rumis,
 )
+from rumi.sandbox.docker.watched import Watched
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
+from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.init import VERSION, WITHOUT_LEASES
 
@@ -29,6 +32,7 @@ CREATE_S = 600.0
 cannot wait stop waiting, and the call continues; see `rumi.sandbox.registry`.
 """
 REMOVE_S = 20.0
+FORCED = {"force": "true", "v": "true"}
 
 _LACKING = {
     "MemoryLimit": "Docker on this machine cannot bound a chat's memory.",
@@ -80,6 +84,12 @@ class DockerEngine:
         self._leased: dict[str, tuple[str, Lease]] = {}
         """The ids of the chats' containers that have a lease."""
         self._by_exec = "" if names is not None else "there is no home for its socket"
+        self._home = home
+        self._watched = Watched(self._api.address)
+        self._ended = home is None
+        """What a killed process left has been ended."""
+        self._swept = False
+        self._sweeping = trio.Lock()
 
     @property
     def kind(self) -> EngineKind:
@@ -213,25 +223,26 @@ class DockerEngine:
     async def _started(
         self, chat_id: str, workspace: Path, listener: Listener | None, lease: Lease | None = None
     ) -> DockerContainer:
-        request = self._spec.request(chat_id, workspace, listener.path if listener else None, lease)
+        name = self._spec.name(chat_id)
+        socket = listener.path if listener else None
+        request = self._spec.request(chat_id, workspace, socket, lease, self._watched.owner)
         created = None
         for _ in range(3):
+            self._watched.begin(name)
             try:
                 created = await self._api.call(
-                    "POST",
-                    "/containers/create",
-                    params={"name": self._spec.name(chat_id)},
-                    body=request,
-                    timeout_s=CREATE_S,
+                    "POST", "/containers/create", params={"name": name}, body=request, timeout_s=CREATE_S
                 )
+                self._watched.answered(name)
                 break
             except ApiError as error:
+                self._watched.answered(name)
                 if error.status != 409:
                     raise self._advised(error) from error
                 # A killed process left it, or it is being removed.
                 await self.remove(chat_id)
         if created is None:
-            raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
+            raise SandboxError(f"Another container keeps the name {name}.", "Remove it.")
         container = DockerContainer(self._api, created["Id"], self.user)
         if lease is not None:
             self._leased[chat_id] = (container.container_id, lease)
@@ -258,7 +269,7 @@ class DockerEngine:
             pause = 0.02
             while True:
                 try:
-                    await self._api.call("DELETE", path, params={"force": "true", "v": "true"})
+                    await self._api.call("DELETE", path, params=FORCED)
                 except ApiError as error:
                     if error.status == 404:
                         self._leased.pop(chat_id, None)
@@ -271,9 +282,47 @@ class DockerEngine:
         raise SandboxError(f"Docker did not remove the container {name} in time.", HUNG)
 
     async def sweep(self) -> list[str]:
-        """Do nothing: a killed process leaves nothing beside its containers."""
-        await trio.lowlevel.checkpoint()
-        return []
+        """Remove what a killed process of this installation left, and name it. Only the first call does.
+
+        That are processes and control groups, also of the other engine, and containers that hold a workspace
+        of this home without a name of ours; `containers` returns the others.
+
+        Raises:
+            SandboxError: The daemon does not answer.
+        """
+        async with self._sweeping:
+            removed = []
+            if not self._ended and self._home is not None:
+                removed = await end_leftovers(self._home, self._spec.installation)
+            self._ended = True  # from now on, what holds a workspace may be this process's own
+            if not self._swept:
+                for container in await self.strangers():
+                    with contextlib.suppress(ApiError):  # it is gone already
+                        await self._api.call("DELETE", f"/containers/{container}", params=FORCED)
+                    removed.append(container)
+            self._swept = True
+        return removed
+
+    async def strangers(self) -> list[str]:
+        """Return the names of containers that hold a workspace of this home and that `containers` lacks.
+
+        Raises:
+            SandboxError: The daemon does not answer.
+        """
+        if self._home is None:
+            return []
+        home, known = self._home.resolve(), {each.name for each in await self.containers()}
+        listed = await self._api.call("GET", "/containers/json", params={"all": "true"})
+        return [
+            name
+            for entry in listed
+            if any(
+                mount.get("Destination") == "/workspace" and home in Path(mount.get("Source") or "/").parents
+                for mount in entry.get("Mounts") or ()
+            )
+            if (name := entry["Names"][0].lstrip("/") if entry["Names"] else entry["Id"]) not in known
+            if entry["Labels"].get(LABEL_OWNER) != self._watched.owner
+        ]
 
     async def containers(self) -> list[ContainerInfo]:
         """Return all containers with this installation's label, running or not.
@@ -299,6 +348,7 @@ class DockerEngine:
         """Close connections. The caller removes the containers."""
         for chat_id in tuple(self._inits):
             self._let_go(chat_id)
+        await self._watched.aclose()
         await self._api.aclose()
 
     def _advised(self, error: ApiError) -> SandboxError:
