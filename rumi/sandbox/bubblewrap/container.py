@@ -192,12 +192,12 @@ class BubblewrapContainer:
             held = passed.enter_context(opened(held))
             filters = passed.enter_context(opened(_file(plan.seccomp))) if plan.seccomp else None
             fds = Inherited(theirs.fileno(), held, filters)
-            group = self._cgroups.group(plan.chat_id)
+            group = self._cgroups.group(self._group)
             words = plan.words(fds, self._cgroups.bounded, group.folders if group else ())
             program = [sys.executable, "-I", "-S", str(keeper.__file__), *words]
             try:
                 self._process = subprocess.Popen(
-                    [*self._cgroups.scope(plan.chat_id, plan.limits), *program],
+                    [*self._cgroups.scope(self._group, plan.limits), *program],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=fds.all(),
@@ -214,11 +214,16 @@ class BubblewrapContainer:
 
     def _join(self) -> None:
         """Make the control group, now that the keeper will remove it, and let its commands join it."""
-        self._cgroup = self._cgroups.create(self._plan.chat_id, self._plan.limits)
+        self._cgroup = self._cgroups.create(self._group, self._plan.limits)
         if self._cgroup is not None:
             with contextlib.ExitStack() as members:
                 fds = [members.enter_context(opened(fd)) for fd in self._cgroup.open_members()]
                 self._ask(b"join", fds)
+
+    @property
+    def _group(self) -> str:
+        """The name of this start's control group: a killed process's keeper may still remove its own."""
+        return f"{self._plan.chat_id}-{self._id}"
 
     async def _hear_keeper(self) -> str:
         assert self._requests is not None

@@ -371,16 +371,13 @@ def remove_groups(folders: list[str]) -> None:
             os.rmdir(os.path.dirname(folder))
 
 
-def main() -> None:
+def live(settings: dict[str, str]) -> None:
     """Become two processes, in a process namespace of which the inner one is the first process."""
-    settings = dict(word.split("=", 1) for word in sys.argv[1:])
-    keep_low_numbers_free(settings)
     requests = _socket.socket(fileno=int(settings["socket_fd"]))
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    asker = os.pidfd_open(int(settings["parent"]))
-    if os.getppid() != int(settings["parent"]):
-        return  # it has ended, and another process may have its number
     try:
+        asker = os.pidfd_open(int(settings["parent"]))
+        if os.getppid() != int(settings["parent"]):
+            return  # it has ended, and another process may have its number
         if os.getuid() == 0:
             call("process namespace", libc.unshare(CLONE_NEWPID))
         else:
@@ -388,15 +385,27 @@ def main() -> None:
         number, tell = os.pipe()
         inner = os.fork()
     except (StepError, OSError) as error:
-        requests.send(f"failed {error}".encode())
+        with contextlib.suppress(OSError):
+            requests.send(f"failed {error}".encode())
         return
     if inner == 0:
         os.close(tell)
-        keep(settings, requests, number)
-        return
+        try:
+            keep(settings, requests, number)
+        except BaseException:  # noqa: BLE001 - this is the other process, and it ends here
+            sys.excepthook(*sys.exc_info())
+        os._exit(0)
     os.write(tell, str(inner).encode())
+    watch(asker, requests, inner)
+
+
+def main() -> None:
+    """Live, and leave nothing. The asker may have made the control group, and ended, before this runs."""
+    settings = dict(word.split("=", 1) for word in sys.argv[1:])
+    keep_low_numbers_free(settings)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
-        watch(asker, requests, inner)
+        live(settings)
     finally:
         remove_groups(settings["groups"].split("\n") if settings["groups"] else [])
 
