@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,17 +29,28 @@ SEEN_AS = b"workspace"
 """The last part of the path at which sandboxes have a chat's files; others may mount them elsewhere."""
 
 
-def processes_left(home: Path, installation: str) -> list[int]:
-    """Return the pids of what sandboxes of this installation left. Blocking: it reads all of /proc."""
+def processes_left(home: Path, installation: str, known: Collection[str] = ()) -> list[int]:
+    """Return the pids of what sandboxes of this installation left. Blocking: it reads all of /proc.
+
+    Those in the `known` containers are left out: the containers are removed as a whole.
+    """
     found = {*named(f"-{installation}"), *_with_mounts_of(home)} - {os.getpid()}
     for group in groups_of(installation):
         found |= group.members()
-    return sorted(found)
+    return sorted(pid for pid in found if not _is_in(pid, known))
 
 
-async def end_leftovers(home: Path, installation: str) -> list[str]:
+def _is_in(pid: int, containers: Collection[str]) -> bool:
+    """Return True if a process is in one of the containers, which are named by their full ids."""
+    with contextlib.suppress(OSError):
+        groups = (PROC / str(pid) / "cgroup").read_text("utf-8", "replace")
+        return any(container in groups for container in containers)
+    return False
+
+
+async def end_leftovers(home: Path, installation: str, known: Collection[str] = ()) -> list[str]:
     """End the processes and remove the control groups, and name them. Cancelled, call it again."""
-    find = partial(processes_left, home, installation)
+    find = partial(processes_left, home, installation, known)
     removed = [f"process {pid}" for pid in await trio.to_thread.run_sync(_end, find)]
     for group in await trio.to_thread.run_sync(groups_of, installation):
         with contextlib.suppress(SandboxError):

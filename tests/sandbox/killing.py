@@ -47,7 +47,8 @@ class Killed:
 
     def left(self) -> list[str]:
         """Return the processes, control groups and containers of this home that there are."""
-        found, marks = [], (os.fsencode(self.home), self.installation.encode())
+        # The last is the beginning of the mark of the containers of the child's engine.
+        found, marks = [], (os.fsencode(self.home), self.installation.encode(), b"\0%d-" % self.pid)
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes()

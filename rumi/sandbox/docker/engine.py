@@ -3,11 +3,12 @@
 import contextlib
 import json
 import logging
+from collections.abc import Collection
 from pathlib import Path
 
 import trio
 
-from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
+from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi, Json
 from rumi.sandbox.docker.container import DockerContainer, EndedAtOnceError
 from rumi.sandbox.docker.init import Init, Listener
 from rumi.sandbox.docker.spec import (
@@ -284,44 +285,52 @@ class DockerEngine:
     async def sweep(self) -> list[str]:
         """Remove what a killed process of this installation left, and name it. Only the first call does.
 
-        That are processes and control groups, also of the other engine, and containers that hold a workspace
-        of this home without a name of ours; `containers` returns the others.
+        That is: processes and control groups, also of the other engine, and containers that hold a workspace
+        of this home and have no name of ours. `containers` returns the others.
 
         Raises:
             SandboxError: The daemon does not answer.
         """
         async with self._sweeping:
-            removed = []
-            if not self._ended and self._home is not None:
-                removed = await end_leftovers(self._home, self._spec.installation)
-            self._ended = True  # from now on, what holds a workspace may be this process's own
-            if not self._swept:
-                for container in await self.strangers():
-                    with contextlib.suppress(ApiError):  # it is gone already
-                        await self._api.call("DELETE", f"/containers/{container}", params=FORCED)
-                    removed.append(container)
+            removed: list[str] = []
+            try:
+                ours, strangers = await self.left()
+            except SandboxError:
+                await self._end_processes(())
+                raise
+            removed += await self._end_processes([each.container_id for each in (*ours, *strangers)])
+            for stranger in () if self._swept else strangers:
+                with contextlib.suppress(ApiError):  # it is gone already
+                    path = f"/containers/{stranger.container_id}"
+                    await self._api.call("DELETE", path, params=FORCED)
+                removed.append(stranger.name)
             self._swept = True
         return removed
 
-    async def strangers(self) -> list[str]:
-        """Return the names of containers that hold a workspace of this home and that `containers` lacks.
+    async def _end_processes(self, known: Collection[str]) -> list[str]:
+        """End the processes that a killed process left; from then on, they may be this process's own."""
+        if self._ended or self._home is None:
+            return []
+        removed = await end_leftovers(self._home, self._spec.installation, known)
+        self._ended = True
+        return removed
+
+    async def left(self) -> tuple[list[ContainerInfo], list[ContainerInfo]]:
+        """Return this installation's containers, and others that hold a workspace of this home.
 
         Raises:
             SandboxError: The daemon does not answer.
         """
+        ours = await self.containers()
         if self._home is None:
-            return []
-        home, known = self._home.resolve(), {each.name for each in await self.containers()}
+            return ours, []
+        home, known = self._home.resolve(), {each.container_id for each in ours}
         listed = await self._api.call("GET", "/containers/json", params={"all": "true"})
-        return [
-            name
+        return ours, [
+            ContainerInfo((entry["Names"] or [entry["Id"]])[0].lstrip("/"), "", entry["Id"], entry["State"])
             for entry in listed
-            if any(
-                mount.get("Destination") == "/workspace" and home in Path(mount.get("Source") or "/").parents
-                for mount in entry.get("Mounts") or ()
-            )
-            if (name := entry["Names"][0].lstrip("/") if entry["Names"] else entry["Id"]) not in known
-            if entry["Labels"].get(LABEL_OWNER) != self._watched.owner
+            if entry["Id"] not in known and (entry["Labels"] or {}).get(LABEL_OWNER) != self._watched.owner
+            if any(_is_workspace(mount, home) for mount in entry.get("Mounts") or ())
         ]
 
     async def containers(self) -> list[ContainerInfo]:
@@ -372,3 +381,8 @@ class DockerEngine:
         if "seccomp" in text:
             return SandboxError(f"Docker cannot filter system calls here. {error.message}", "Use bubblewrap.")
         return error
+
+
+def _is_workspace(mount: Json, home: Path) -> bool:
+    """Return True if a container has a folder of the home where sandboxes have their files."""
+    return mount.get("Destination") == "/workspace" and home in Path(mount.get("Source") or "/").parents

@@ -42,7 +42,8 @@ class Watched:
         self._say(f"-{name}\n")
 
     async def aclose(self) -> None:
-        """End the watcher, which removes what is left. Bounded: it goes on alone where the daemon hangs."""
+        """End the watcher. What is left stays: the caller removes the containers."""
+        self._say(".\n")
         if self._pipe is None:
             return
         os.close(self._pipe)

@@ -2,10 +2,11 @@
 
 A program, not a module of Rumi: it runs as `python -I -S watcher.py ADDRESS PARENT OWNER` and imports nothing
 of Rumi's. On its standard input, a pipe, Rumi says `+NAME` before each create and `-NAME` after its answer,
-a line each. When the pipe closes, or Rumi ends, it removes all containers with the label of the OWNER, also
-those that the daemon is just making, and ends. A container whose first process has connected ends by itself
-then; one that was created and not started, or that runs without our first process, would stay until that
-home's next start.
+a line each. After a line with a full stop it ends. When the pipe closes without one, or Rumi ends, it removes
+all containers with the label of the OWNER, also those that the daemon is just making, and ends.
+
+A container whose first process has connected ends by itself then. One that was created and not started, or
+that runs without our first process, would stay until that home's next start.
 """
 
 import _socket
@@ -79,8 +80,8 @@ def clean(address: str, owner: str, under_way: set[str]) -> None:
         pause = min(pause * 1.5, 1)
 
 
-def listen(parent: int) -> set[str]:
-    """Return the creates that are under way when the parent ends, or closes the pipe."""
+def listen(parent: int) -> set[str] | None:
+    """Return the creates that are under way when the parent ends; None if it needs this process no more."""
     poll, text = select.poll(), b""
     poll.register(0, select.POLLIN)
     with contextlib.suppress(OSError):  # it has ended: then the pipe is closed
@@ -90,6 +91,8 @@ def listen(parent: int) -> set[str]:
         ready = dict(poll.poll())
         data = os.read(0, 65536) if 0 in ready else b""
         *lines, text = (text + data).split(b"\n")
+        if b"." in lines:
+            return None
         for line in lines:
             (under_way.add if line[:1] == b"+" else under_way.discard)(line[1:].decode())
         if not data:
@@ -100,7 +103,8 @@ def main() -> None:
     """Wait for Rumi's end, then remove its containers."""
     address, parent, owner = sys.argv[1:]
     os.setsid()
-    clean(address, owner, listen(int(parent)))
+    if (under_way := listen(int(parent))) is not None:
+        clean(address, owner, under_way)
 
 
 if __name__ == "__main__":
