@@ -29,6 +29,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.registry import ContainerRegistry
 from rumi.sandbox.types import ContainerGoneError
 from rumi.sandbox.workspace import prepare_workspace
+from runner import init as runner_init
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -585,6 +586,7 @@ import trio
 from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.workspace import prepare_workspace
+from runner import init as runner_init
 
 async def main():
     home = Path(sys.argv[1])
@@ -743,3 +745,28 @@ def test_a_kernel_without_lists_of_children_is_searched(
     monkeypatch.setattr(processes_module, "PROC", tmp_path)
     assert sorted(descendants_at_a_glance(10)) == [11, 12]
     assert descendants_at_a_glance(14) == []
+
+
+async def test_without_a_compiler_an_unreadable_shell_is_the_first_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_init, "COMPILERS", ())
+    runner_init.compiled.cache_clear()
+    for cgroups in (None, Cgroups(INSTALLATION, root=tmp_path / "none")):
+        engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL, cgroups=cgroups)
+        box = await engine.create("chat", make(tmp_path, "chat"))
+        assert await run(box, "sh", "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
+        assert (await run(box, "sh", "-c", "kill -TERM $$"))[0] == 143
+        assert (await run(box, "no-such-program"))[0] == 127
+        assert (await run(box, "ls", "/proc/self/fd"))[1].split() == ["0", "1", "2", "3"]
+        assert "bash -c" in (await sh(box, "tr '\\0' ' ' < /proc/1/cmdline")).replace("init -c", "bash -c")
+        assert (await sh(box, "cat /proc/1/mem /proc/1/environ")).count("Permission denied") == 2
+        assert "ermi" in await sh(box, "echo 1 > /proc/1/oom_score_adj")
+        await run(box, "sh", "-c", f"(trap '' HUP; sleep {LONG}71 &); sleep 0.1")
+        assert not on_the_host(LONG + "71")
+        with trio.move_on_after(0.2):
+            await run(box, "sleep", LONG + "72")
+        await box.kill_all()
+        assert not on_the_host(LONG + "72")
+        await engine.remove("chat")
+    runner_init.compiled.cache_clear()

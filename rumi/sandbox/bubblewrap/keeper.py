@@ -150,9 +150,8 @@ def bwrap_flags(settings: dict[str, str]) -> list[str]:
     """Return bubblewrap's flags for one command: new namespaces of every kind, and only allowed paths."""
     shm = str(int(settings["tmp_bytes"]) // 4)
     flags = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
-    flags += ["--as-pid-1"]
     flags += ["--uid", settings["uid"], "--gid", settings["gid"], "--hostname", "rumi", "--cap-drop", "ALL"]
-    flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--ro-bind", f"{BASE}/init", INIT, "--proc", "/proc"]
+    flags += ["--ro-bind", f"{BASE}/rootfs", "/", "--proc", "/proc"]
     # bubblewrap's /dev is a tmpfs without a limit: it becomes read-only, and its one writable place limited.
     flags += ["--dev", "/dev", "--size", shm, "--perms", "1777", "--tmpfs", "/dev/shm"]
     flags += ["--remount-ro", "/dev"]
@@ -182,11 +181,12 @@ def limit(settings: dict[str, str]) -> None:
 
 def first_process(settings: dict[str, str]) -> list[str]:
     """Return bubblewrap's arguments for the first process, which waits for its command and runs it."""
-    nice = settings["nice"]
+    nice, words = settings["nice"], ["--as-pid-1", "--ro-bind", f"{BASE}/init", INIT]
     if settings["compiled"]:
-        return ["--argv0", settings["name"], "--", INIT, "once", *([] if nice == "0" else [nice])]
+        words += ["--argv0", settings["name"], "--", INIT, "once"]
+        return words if nice == "0" else [*words, nice]
     script = WAIT_FOR_WORDS % settings["life_fd"]
-    return ["--", INIT, "-c", script if nice == "0" else YIELD % nice + script, "bash"]
+    return [*words, "--", INIT, "-c", script if nice == "0" else YIELD % nice + script, "bash"]
 
 
 def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
