@@ -257,7 +257,7 @@ def _first_process(folder: Path) -> Path:
     program = folder / f"first-process-{hashlib.sha256(source()).hexdigest()[:12]}"
     if not program.exists():
         content = compiled()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         replace_file(program, content, mode=0o755)
     return program
 
