@@ -111,18 +111,21 @@ static int become(char **words) {
         int why = errno;
         return why == EACCES && stat(words[0], &status) == 0 && S_ISDIR(status.st_mode) ? EISDIR : why;
     }
+    int found = ENOENT; /* a file that may not be executed counts if there is no other */
     while (path && *path && *words[0]) {
         char file[4096];
         size_t length = strcspn(path, ":");
         if (length && length + strlen(words[0]) + 2 <= sizeof file) {
             snprintf(file, sizeof file, "%.*s/%s", (int)length, path, words[0]);
             execve(file, words, environ);
-            if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            if (errno == EACCES)
+                found = EACCES;
+            else if (errno != ENOENT && errno != ENOTDIR)
                 return errno;
         }
         path += length + (path[length] == ':');
     }
-    return ENOENT;
+    return found;
 }
 
 /* Cut a text into its words, each of which ends with a NUL byte; return NULL if there are none. */

@@ -54,14 +54,6 @@ exit $?
 """
 """The first process of a sandbox where the host has no compiler: a shell that its commands cannot read takes
 the command from a pipe and runs it; for a missing program it prints the usual message, with 127."""
-YIELD = (
-    "for ((i = 0; i < 30; i++)); do [[ -w /proc/$$/autogroup ]] || break; "
-    "{ echo %s > /proc/$$/autogroup; } 2> /dev/null && break; read -t 0 -u 3 && break; sleep 0.1; done"
-)
-"""Runs before that, without control groups: the kernel compares nice values inside a session only, and weighs
-sessions (autogroups) against each other. It accepts one change of a weight in 0.1 s, from all users together;
-a command does not wait for that."""
-
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -181,12 +173,12 @@ def limit(settings: dict[str, str]) -> None:
 
 def first_process(settings: dict[str, str]) -> list[str]:
     """Return bubblewrap's arguments for the first process, which waits for its command and runs it."""
-    nice, words = settings["nice"], ["--as-pid-1", "--ro-bind", f"{BASE}/init", INIT]
-    if settings["compiled"]:
-        words += ["--argv0", settings["name"], "--", INIT, "once"]
-        return words if nice == "0" else [*words, nice]
-    script = WAIT_FOR_WORDS % settings["life_fd"]
-    return [*words, "--", INIT, "-c", script if nice == "0" else YIELD % nice + script, "bash"]
+    words = ["--as-pid-1", "--ro-bind", f"{BASE}/init", INIT]
+    if not settings["compiled"]:
+        return [*words, "--", INIT, "-c", WAIT_FOR_WORDS % settings["life_fd"], "bash"]
+    # Without control groups: the kernel compares nice values inside a session only, and weighs sessions.
+    weight = [] if settings["nice"] == "0" else [settings["nice"]]
+    return [*words, "--argv0", settings["name"], "--", INIT, "once", *weight]
 
 
 def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:

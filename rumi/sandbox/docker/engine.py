@@ -321,11 +321,11 @@ class DockerEngine:
         Raises:
             SandboxError: The daemon does not answer.
         """
-        ours = await self.containers()
+        listed = await self._api.call("GET", "/containers/json", params={"all": "true"})
+        ours = [info for entry in listed if (info := self._ours(entry)) is not None]
         if self._home is None:
             return ours, []
         home, known = self._home.resolve(), {each.container_id for each in ours}
-        listed = await self._api.call("GET", "/containers/json", params={"all": "true"})
         return ours, [
             ContainerInfo((entry["Names"] or [entry["Id"]])[0].lstrip("/"), "", entry["Id"], entry["State"])
             for entry in listed
@@ -343,15 +343,20 @@ class DockerEngine:
         listed = await self._api.call(
             "GET", "/containers/json", params={"all": "true", "filters": json.dumps(wanted)}
         )
-        return [
-            ContainerInfo(
-                entry["Names"][0].lstrip("/"), entry["Labels"][LABEL_CHAT], entry["Id"], entry["State"]
-            )
-            for entry in listed
-            # The name too: a container onto which someone copied the label is not ours to remove.
-            if entry["Names"] and entry["Labels"].get(LABEL_CHAT)
-            if entry["Names"][0].lstrip("/") == self._spec.name(entry["Labels"][LABEL_CHAT])
-        ]
+        return [info for entry in listed if (info := self._ours(entry)) is not None]
+
+    def _ours(self, entry: Json) -> ContainerInfo | None:
+        """Return a listed container if it is one of this installation's.
+
+        The name too: a container onto which someone copied the label is not ours to remove.
+        """
+        labels, names = entry["Labels"] or {}, entry["Names"] or [""]
+        chat, name = labels.get(LABEL_CHAT), names[0].lstrip("/")
+        if not chat or labels.get(LABEL_INSTALLATION) != self._spec.installation:
+            return None
+        return (
+            ContainerInfo(name, chat, entry["Id"], entry["State"]) if name == self._spec.name(chat) else None
+        )
 
     async def aclose(self) -> None:
         """Close connections. The caller removes the containers."""

@@ -18,6 +18,9 @@ import time
 
 LANDS_S = 10.0
 """How long, while the daemon answers, a create that was sent is awaited. It may never have arrived."""
+ENDS_S = 0.5
+"""How long a container that runs may take to end and go by itself: a daemon that does two removals of one at
+the same time may list it still."""
 LONGEST_S = 600.0
 ANSWER_S = 20.0
 
@@ -48,15 +51,17 @@ def call(address: str, method: str, path: str) -> bytes:
     return body
 
 
-def listed(address: str, owner: str) -> dict[str, set[str]]:
-    """Return the names of the owner's containers by their ids. Raises OSError."""
+def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
+    """Return the state and the names of the owner's containers by their ids. Raises OSError."""
     import json
     from urllib.parse import quote
 
     wanted = quote(json.dumps({"label": [f"rumi.owner={owner}"]}))
     try:
         entries = json.loads(call(address, "GET", f"/containers/json?all=true&filters={wanted}"))
-        return {entry["Id"]: {name.lstrip("/") for name in entry["Names"]} for entry in entries}
+        return {
+            entry["Id"]: (entry["State"], {name.lstrip("/") for name in entry["Names"]}) for entry in entries
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise OSError(f"no list of containers: {error}") from error
 
@@ -68,9 +73,10 @@ def clean(address: str, owner: str, under_way: set[str]) -> None:
     while time.monotonic() - began < LONGEST_S:
         try:
             found = listed(address, owner)
-            for container, names in found.items():
-                call(address, "DELETE", f"/containers/{container}?force=true&v=true")
+            for container, (state, names) in found.items():
                 under_way -= names
+                if state == "created" or time.monotonic() - began > ENDS_S:
+                    call(address, "DELETE", f"/containers/{container}?force=true&v=true")
         except OSError:
             quiet_since = time.monotonic()  # a daemon that hangs may still make what it was told to make
         else:
