@@ -1,5 +1,6 @@
 """Prepares the engine that runs commands: its image or root file system, and facts about them."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from rumi.sandbox.docker.image import ImageState
 
 Progress = Callable[[str], None]
+
+DAEMON_S = 2.0
+"""How long a daemon may take to answer, where another engine is used."""
 
 
 def sandbox_limits(loaded: Loaded) -> SandboxLimits:
@@ -201,12 +205,29 @@ def _lacking(missing: Sequence[str]) -> list[str]:
     return said
 
 
-async def remove_leftovers(engine: Engine) -> list[str]:
-    """Remove all containers of this installation; return their names. The caller holds the home.
+async def remove_leftovers(home: Home, engine: Engine) -> list[str]:
+    """Remove all that sandboxes of this installation left, of both engines; return the names.
+
+    The caller holds the home.
 
     Raises:
         SandboxError: A container could not be removed, or its removal could not be proved.
     """
+    removed = await _removed(engine)
+    if engine.kind != "docker":
+        from rumi.sandbox.docker.engine import DockerEngine
+
+        with contextlib.suppress(SandboxError):  # there is no daemon, or none that can be used
+            other = DockerEngine(home.installation(), SandboxLimits(), home=home.root)
+            try:
+                await other.api.ping(DAEMON_S)
+                removed += await _removed(other)
+            finally:
+                await close_engine(other)
+    return removed
+
+
+async def _removed(engine: Engine) -> list[str]:
     removed = await engine.sweep()
     for container in await engine.containers():
         await engine.remove(container.chat_id)

@@ -1,8 +1,12 @@
-/* The first process of a chat's container. It starts commands for Rumi and ends them; no command can reach it.
+/* The first process of a sandbox, in both engines. It starts commands for Rumi and ends them; no command can reach it.
 
-   Usage: init SOCKET [LEASE]. It connects to a SOCK_SEQPACKET socket of the host, once, before any command runs. The
-   host checks that the peer is this process and removes the socket. Requests come over that connection, with
-   descriptors beside them; each is answered by lines on the pipe that comes last:
+   Usage: init once [NICE], in bubblewrap: it runs the one command that arrives at descriptor 3, as words that each end
+   with a NUL byte (their number first, a full stop last), and ends with its exit code. Then the kernel ends what the
+   command left behind. NICE is the weight of the command's session; the command does not wait until it is set.
+
+   Usage: init SOCKET [LEASE], in a container that lasts: it connects to a SOCK_SEQPACKET socket of the host, once,
+   before any command runs. The host checks that the peer is this process and removes the socket. Requests come over
+   that connection, with descriptors beside them; each is answered by lines on the pipe that comes last:
 
    run   words (a file: each word ends with a NUL byte), stdin, stdout, stderr, reply
          "begun 1"; "errno N" if the program could not be started; "exit N" when the command has ended, which
@@ -15,18 +19,20 @@
    With a LEASE (its length in nanoseconds) a command runs only after a heartbeat, and at the time that the
    last one has named, at most a LEASE after it came, this process kills all others and ends, by a timer of
    the kernel. A heartbeat that was sent late names a time that is over. A command that was running gets
-   "lease 1".
+   "lease 1". A second timer, which needs no descriptor, does the same a moment later.
 
    The proof is the kernel's: kill(-1) fails with ESRCH if the process namespace has no other process, zombies
    included. When the connection ends, this process ends, and with it the kernel ends all others.
 
    Commands have the same user as this process. They cannot signal it (the kernel delivers no signal without a
-   handler to the first process), nor trace it, read its memory or open its descriptors (it is not dumpable).
-   They can change its limits and priorities, which the next command would inherit: then it ends, and Rumi makes
-   a new container. Without arguments it prints its version. */
+   handler to the first process), nor trace it, read its memory or write its files in /proc (it is not dumpable).
+   The filter of system calls refuses every call on its number, and on groups of processes that contain it. If its
+   limits or priorities change nevertheless, it ends at its next wake, and so does it if it cannot wait for its
+   connection and its timer. Without arguments it prints its version. */
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -46,17 +52,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define VERSION "rumi-init 2"
+#define VERSION "rumi-init 3"
 #define DESCRIPTORS 5
 #define LIMITS 16     /* RLIM_NLIMITS, which not every libc names */
 #define SECOND 1000000000LL
 #define PAUSE_MS 1    /* between two attempts to kill what is still being created */
+#define SECOND_LINE (SECOND / 10) /* how much later than the first timer the second one ends everything */
+#define REAPED_AT_ONCE 64
+#define WORDS 3       /* the descriptor from which the one command comes in bubblewrap */
+#define WORDS_BYTES (1 << 21)
 
 static int host;                           /* the connection */
 static int command_reply = -1, kill_reply = -1;
 static pid_t command;                      /* 0 if none runs */
 static long long lease;                    /* its length in nanoseconds, 0 without one */
 static int term, beaten;                   /* the timer of its end; a heartbeat has come */
+static int second_line;                    /* the timer that sends SIGALRM */
+static long long end;                      /* the time at which everything ends; nanoseconds of CLOCK_BOOTTIME */
 
 /* What a command of the same user can change in this process from outside. */
 struct condition {
@@ -99,18 +111,34 @@ static int become(char **words) {
         int why = errno;
         return why == EACCES && stat(words[0], &status) == 0 && S_ISDIR(status.st_mode) ? EISDIR : why;
     }
+    int found = ENOENT; /* a file that may not be executed counts if there is no other */
     while (path && *path && *words[0]) {
         char file[4096];
         size_t length = strcspn(path, ":");
         if (length && length + strlen(words[0]) + 2 <= sizeof file) {
             snprintf(file, sizeof file, "%.*s/%s", (int)length, path, words[0]);
             execve(file, words, environ);
-            if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+            if (errno == EACCES)
+                found = EACCES;
+            else if (errno != ENOENT && errno != ENOTDIR)
                 return errno;
         }
         path += length + (path[length] == ':');
     }
-    return ENOENT;
+    return found;
+}
+
+/* Cut a text into its words, each of which ends with a NUL byte; return NULL if there are none. */
+static char **split(char *text, size_t size) {
+    if (size < 1 || text[size - 1])
+        return NULL;
+    size_t count = 0;
+    for (size_t at = 0; at < size; at++)
+        count += !text[at];
+    char **words = calloc(count + 1, sizeof *words);
+    for (size_t at = 0, word = 0; words && word < count; at += strlen(text + at) + 1)
+        words[word++] = text + at;
+    return words;
 }
 
 /* In the child: return the words of a file, NULL if there are none. */
@@ -119,15 +147,17 @@ static char **words_of(int file) {
     if (fstat(file, &status) || status.st_size < 1)
         return NULL;
     char *text = mmap(NULL, status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (text == MAP_FAILED || text[status.st_size - 1])
-        return NULL;
-    size_t count = 0;
-    for (off_t at = 0; at < status.st_size; at++)
-        count += !text[at];
-    char **words = calloc(count + 1, sizeof *words);
-    for (size_t at = 0, word = 0; words && word < count; at += strlen(text + at) + 1)
-        words[word++] = text + at;
-    return words;
+    return text == MAP_FAILED ? NULL : split(text, status.st_size);
+}
+
+/* In the child: become the leader of a session, with the signals that every program expects. */
+static void lead(void) {
+    sigset_t none;
+    sigemptyset(&none);
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void start(const int *fds) {
@@ -143,12 +173,7 @@ static void start(const int *fds) {
     if (command)
         return;
     char **words = words_of(fds[0]);
-    sigset_t none;
-    sigemptyset(&none);
-    setsid();
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    lead();
     for (int stream = 0; stream < 3; stream++)
         dup2(fds[1 + stream], stream); /* all other descriptors close when the program starts */
     int why = words ? become(words) : EINVAL;
@@ -156,37 +181,144 @@ static void start(const int *fds) {
     _exit(why == ENOENT ? 127 : 126);
 }
 
-/* Reap every process that has ended; the orphans of commands are children of this process. */
-static void reap(void) {
+/* In the child: read the words that come to a sandbox that was made in advance; NULL if they did not all come. */
+static char **words_from_pipe(void) {
+    char *text = malloc(WORDS_BYTES);
+    size_t size = 0;
+    for (ssize_t got; text && size < WORDS_BYTES; size += got) {
+        got = read(WORDS, text + size, WORDS_BYTES - size);
+        if (got < 0 && errno == EINTR)
+            got = 0;
+        else if (got <= 0)
+            break;
+    }
+    char **words = text ? split(text, size) : NULL;
+    size_t count = 0;
+    while (words && words[count])
+        count++;
+    if (count < 3 || strtoul(words[0], NULL, 10) != count || strcmp(words[count - 1], "."))
+        return NULL;
+    words[count - 1] = NULL;
+    return words + 1;
+}
+
+/* In the child: weigh this session against others. The kernel accepts one change in 0.1 s, of all users together;
+   the command does not wait for that. */
+static void weigh(const char *nice) {
+    struct pollfd words = {WORDS, POLLIN, 0};
+    prctl(PR_SET_DUMPABLE, 1); /* else the file belongs to root */
+    for (int attempt = 0; attempt < 30; attempt++) {
+        int file = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+        if (file < 0)
+            return;
+        ssize_t written = write(file, nice, strlen(nice));
+        close(file);
+        if (written > 0 || errno != EAGAIN || poll(&words, 1, 100) > 0)
+            return;
+    }
+}
+
+static void close_from(int first) {
+    if (syscall(SYS_close_range, first, ~0U, 0))
+        for (int fd = first; fd < 1024; fd++)
+            close(fd);
+}
+
+/* Run one command in a sandbox of its own, and end with its exit code. */
+static void once(const char *nice) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_t child = fork();
+    if (child < 0) {
+        dprintf(2, "the sandbox has no room for another process\n");
+        _exit(126);
+    }
+    if (!child) {
+        lead();
+        if (nice)
+            weigh(nice);
+        char **words = words_from_pipe();
+        if (!words)
+            _exit(125);
+        close_from(WORDS);
+        int why = become(words);
+        const char *what = why == ENOENT ? "not found in the sandbox" : why == EACCES ? "cannot be executed"
+                         : why == EISDIR ? "is a directory" : strerror(why);
+        dprintf(2, "%s: %s\n", words[0], what);
+        _exit(why == ENOENT ? 127 : 126);
+    }
+    for (int fd = 0; fd <= WORDS; fd++)
+        close(fd);
+    for (int status;;) {
+        pid_t pid = wait(&status);
+        if (pid == child)
+            _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+        if (pid < 0 && errno != EINTR)
+            _exit(1);
+    }
+}
+
+/* Reap processes that have ended; the orphans of commands are children of this process. Return 1 if there may be
+   more: a command that leaves orphans without end must not keep this process from its timer and its connection. */
+static int reap(void) {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (int count = 0; count < REAPED_AT_ONCE; count++) {
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid <= 0)
+            return 0;
         if (pid == command) {
             command = 0;
             say(command_reply, "exit", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
         }
+    }
+    return 1;
+}
+
+static long long now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+static struct itimerspec at_ns(long long time) {
+    return (struct itimerspec){{0, 0}, {time / SECOND, time % SECOND}};
 }
 
 /* Let everything end at that time, in nanoseconds of CLOCK_BOOTTIME; at most a lease from now. */
 static void set_term(long long until) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    long long latest = now.tv_sec * SECOND + now.tv_nsec + lease;
-    until = until > latest ? latest : until < 1 ? 1 : until;
-    struct itimerspec at = {{0, 0}, {until / SECOND, until % SECOND}};
-    if (timerfd_settime(term, TFD_TIMER_ABSTIME, &at, NULL))
+    long long latest = now_ns() + lease;
+    end = until > latest ? latest : until < 1 ? 1 : until;
+    struct itimerspec first = at_ns(end), second = at_ns(end + SECOND_LINE);
+    if (timerfd_settime(term, TFD_TIMER_ABSTIME, &first, NULL)
+        || syscall(SYS_timer_settime, second_line, TIMER_ABSTIME, &second, NULL))
         _exit(1);
 }
 
 /* The lease is over: end every other process at once, and then this one, with which the kernel ends the rest. */
 static void end_with_lease(void) {
     kill(-1, SIGKILL);
-    if (command_reply >= 0)
-        say(command_reply, "lease", 1);
+    if (command_reply >= 0 && write(command_reply, "lease 1\n", 8) < 0)
+        _exit(1);
     _exit(0);
 }
 
+/* The same, wherever this process is. A signal that somebody sends for the timer's changes nothing. */
+static void at_second_line(int number) {
+    (void)number;
+    if (lease && now_ns() >= end)
+        end_with_lease();
+}
+
+/* End if a command has changed how this process runs: it must not miss the end of its connection or of its lease,
+   and the next command would inherit it. */
+static void require_same(const struct condition *usual) {
+    struct condition now;
+    look(&now);
+    if (memcmp(&now, usual, sizeof now))
+        _exit(1);
+}
+
 /* Read one request. A damaged one, or the end of the connection, ends everything. */
-static void serve(const struct condition *usual) {
+static void serve(void) {
     char request[32] = "", control[CMSG_SPACE(DESCRIPTORS * sizeof(int))];
     struct iovec where = {request, sizeof request - 1};
     struct msghdr message = {
@@ -201,9 +333,7 @@ static void serve(const struct condition *usual) {
         count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(head), count * sizeof(int));
     }
-    struct condition now;
-    look(&now);
-    if (length <= 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || memcmp(&now, usual, sizeof now))
+    if (length <= 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
         _exit(1);
     if (lease && !strncmp(request, "beat ", 5) && count == 0) {
         beaten = 1;
@@ -223,7 +353,10 @@ int main(int argc, char **argv) {
     if (argc < 2)
         return puts(VERSION) < 0;
     prctl(PR_SET_DUMPABLE, 0);
+    if (!strcmp(argv[1], "once"))
+        once(argc > 2 ? argv[2] : NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGALRM, at_second_line);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", argv[1]);
     host = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -235,14 +368,15 @@ int main(int argc, char **argv) {
     sigprocmask(SIG_BLOCK, &ended, NULL);
     int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
     term = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct sigevent alarm = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     lease = argc > 2 ? atoll(argv[2]) : 0;
-    if (term < 0 || lease < 0)
+    if (signals < 0 || term < 0 || lease < 0 || syscall(SYS_timer_create, CLOCK_BOOTTIME, &alarm, &second_line))
         return 1;
     if (lease)
         set_term(SECOND * 1000000000); /* that is, a lease from now */
     struct condition usual;
     look(&usual);
-    for (;;) {
+    for (int more = 0;;) {
         int ending = kill_reply >= 0 || (command_reply >= 0 && !command);
         if (ending && kill(-1, SIGKILL) && errno == ESRCH) {
             prove(&command_reply);
@@ -251,19 +385,23 @@ int main(int argc, char **argv) {
         }
         /* While processes are being ended, no request is read; the end of the connection is still seen. */
         struct pollfd polled[3] = {{host, ending ? 0 : POLLIN, 0}, {signals, POLLIN, 0}, {term, POLLIN, 0}};
-        if (poll(polled, 3, ending ? PAUSE_MS : -1) < 0)
-            continue;
-        if (polled[2].revents)
+        if (poll(polled, 3, more ? 0 : ending ? PAUSE_MS : -1) < 0) {
+            if (errno == EINTR)
+                continue;
+            _exit(1);
+        }
+        if (polled[2].revents || (lease && now_ns() >= end))
             end_with_lease();
-        if (polled[1].revents) {
+        require_same(&usual);
+        if (more || polled[1].revents) {
             struct signalfd_siginfo about;
-            while (read(signals, &about, sizeof about) > 0)
-                ;
-            reap();
+            if (read(signals, &about, sizeof about) < 0 && errno != EAGAIN && errno != EINTR)
+                _exit(1);
+            more = reap();
         }
         if (polled[0].revents & (POLLHUP | POLLERR | POLLNVAL))
             _exit(0);
         if (polled[0].revents & POLLIN)
-            serve(&usual);
+            serve();
     }
 }

@@ -1,13 +1,15 @@
-"""Compiles the first process of a container (`init.c`) with this host's compiler."""
+"""Compiles the first process of a sandbox (`init.c`) with this host's compiler."""
 
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
-VERSION = "2"
+VERSION = "3"
 """What the program prints after its name. A change of its protocol increases it."""
-WITHOUT_LEASES = ("1", VERSION)
+WITHOUT_LEASES = ("1", "2", VERSION)
 """The versions whose protocol is the same for sandboxes without a lease."""
 COMPILERS = ("musl-gcc", "cc", "gcc", "clang")
 FLAGS = ("-O2", "-Wall", "-static", "-s")
@@ -43,3 +45,16 @@ def compile_init(target: Path) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = f"{compiler} cannot make it: {error}"
     raise InitError(reason)
+
+
+@cache
+def compiled() -> bytes:
+    """Return the compiled program. Blocking: a second, the first time in a process.
+
+    Raises:
+        InitError: See `compile_init`.
+    """
+    with tempfile.TemporaryDirectory(prefix="rumi-init-") as folder:
+        target = Path(folder, "init")
+        compile_init(target)
+        return target.read_bytes()

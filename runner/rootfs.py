@@ -42,12 +42,14 @@ __all__ = [
     "write_tar",
 ]
 
-FORMAT = 4
+FORMAT = 5
 """Increased when the same programs would give another tree, so that older trees count as stale."""
 
 EPOCH = 0
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 MOUNT_POINTS = {"dev": 0o755, "proc": 0o755, "run": 0o755, "tmp": 0o1777, "workspace": 0o755, "skills": 0o755}
+INIT = Path("usr/lib/rumi/init")
+"""An empty file, onto which the embedded engine mounts the first process."""
 LOCALE = Path("/usr/lib/locale/C.utf8")
 """With glibc C.UTF-8 is a folder of files; musl knows no other locale and needs none."""
 NSSWITCH = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"
@@ -256,6 +258,9 @@ def _make_skeleton(tree: Path, uid: int, gid: int) -> None:
         (tree / name).symlink_to(f"usr/{name}")
     for name in MOUNT_POINTS:
         (tree / name).mkdir()
+    init = tree / INIT
+    init.parent.mkdir()
+    init.touch()
     etc = tree / "etc"
     etc.mkdir()
     for name, text in accounts(uid, gid).items():

@@ -13,7 +13,8 @@ TARGET = Path(__file__).parent.parent.parent / "deploy" / "seccomp.json"
 JUDGED = frozenset({"clone3", "personality", "socket"})
 NAMESPACES = frozenset({"mount", "pivot_root", "sethostname", "umount2", "unshare"})
 """What bubblewrap needs beside what Rumi and any command need."""
-FILES_IN_SOCKETS = frozenset({"sendmmsg", "sendmsg"})
+RUMIS = frozenset({"pidfd_send_signal", "sendmmsg", "sendmsg"})
+"""What Rumi needs, and no command may do."""
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
@@ -25,7 +26,7 @@ def rendered() -> str:
     """
     judged_for_commands = {rule.name for rule in rules("x86_64")}
     names = EVERYWHERE | frozenset().union(*BY_MACHINE.values()) | judged_for_commands
-    names = (names | NAMESPACES | FILES_IN_SOCKETS) - JUDGED
+    names = (names | NAMESPACES | RUMIS) - JUDGED
     calls: list[dict[str, object]] = [{"names": sorted(names), "action": "SCMP_ACT_ALLOW"}]
     calls += [_equal("socket", family) for family in FAMILIES]
     calls += [_equal("personality", value) for value in PERSONALITIES]

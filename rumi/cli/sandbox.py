@@ -88,7 +88,7 @@ async def _clean() -> None:
     with home.hold("rumi sandbox clean"):
         engine = await find_engine(home, loaded)
         try:
-            removed = await remove_leftovers(engine)
+            removed = await remove_leftovers(home, engine)
         finally:
             await engine.aclose()
     for name in removed:

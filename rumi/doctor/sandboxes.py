@@ -14,7 +14,7 @@ from rumi.building import (
 from rumi.config import Loaded
 from rumi.doctor.check import Check
 from rumi.home import Home
-from rumi.sandbox import SandboxError, SandboxLimits, sandbox_user
+from rumi.sandbox import ContainerInfo, SandboxError, SandboxLimits, sandbox_user
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
@@ -86,31 +86,34 @@ def programs(loaded: Loaded) -> list[Check]:
 
 async def leftovers(home: Home) -> list[Check]:
     """Report unused containers, processes and control groups of this installation."""
-    from rumi.sandbox.bubblewrap.cgroups import Cgroups
-    from rumi.sandbox.bubblewrap.processes import named
+    from rumi.sandbox.bubblewrap.cgroups import groups_of
+    from rumi.sandbox.leftovers import processes_left
 
     if home.holder():
         return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
     installation = home.installation()
-    found = [f"process {pid}" for pid in named(f"-{installation}")]
-    found += [f"control group {group.folders[0].name}" for group in Cgroups(installation).leftovers()]
-    found += [f"container {name}" for name in await _containers(installation)]
+    containers = await _containers(home, installation)
+    known = [each.container_id for each in containers]
+    found = [f"process {pid}" for pid in processes_left(home.root, installation, known)]
+    found += [f"control group {group.folders[0].name}" for group in groups_of(installation)]
+    found += [f"container {each.name}" for each in containers]
     if found:
         return [Check("leftovers", "warning", each, "rumi sandbox clean") for each in found]
     return [Check("leftovers", "ok", "nothing of this installation is left over")]
 
 
-async def _containers(installation: str) -> list[str]:
-    """Return the names of its containers, if a daemon answers; another check reports a missing daemon."""
+async def _containers(home: Home, installation: str) -> list[ContainerInfo]:
+    """Return its containers, if a daemon answers; another check reports a missing daemon."""
     from rumi.sandbox.docker.engine import DockerEngine
 
     try:
-        engine = DockerEngine(installation, SandboxLimits())
+        engine = DockerEngine(installation, SandboxLimits(), home=home.root)
     except SandboxError:
         return []
     try:
         await engine.api.ping(2)
-        return [container.name for container in await engine.containers()]
+        ours, strangers = await engine.left()
+        return [*ours, *strangers]
     except SandboxError:
         return []
     finally:

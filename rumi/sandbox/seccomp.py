@@ -6,7 +6,7 @@ import platform
 import tempfile
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
 from rumi.sandbox.types import SandboxError
@@ -25,9 +25,25 @@ MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mk
 """Calls with a mode, and the index of that argument."""
 OPENS = {"open": 1, "openat": 2}
 """Calls with flags followed by a mode, and the index of the flags."""
-SCHEDULING = {"sched_setscheduler": 0, "sched_setattr": 0, "sched_setparam": 0, "setpriority": 1}
-"""Calls that change how a process is scheduled, and the index of its pid. Not of the first one: it ends the
-container in time only if it runs before the commands that keep the processors busy."""
+ON_A_PROCESS = {
+    "kill": 0,
+    "tkill": 0,
+    "tgkill": 0,
+    "rt_sigqueueinfo": 0,
+    "rt_tgsigqueueinfo": 0,
+    "pidfd_open": 0,
+    "prlimit64": 0,
+    "sched_setaffinity": 0,
+    "sched_setattr": 0,
+    "sched_setparam": 0,
+    "sched_setscheduler": 0,
+    "setpgid": 1,
+}
+"""Calls on a process of the same user, and the index of its number (of setpgid: of the group to enter). They
+may name every process but the first one, which ends the others in time only if no command can change it."""
+ONE_OR_GROUP = 0xFFFFFFFE
+"""Masks PRIO_PROCESS (0) and PRIO_PGRP (1), but not PRIO_USER (2), which includes the first process."""
+IOPRIO_WHO_PROCESS = 1
 PID_BITS = 22
 """No pid of Linux has more."""
 XFS_REQUESTS = 0x5800
@@ -46,17 +62,36 @@ _MACHINES = {
 _DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
+Comparison: TypeAlias = tuple[int, Literal["EQ", "NE", "MASKED_EQ"], int, int]
+"""The index of the argument, the operator, the value, and for a mask the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One call that is allowed if an argument compares, or refused with its own errno.
+    """One call that is allowed if its arguments compare, or refused with its own errno.
 
-    `comparison` is (index of the argument, operator, the value, and for a mask the result). A call without a
-    matching rule gets EPERM.
+    A call without a matching rule gets EPERM.
     """
 
     name: str
-    comparison: tuple[int, Literal["EQ", "NE", "MASKED_EQ"], int, int] | None = None
+    comparison: Comparison | None = None
     refused_with: int = 0
+    second: Comparison | None = None
+    """Of another argument; both must hold."""
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """All comparisons."""
+        return tuple(each for each in (self.comparison, self.second) if each is not None)
+
+
+def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:
+    """Return comparisons of which one holds for any process but the first: one for each bit that may differ.
+
+    "Not equal to 1" would compare the upper half of the register too, which the kernel ignores.
+    """
+    bits = range(PID_BITS + 1)
+    return tuple((index, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit) for bit in bits)
 
 
 def rules(machine: str) -> tuple[Rule, ...]:
@@ -78,13 +113,16 @@ def rules(machine: str) -> tuple[Rule, ...]:
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
         *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
         *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
-        # A filter cannot express "any pid but 1": there is one rule for each bit that may differ.
+        *(Rule(name, differs) for name, index in ON_A_PROCESS.items() for differs in _any_pid_but_1(index)),
         *(
-            Rule(name, (pid, "MASKED_EQ", 1 << bit, 0 if bit == 0 else 1 << bit))
-            for name, pid in SCHEDULING.items()
-            for bit in range(PID_BITS + 1)
+            Rule("setpriority", differs, second=(0, "MASKED_EQ", ONE_OR_GROUP, 0))
+            for differs in _any_pid_but_1(1)
         ),
-        # Nor "any kind but that one".
+        *(
+            Rule("ioprio_set", differs, second=(0, "MASKED_EQ", 0xFFFFFFFF, IOPRIO_WHO_PROCESS))
+            for differs in _any_pid_but_1(1)
+        ),
+        # A filter cannot express "any kind but that one".
         *(
             Rule("ioctl", (1, "MASKED_EQ", bit, ~XFS_REQUESTS & bit))
             for bit in (1 << n for n in range(8, 16))
@@ -117,9 +155,11 @@ def _docker_rule(rule: Rule, where: dict[str, object]) -> dict[str, object]:
     entry: dict[str, object] = {"names": [rule.name], "action": "SCMP_ACT_ALLOW", **where}
     if rule.refused_with:
         entry |= {"action": "SCMP_ACT_ERRNO", "errnoRet": rule.refused_with}
-    if rule.comparison is not None:
-        index, how, value, rest = rule.comparison
-        entry["args"] = [{"index": index, "op": f"SCMP_CMP_{how}", "value": value, "valueTwo": rest}]
+    if rule.comparisons:
+        entry["args"] = [
+            {"index": index, "op": f"SCMP_CMP_{how}", "value": value, "valueTwo": rest}
+            for index, how, value, rest in rule.comparisons
+        ]
     return entry
 
 
@@ -150,10 +190,10 @@ def bpf_program() -> bytes:
         _add(pyseccomp, program, pyseccomp.ALLOW, name)
     for rule in rules(machine):
         action = pyseccomp.ERRNO(rule.refused_with) if rule.refused_with else pyseccomp.ALLOW
-        arguments = []
-        if rule.comparison is not None:
-            index, how, value, rest = rule.comparison
-            arguments.append(pyseccomp.Arg(index, comparisons[how], value, rest))
+        arguments = [
+            pyseccomp.Arg(index, comparisons[how], value, rest)
+            for index, how, value, rest in rule.comparisons
+        ]
         _add(pyseccomp, program, action, rule.name, *arguments)
     with tempfile.TemporaryFile() as file:
         program.export_bpf(file)

@@ -7,7 +7,9 @@ sandboxes, or a way to leave something behind:
 - io_uring_*, io_setup and its kin: queues that work past a filter, with a long record of flaws
 - add_key, keyctl, request_key: no namespace separates keyrings
 - shm*, sem*, msg*, mq_*, ipc: they outlive the command that made them, and their memory with them
-- ptrace, process_vm_*, process_madvise, kcmp, pidfd_getfd: hands into another process
+- ptrace, process_vm_*, process_madvise, process_mrelease, kcmp, pidfd_getfd, get_robust_list, move_pages and
+  migrate_pages: hands into another process. pidfd_send_signal: it takes a folder of /proc for a process,
+  which no filter can judge. Calls that name a process by its number are in `rules`: none may name the first
 - bpf, perf_event_open, userfaultfd, fanotify_*, name_to_handle_at, open_by_handle_at, lookup_dcookie
 - memfd_secret, modify_ldt, remap_file_pages, quotactl, adjtimex and clock_adjtime
 - every socket that is not a Unix one: vsock reaches the host, packet, netlink, alg and the rest are attack
@@ -29,29 +31,27 @@ _EVERYWHERE = """
     epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64
     fadvise64_64 fchdir fchown fchown32 fchownat fcntl fcntl64 fdatasync fgetxattr flistxattr flock fork
     fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex
-    futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat get_robust_list get_thread_area
-    getcpu getcwd getdents getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups
-    getgroups32 getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid
-    getresgid32 getresuid getresuid32 getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday
-    getuid getuid32 getxattr inotify_add_watch inotify_init inotify_init1 inotify_rm_watch ioprio_get
-    ioprio_set kill lchown lchown32 lgetxattr link linkat listen listxattr llistxattr _llseek lremovexattr
-    lseek lsetxattr lstat lstat64 madvise map_shadow_stack membarrier memfd_create mincore mkdir mkdirat mlock
-    mlock2 mlockall mmap mmap2 mprotect mremap mseal msync munlock munlockall munmap nanosleep newfstatat
-    _newselect pause pidfd_open pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll
-    ppoll_time64 prctl pread64 preadv preadv2 prlimit64 process_mrelease pselect6 pselect6_time64 pwrite64
-    pwritev pwritev2 read readahead readlink readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg
-    removexattr rename renameat renameat2 restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask
-    rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo
+    futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat get_thread_area getcpu getcwd
+    getdents getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 getitimer
+    getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresgid32 getresuid
+    getresuid32 getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday getuid getuid32
+    getxattr inotify_add_watch inotify_init inotify_init1 inotify_rm_watch ioprio_get lchown lchown32
+    lgetxattr link linkat listen listxattr llistxattr _llseek lremovexattr lseek lsetxattr lstat lstat64
+    madvise map_shadow_stack membarrier memfd_create mincore mkdir mkdirat mlock mlock2 mlockall mmap mmap2
+    mprotect mremap mseal msync munlock munlockall munmap nanosleep newfstatat _newselect pause pipe pipe2
+    pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64 prctl pread64 preadv preadv2 pselect6
+    pselect6_time64 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv recv recvfrom recvmmsg
+    recvmmsg_time64 recvmsg removexattr rename renameat renameat2 restart_syscall rmdir rseq rt_sigaction
+    rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64
     sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam
-    sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity
-    sched_yield seccomp select send sendfile sendfile64 sendto
-    set_robust_list set_thread_area set_tid_address setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32
-    setgroups setgroups32 setitimer setpgid setregid setregid32 setresgid setresgid32 setresuid
-    setresuid32 setreuid setreuid32 setrlimit setsid setsockopt setuid setuid32 setxattr shutdown sigaltstack
-    signalfd signalfd4 sigprocmask sigreturn socketpair splice stat stat64 statfs statfs64 statx symlink
-    symlinkat sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun
+    sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_yield seccomp select send
+    sendfile sendfile64 sendto set_robust_list set_thread_area set_tid_address setfsgid setfsgid32 setfsuid
+    setfsuid32 setgid setgid32 setgroups setgroups32 setitimer setregid setregid32 setresgid setresgid32
+    setresuid setresuid32 setreuid setreuid32 setrlimit setsid setsockopt setuid setuid32 setxattr shutdown
+    sigaltstack signalfd signalfd4 sigprocmask sigreturn socketpair splice stat stat64 statfs statfs64 statx
+    symlink symlinkat sync sync_file_range syncfs sysinfo tee time timer_create timer_delete timer_getoverrun
     timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime
-    timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate truncate64 ugetrlimit umask uname
+    timerfd_gettime64 timerfd_settime timerfd_settime64 times truncate truncate64 ugetrlimit umask uname
     unlink unlinkat utime utimensat utimensat_time64 utimes vfork vmsplice wait4 waitid waitpid write writev
 """
 EVERYWHERE: frozenset[str] = frozenset(_EVERYWHERE.split())
@@ -67,14 +67,15 @@ BY_MACHINE: dict[str, frozenset[str]] = {
 """Allowed in addition on one kind of machine, by the name that `uname -m` has for it."""
 
 _DENIED = """
-    add_key adjtimex bpf clock_adjtime clone3 fallocate fanotify_init fanotify_mark io_cancel io_destroy
-    io_getevents io_pgetevents io_setup io_submit io_uring_enter io_uring_register io_uring_setup ipc kcmp
-    keyctl landlock_add_rule landlock_create_ruleset landlock_restrict_self lookup_dcookie memfd_secret
-    modify_ldt mount mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget
-    msgrcv msgsnd name_to_handle_at open_by_handle_at openat2 perf_event_open pidfd_getfd process_madvise
-    process_vm_readv process_vm_writev ptrace quotactl quotactl_fd reboot remap_file_pages request_key semctl
-    semget semop semtimedop sendmmsg sendmsg setns shmat shmctl shmdt shmget socketcall swapon syslog umount2
-    unshare userfaultfd
+    add_key adjtimex bpf clock_adjtime clone3 fallocate fanotify_init fanotify_mark get_robust_list io_cancel
+    io_destroy io_getevents io_pgetevents io_setup io_submit io_uring_enter io_uring_register io_uring_setup
+    ipc kcmp keyctl landlock_add_rule landlock_create_ruleset landlock_restrict_self lookup_dcookie
+    memfd_secret migrate_pages modify_ldt mount move_pages mq_getsetattr mq_notify mq_open mq_timedreceive
+    mq_timedsend mq_unlink msgctl msgget msgrcv msgsnd name_to_handle_at open_by_handle_at openat2
+    perf_event_open pidfd_getfd pidfd_send_signal process_madvise process_mrelease process_vm_readv
+    process_vm_writev ptrace quotactl quotactl_fd reboot remap_file_pages request_key semctl semget semop
+    semtimedop sendmmsg sendmsg setns shmat shmctl shmdt shmget socketcall swapon syslog umount2 unshare
+    userfaultfd
 """
 DENIED_ON_PURPOSE: frozenset[str] = frozenset(_DENIED.split())
 """Calls that the lists above must never contain: the tests compare them."""

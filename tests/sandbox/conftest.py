@@ -36,6 +36,13 @@ def make_engine(request: pytest.FixtureRequest) -> MakeEngine:
     return make
 
 
+@pytest.fixture(params=ENGINES)
+def engine_words(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The kind of an engine and its image, for the arguments of another process."""
+    docker = request.param == "docker"
+    return request.param, request.getfixturevalue("docker_image") if docker else ""
+
+
 @pytest.fixture
 def new_installation() -> str:
     """The name of an installation that no other test and no person has."""

@@ -20,7 +20,6 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.bubblewrap import container as container_module
-from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap import processes as processes_module
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
@@ -30,6 +29,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.registry import ContainerRegistry
 from rumi.sandbox.types import ContainerGoneError
 from rumi.sandbox.workspace import prepare_workspace
+from runner import init as runner_init
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -93,8 +93,7 @@ async def until(condition: Callable[[], bool], within_s: float = 60) -> None:
 
 
 def processes_of(box: BubblewrapContainer) -> list[int]:
-    assert box._process is not None
-    return descendants(box._process.pid)
+    return descendants(box.keeper) if box.keeper else []
 
 
 def left_in(box: BubblewrapContainer) -> list[int]:
@@ -105,7 +104,7 @@ def left_in(box: BubblewrapContainer) -> list[int]:
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
             if not words and ") Z " not in Path(f"/proc/{pid}/stat").read_text():
                 continue  # the waiting one, just between two programs
-            if keeper.WAIT_FOR_WORDS.encode() not in words and b"keeper.py" not in words:
+            if b"\0once\0" not in words and b"keeper.py" not in words:
                 found.append(pid)
     assert len(processes_of(box)) <= 4
     return found
@@ -312,8 +311,7 @@ async def test_a_box_that_cannot_prove_it_is_started_afresh(
     name = box.container_id
     with trio.move_on_after(0.3):
         await run(box, "sleep", LONG + "06")
-    assert box._process is not None
-    os.kill(box._process.pid, signal.SIGSTOP)
+    os.kill(box.keeper, signal.SIGSTOP)
     await box.kill_all()
     assert not on_the_host(LONG + "06")
     assert box.container_id != name
@@ -588,6 +586,7 @@ import trio
 from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.workspace import prepare_workspace
+from runner import init as runner_init
 
 async def main():
     home = Path(sys.argv[1])
@@ -681,7 +680,8 @@ async def test_probe_is_silent_where_it_works_and_leaves_nothing(
 ) -> None:
     assert await engine.probe() == ""
     assert await engine.containers() == []
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["skills"]
+    names = {path.name.rpartition("-")[0] or path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {"skills", "first-process"}
 
 
 async def test_probe_says_why_it_does_not_work(
@@ -745,3 +745,28 @@ def test_a_kernel_without_lists_of_children_is_searched(
     monkeypatch.setattr(processes_module, "PROC", tmp_path)
     assert sorted(descendants_at_a_glance(10)) == [11, 12]
     assert descendants_at_a_glance(14) == []
+
+
+async def test_without_a_compiler_an_unreadable_shell_is_the_first_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_init, "COMPILERS", ())
+    runner_init.compiled.cache_clear()
+    for cgroups in (None, Cgroups(INSTALLATION, root=tmp_path / "none")):
+        engine = BubblewrapEngine(tmp_path, INSTALLATION, SMALL, cgroups=cgroups)
+        box = await engine.create("chat", make(tmp_path, "chat"))
+        assert await run(box, "sh", "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
+        assert (await run(box, "sh", "-c", "kill -TERM $$"))[0] == 143
+        assert (await run(box, "no-such-program"))[0] == 127
+        assert (await run(box, "ls", "/proc/self/fd"))[1].split() == ["0", "1", "2", "3"]
+        assert "bash -c" in (await sh(box, "tr '\\0' ' ' < /proc/1/cmdline")).replace("init -c", "bash -c")
+        assert (await sh(box, "cat /proc/1/mem /proc/1/environ")).count("Permission denied") == 2
+        assert "ermi" in await sh(box, "echo 1 > /proc/1/oom_score_adj")
+        await run(box, "sh", "-c", f"(trap '' HUP; sleep {LONG}71 &); sleep 0.1")
+        assert not on_the_host(LONG + "71")
+        with trio.move_on_after(0.2):
+            await run(box, "sleep", LONG + "72")
+        await box.kill_all()
+        assert not on_the_host(LONG + "72")
+        await engine.remove("chat")
+    runner_init.compiled.cache_clear()

@@ -109,7 +109,7 @@ def test_a_scope_of_the_users_systemd_is_named_and_bounded(tmp_path: Path) -> No
     words = cgroups.scope("chat", LIMITS)
     assert words[:3] == ["systemd-run", "--user", "--scope"]
     assert words[-1] == "--"
-    for word in ("MemoryMax=100", "MemorySwapMax=0", "TasksMax=13", "CPUQuota=50%", "--slice=rumi.slice"):
+    for word in ("MemoryMax=100", "MemorySwapMax=0", "TasksMax=14", "CPUQuota=50%", "--slice=rumi.slice"):
         assert word in words
     assert f"--unit=rumi-runner-{INSTALLATION}-chat.scope" in words
 

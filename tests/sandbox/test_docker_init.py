@@ -267,6 +267,24 @@ async def test_a_killed_rumi_leaves_no_container_even_without_its_home(
 
 
 @docker
+async def test_a_killed_rumi_leaves_no_container_without_our_first_process(
+    docker_image: str, new_installation: str, tmp_path: Path
+) -> None:
+    without_home = HOLDER.replace("home=Path(home)", "user=(1234, 1234)")
+    words = [sys.executable, "-c", without_home, new_installation, docker_image, str(tmp_path)]
+    process = await trio.lowlevel.open_process(words, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with trio.fail_after(30):
+        ids = (await process.stdout.receive_some()).decode().split()
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    await process.stdout.aclose()
+    assert len(ids) == 2
+    for container_id in ids:
+        await until_gone(container_id, 10)
+
+
+@docker
 async def test_its_end_during_a_command_is_told_and_the_next_gets_another(
     sandboxes: Sandboxes, engine: DockerEngine
 ) -> None:

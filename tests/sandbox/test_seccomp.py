@@ -73,6 +73,14 @@ def judged(number: int, *arguments: int, architecture: int = X86_64) -> int:
         (46, "sendmsg"),
         (307, "sendmmsg"),
         (444, "landlock_create_ruleset"),
+        (274, "get_robust_list"),
+        (424, "pidfd_send_signal"),
+        (448, "process_mrelease"),
+        (438, "pidfd_getfd"),
+        (440, "process_madvise"),
+        (312, "kcmp"),
+        (256, "migrate_pages"),
+        (279, "move_pages"),
         (9999, "one that is yet to come"),
     ],
 )
@@ -95,13 +103,44 @@ def test_only_unix_sockets_can_be_made() -> None:
     assert judged(41, (1 << 32) | 1, 1, 0) != ALLOW
 
 
+ON_A_PROCESS: dict[str, tuple[int, tuple[int, ...]]] = {
+    "kill": (62, ()),
+    "tkill": (200, ()),
+    "tgkill": (234, ()),
+    "rt_sigqueueinfo": (129, ()),
+    "rt_tgsigqueueinfo": (297, ()),
+    "pidfd_open": (434, ()),
+    "prlimit64": (302, ()),
+    "sched_setaffinity": (203, ()),
+    "sched_setattr": (314, ()),
+    "sched_setparam": (142, ()),
+    "sched_setscheduler": (144, ()),
+    "setpgid": (109, (0,)),
+    "setpriority": (141, (0,)),
+    "setpriority of a group": (141, (1,)),
+    "ioprio_set": (251, (1,)),
+}
+"""The numbers of the calls, and the arguments before that of the process."""
+
+
 @here
-def test_every_process_but_the_first_can_be_scheduled_in_another_way() -> None:
-    for number, before in ((144, ()), (142, ()), (314, ()), (141, (0,))):
-        for pid in (0, 2, 3, 7, 4096, 4194303):
-            assert judged(number, *before, pid) == ALLOW, (number, pid)
-        for pid in (1, 1 | 1 << 32):
-            assert judged(number, *before, pid) == ERRNO | errno.EPERM, (number, pid)
+@pytest.mark.parametrize(("number", "before"), ON_A_PROCESS.values(), ids=ON_A_PROCESS)
+def test_no_call_may_name_the_first_process(number: int, before: tuple[int, ...]) -> None:
+    for pid in (0, 2, 3, 5, 7, 4096, 4194303, 0xFFFFFFFF, 2**64 - 1, 2**64 - 5, 0xFFFFFFFB):
+        assert judged(number, *before, pid) == ALLOW, pid
+    for pid in (1, 1 | 1 << 32, 1 | 0xFFFFFFFF << 32):
+        assert judged(number, *before, pid) == ERRNO | errno.EPERM, pid
+
+
+@here
+@pytest.mark.parametrize(
+    ("number", "which"),
+    [(141, 2), (141, 2 | 1 << 32), (251, 2), (251, 3), (251, 0)],
+    ids=["PRIO_USER", "PRIO_USER with more bits", "a group's disk", "a user's disk", "nobody's disk"],
+)
+def test_no_priority_is_set_for_all_that_include_the_first_process(number: int, which: int) -> None:
+    for who in (0, 1, 2, 1000):
+        assert judged(number, which, who) == ERRNO | errno.EPERM
 
 
 @here

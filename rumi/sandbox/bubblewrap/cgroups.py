@@ -26,8 +26,11 @@ from rumi.sandbox.types import SandboxError, SandboxLimits
 Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")
 PERIOD_US = 100_000
+TRIES = 20
 OWN_PROCESSES = 2
 """bubblewrap's own processes beside a command's: its monitor and its first process."""
+KEEPERS = 2
+"""The keeper's processes, which a scope includes."""
 
 REMOVAL_S = 2.0
 
@@ -95,8 +98,9 @@ class Cgroups:
     def __init__(
         self, installation: str, *, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
     ) -> None:
+        self._installation = installation
         self._together = f"rumi-{installation}"
-        self._prefix = f"rumi-runner-{installation}-"
+        self._prefix = _prefix(installation)
         self._root = root
         self.parents: dict[str, Path] = {}
         self.kind: Kind = "none"
@@ -113,22 +117,25 @@ class Cgroups:
         """The resources of memory, pids and cpu that are bounded here."""
         return frozenset(self.parents)
 
+    def group(self, name: str) -> Cgroup | None:
+        """Return the group that `create` makes, whether it exists or not; None where it makes none."""
+        if self.kind not in ("v1", "v2"):
+            return None
+        parents = {parent / self._together for parent in self.parents.values()}
+        return Cgroup(tuple(sorted(parent / f"{self._prefix}{name}" for parent in parents)))
+
     def create(self, name: str, limits: SandboxLimits) -> Cgroup | None:
         """Make the group and set its limits; None without control groups, or if a scope does it.
 
         Raises:
             SandboxError: It cannot be made.
         """
-        if self.kind not in ("v1", "v2"):
+        if (cgroup := self.group(name)) is None:
             return None
         groups = {parent: parent / self._together for parent in self.parents.values()}
-        cgroup = Cgroup(tuple(sorted(group / f"{self._prefix}{name}" for group in groups.values())))
         try:
             for folder in cgroup.folders:
-                folder.parent.mkdir(exist_ok=True)
-                if self.kind == "v2":
-                    _enable(folder.parent)
-                folder.mkdir(exist_ok=True)
+                self._make(folder)
             for controller, parent in self.parents.items():
                 for file, value in self._settings(controller, limits):
                     path = groups[parent] / f"{self._prefix}{name}" / file
@@ -146,7 +153,7 @@ class Cgroups:
         """Return the words before a command that make it a scope of the user's systemd, if there are any."""
         if self.kind != "scope":
             return []
-        properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + 1}"]
+        properties = ["OOMPolicy=continue", f"TasksMax={limits.pids + OWN_PROCESSES + KEEPERS}"]
         properties += [
             f"MemoryMax={limits.memory_bytes}",
             "MemorySwapMax=0",
@@ -158,14 +165,21 @@ class Cgroups:
 
     def leftovers(self) -> list[Cgroup]:
         """Return this installation's groups, before the first container: a killed process left them."""
-        found: dict[str, list[Path]] = {}
-        for top in {self._top(controller) for controller in self.parents if self.kind != "scope"}:
-            for folder in _folders(top, self._prefix):
-                found.setdefault(folder.name, []).append(folder)
-        return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+        return groups_of(self._installation, self._root)
 
-    def _top(self, controller: str) -> Path:
-        return self._root / controller if self.kind == "v1" else self._root
+    def _make(self, folder: Path) -> None:
+        """Make a group's folder. The group around it may go meanwhile, with another chat's group."""
+        for attempt in range(TRIES):
+            folder.parent.mkdir(exist_ok=True)
+            try:
+                if self.kind == "v2":
+                    _enable(folder.parent)
+                folder.mkdir(exist_ok=True)
+            except FileNotFoundError:
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                return
 
     def _settings(self, controller: str, limits: SandboxLimits) -> Iterator[tuple[str, str]]:
         memory, quota = str(limits.memory_bytes), int(limits.cpus * PERIOD_US)
@@ -181,6 +195,23 @@ class Cgroups:
                 yield from (("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", str(quota)))
             case "cpu", _:
                 yield ("cpu.max", f"{quota} {PERIOD_US}")
+
+
+def groups_of(installation: str, root: Path = Path("/sys/fs/cgroup")) -> list[Cgroup]:
+    """Return all groups of this installation, whichever process made them. Blocking: it reads all groups.
+
+    A scope of systemd's is none of them: it goes with its last process.
+    """
+    found: dict[str, list[Path]] = {}
+    for top in [root / name for name in CONTROLLERS if (root / name).exists()] or [root]:
+        for folder in _folders(top, _prefix(installation)):
+            if folder.suffix != ".scope":
+                found.setdefault(folder.name, []).append(folder)
+    return [Cgroup(tuple(sorted(folders))) for _, folders in sorted(found.items())]
+
+
+def _prefix(installation: str) -> str:
+    return f"rumi-runner-{installation}-"
 
 
 def _memberships(own: Path) -> dict[str, str]:

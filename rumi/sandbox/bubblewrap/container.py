@@ -45,6 +45,7 @@ class BubblewrapContainer:
         self._requests: socket.socket | None = None
         self._life: int | None = None
         self._id = ""
+        self._keeper = 0
         self._spare: Spare | None = None
         self._quiet = True  # every command that was begun has ended
 
@@ -57,6 +58,11 @@ class BubblewrapContainer:
     def container_id(self) -> str:
         """A new id at each start, so that the audit log shows when /tmp was lost."""
         return self._id
+
+    @property
+    def keeper(self) -> int:
+        """The pid here of the keeper, whose descendants are the commands; 0 before it has settled."""
+        return self._keeper
 
     @property
     def alive(self) -> bool:
@@ -86,13 +92,16 @@ class BubblewrapContainer:
             # The keeper ends with the thread that starts it, and other threads come and go.
             raise SandboxError("A sandbox must be started from the main thread.")
         require(self.lease)
-        self._cgroup = self._cgroups.create(self._plan.chat_id, self._plan.limits)
         self._id = f"bwrap-{secrets.token_hex(6)}"
         self._spawn()
+        self._join()
         with trio.move_on_after(START_S):
-            said = await self._hear_keeper()
+            said, _, number = (await self._hear_keeper()).partition(" ")
             if said != "ready":
-                raise SandboxError(f"The sandbox cannot be made here ({said}).", "Look at `rumi doctor`.")
+                raise SandboxError(
+                    f"The sandbox cannot be made here ({said} {number}).", "Look at `rumi doctor`."
+                )
+            self._keeper = int(number)
             complaint = bytearray()
             code = await self.execute(Command(("true",)), complaint.extend, complaint.extend)
             if code != 0:
@@ -131,8 +140,7 @@ class BubblewrapContainer:
 
     def processes(self) -> list[int]:
         """Return the pids here of the container's processes; one may be missing. Blocking, briefly."""
-        process = self._process
-        return descendants_at_a_glance(process.pid) if process is not None else []
+        return descendants_at_a_glance(self._keeper) if self._keeper else []
 
     async def kill_all(self) -> None:
         """End every process of the container, and return when the kernel says that none is left.
@@ -182,16 +190,14 @@ class BubblewrapContainer:
         with contextlib.ExitStack() as passed:
             passed.callback(theirs.close)
             held = passed.enter_context(opened(held))
-            members = self._cgroup.open_members() if self._cgroup else []
-            for fd in members:
-                passed.enter_context(opened(fd))
             filters = passed.enter_context(opened(_file(plan.seccomp))) if plan.seccomp else None
-            fds = Inherited(theirs.fileno(), held, filters, members)
-            words = plan.words(fds, self._cgroups.bounded)
+            fds = Inherited(theirs.fileno(), held, filters)
+            group = self._cgroups.group(self._group)
+            words = plan.words(fds, self._cgroups.bounded, group.folders if group else ())
             program = [sys.executable, "-I", "-S", str(keeper.__file__), *words]
             try:
                 self._process = subprocess.Popen(
-                    [*self._cgroups.scope(plan.chat_id, plan.limits), *program],
+                    [*self._cgroups.scope(self._group, plan.limits), *program],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=fds.all(),
@@ -205,6 +211,19 @@ class BubblewrapContainer:
                 raise SandboxError(f"The sandbox's keeper cannot be started: {error}.") from error
         ours.setblocking(False)
         self._requests, self._life = ours, life
+
+    def _join(self) -> None:
+        """Make the control group, now that the keeper will remove it, and let its commands join it."""
+        self._cgroup = self._cgroups.create(self._group, self._plan.limits)
+        if self._cgroup is not None:
+            with contextlib.ExitStack() as members:
+                fds = [members.enter_context(opened(fd)) for fd in self._cgroup.open_members()]
+                self._ask(b"join", fds)
+
+    @property
+    def _group(self) -> str:
+        """The name of this start's control group: a killed process's keeper may still remove its own."""
+        return f"{self._plan.chat_id}-{self._id}"
 
     async def _hear_keeper(self) -> str:
         assert self._requests is not None
@@ -284,10 +303,9 @@ class BubblewrapContainer:
         return False
 
     def _kill_hard(self) -> None:
-        """Kill without the keeper: its descendants, and all holders of the pipe that only they inherit."""
+        """Kill without the keeper's help: both its processes, with which the kernel ends all others."""
         assert self._process is not None
         assert self._life is not None
-        self._process.send_signal(signal.SIGSTOP)  # so that it starts no process meanwhile
         doomed = {*descendants(self._process.pid), *holders(self._life), self._process.pid}
         for pid in doomed - {os.getpid()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -297,6 +315,7 @@ class BubblewrapContainer:
         assert self._life is not None
         os.close(self._life)
         self._life = self._process = None
+        self._keeper = 0
 
 
 def _file(content: bytes) -> int:

@@ -5,22 +5,27 @@ It needs a kernel that lets ordinary users make user namespaces, and no daemon, 
 
 import contextlib
 import errno
+import hashlib
+import logging
 import os
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 
 import trio
 
+from rumi.replacing import replace_file
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
-from rumi.sandbox.bubblewrap.processes import counts_by_namespace, named
+from rumi.sandbox.bubblewrap.processes import counts_by_namespace
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
+from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
+
+log = logging.getLogger("rumi.sandbox")
 
 KERNEL_SETTINGS = (
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
@@ -64,7 +69,7 @@ class BubblewrapEngine:
         self._selection = selection
         self._leases = leases
         self._containers: dict[str, BubblewrapContainer] = {}
-        self._prepared: tuple[Path, bytes] | None = None
+        self._prepared: tuple[Path, Path, bool, bytes] | None = None
         self._preparing = trio.Lock()
         self._swept = False
         self._sweeping = trio.Lock()
@@ -169,25 +174,12 @@ class BubblewrapEngine:
         """Remove what a killed process of this installation left, and name it. Only the first call does.
 
         Only for the holder of the home: a living Rumi's containers look the same. Cancelled, call it again.
-
-        The containers ended with that process, but its control groups did not. A bubblewrap that was killed
-        just before its own child knew of it may also be left: it waits forever, and runs nothing.
         """
         async with self._sweeping:
-            removed = [] if self._swept else await self._remove_leftovers()
+            removed = []
+            if not self._swept:
+                removed = await end_leftovers(self._home, self._installation)
             self._swept = True
-        return removed
-
-    async def _remove_leftovers(self) -> list[str]:
-        removed = []
-        for pid in named(f"-{self._installation}"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-                removed.append(f"process {pid}")
-        for leftover in self._cgroups.leftovers():
-            with contextlib.suppress(SandboxError):
-                await leftover.remove()
-                removed.append(f"control group {leftover.folders[0].name}")
         return removed
 
     async def aclose(self) -> None:
@@ -205,7 +197,7 @@ class BubblewrapEngine:
         async with self._preparing:
             if self._prepared is None:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
-        rootfs, seccomp = self._prepared
+        rootfs, init, compiled, seccomp = self._prepared
         bwrap, libcap = find_bwrap()
         # The name is also the name of its processes on the host: see `sweep`.
         name = f"rumi-runner-{chat_id}-{self._installation}"
@@ -222,13 +214,19 @@ class BubblewrapEngine:
             self._limits,
             bwrap,
             libcap,
+            init,
+            compiled,
             seccomp,
             self._leases(chat_id),
         )
 
-    def _prepare(self) -> tuple[Path, bytes]:
-        """Prepare the root file system and the system call filter. Blocking."""
+    def _prepare(self) -> tuple[Path, Path, bool, bytes]:
+        """Prepare the root file system, the first process and the system call filter. Blocking.
+
+        Return the tree, the program of the first process, True if it is ours, and the filter.
+        """
         from rumi.sandbox.seccomp import bpf_program
+        from runner.init import InitError
         from runner.rootfs import RootfsError, ensure_rootfs
 
         target = (self._home / "rootfs").absolute()
@@ -240,7 +238,28 @@ class BubblewrapEngine:
             advice = "Make room on its disk." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             raise SandboxError(f"The sandbox's root file system cannot be made: {error}.", advice) from error
         self.missing_programs = report.missing
-        return target, bpf_program()
+        try:
+            return target, _first_process(self._home.absolute() / "run"), True, bpf_program()
+        except (InitError, OSError) as error:
+            log.info("A shell is the first process of sandboxes: %s", error)
+        return target, target / "usr/bin/bash", False, bpf_program()
+
+
+def _first_process(folder: Path) -> Path:
+    """Return the program of the first process in this folder; compile it if it is not there. Blocking.
+
+    Raises:
+        InitError: This host cannot compile it.
+        OSError: The folder cannot be written.
+    """
+    from runner.init import compiled, source
+
+    program = folder / f"first-process-{hashlib.sha256(source()).hexdigest()[:12]}"
+    if not program.exists():
+        content = compiled()
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(program, content, mode=0o755)
+    return program
 
 
 def find_bwrap() -> tuple[Path, Path | None]:

@@ -1,18 +1,25 @@
-"""The process beside a chat's sandbox that keeps its /tmp and starts each command in its own bubblewrap.
+"""The processes beside a chat's sandbox that keep its /tmp, start each command, and end everything with Rumi.
 
 A program, not a module of Rumi: it runs as `python -I -S keeper.py KEY=VALUE…` and imports nothing of Rumi's,
-so that it starts in some milliseconds and has no path to load code from. Therefore it is one file. It makes a
-mount namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp, gives
-up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors beside them):
+so that it starts in some milliseconds and has no path to load code from. Therefore it is one file. It is two
+processes:
 
-    run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
-    kill  reply
-    beat  (the message ends with a number): a heartbeat of the sandbox's lease
+- The outer one waits until Rumi or the inner one ends. Then it kills the inner one, waits for that, and
+  removes the control group.
+- The inner one, the keeper, is the first process of a process namespace. When it ends, however it ends, the
+  kernel ends all its descendants: also a bubblewrap's child that does not know its parent yet. It makes a
+  mount namespace that holds the root file system, the workspace, the skills' folder and the chat's /tmp,
+  gives up root if it had it, and then waits for requests on a socket (SOCK_SEQPACKET, file descriptors
+  beside them):
+
+      join  descriptors of the control group, in which a process writes `0` to join it
+      run   words (of the command; its sandbox is set up in advance), stdin, stdout, stderr, reply
+      kill  reply
+      beat  (the message ends with a number): a heartbeat of the sandbox's lease
 
 The answer to `run` is the exit code, when no process of the command is left; the answer to `kill` is `clean`.
-The keeper is outside of the sandboxes: commands see neither it nor one another. It is their subreaper, so
-orphans of a bubblewrap become its own children, and "no child is left" is the kernel's proof that none runs.
-It ends, with all its commands, when the socket closes or its parent dies.
+The keeper is outside of the sandboxes: commands see neither it nor one another. Orphans of a bubblewrap
+become its own children, so "no child is left" is the kernel's proof that none runs.
 
 A sandbox with a lease (`lease_ns`, `until_ns`) ends also when the lease does, by a timer of the kernel,
 whatever its parent does. A heartbeat moves that time: it says when the lease ends (nanoseconds of
@@ -32,25 +39,21 @@ import sys
 import time
 
 BASE = "/tmp"  # any folder would do: only this process and its children see what is mounted here
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
+INIT = "/usr/lib/rumi/init"  # the first process of each sandbox: see runner/init.c
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 CLOCK_BOOTTIME, TIMER_ABSTIME = 7, 1
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+REMOVAL_S = 2.0
 
 WAIT_FOR_WORDS = """
 mapfile -t -d '' -u 3 words; exec 3<&-
 [ "${#words[@]}" = "${words[0]}" ] || exit 125
-exec -- "${words[@]:1:${#words[@]}-2}"
+( exec %s>&-; exec -- "${words[@]:1:${#words[@]}-2}" )
+exit $?
 """
-"""Takes the command from a pipe and becomes it; for a missing program prints the usual message, with 127."""
-YIELD = (
-    "for ((i = 0; i < 30; i++)); do [[ -w /proc/$$/autogroup ]] || break; "
-    "{ echo %s > /proc/$$/autogroup; } 2> /dev/null && break; read -t 0 -u 3 && break; sleep 0.1; done"
-)
-"""Runs before that, without control groups: the kernel compares nice values inside a session only, and weighs
-sessions (autogroups) against each other. It accepts one change of a weight in 0.1 s, from all users together;
-a command does not wait for that."""
-
+"""The first process of a sandbox where the host has no compiler: a shell that its commands cannot read takes
+the command from a pipe and runs it; for a missing program it prints the usual message, with 127."""
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -84,14 +87,15 @@ def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
 def make_base(settings: dict[str, str]) -> None:
     """Mount what commands will see in a place that their user can reach, because $RUMI_HOME may forbid it."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)  # bubblewrap looks its child up there
     folder = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     sources = {name: os.open(settings[name], folder) for name in ("rootfs", "workspace", "skills")}
     programs = {}
-    for name in ("bwrap", "libcap"):
+    for name in ("bwrap", "libcap", "init"):
         if settings[name]:
             with open(settings[name], "rb") as file:
-                programs[os.path.basename(settings[name])] = file.read()
-    mount("none", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,nr_inodes=64,mode=0755")
+                programs["init" if name == "init" else os.path.basename(settings[name])] = file.read()
+    mount("none", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,nr_inodes=64,mode=0755")
     for name, source in sources.items():
         os.mkdir(f"{BASE}/{name}")
         mount(f"/proc/self/fd/{source}", f"{BASE}/{name}", "", MS_BIND | MS_REC)
@@ -103,35 +107,35 @@ def make_base(settings: dict[str, str]) -> None:
     for name, content in programs.items():
         with open(f"{BASE}/{name}", "wb") as file:
             file.write(content)
-        os.chmod(f"{BASE}/{name}", 0o755)
+        # No user can read the first process: then the kernel keeps others of that user away from it.
+        os.chmod(f"{BASE}/{name}", 0o111 if name == "init" else 0o755)
 
 
-def settle(settings: dict[str, str]) -> None:
-    """Become the user of the sandbox, in separate namespaces, and end with the parent."""
+def settle(settings: dict[str, str], outer: int) -> None:
+    """Become the user of the sandbox, in separate namespaces, and end with the outer process.
+
+    `outer` is a pipe of which the outer process alone has the other end.
+    """
     uid, gid = int(settings["uid"]), int(settings["gid"])
+    call("mount namespace", libc.unshare(CLONE_NEWNS))
+    make_base(settings)
     if os.getuid() == 0:
-        call("mount namespace", libc.unshare(CLONE_NEWNS))
-        make_base(settings)
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
         # Changing the user gave this process's own /proc files to root, and with them its uid_map.
         call("dumpable", libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
         enter_user_namespace(uid, gid, 0)
-    else:
-        enter_user_namespace(uid, gid, CLONE_NEWNS)
-        make_base(settings)
     os.chdir("/")
     call("no new privileges", libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    call("subreaper", libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-    end_with_parent(int(settings["parent"]))  # last: a change of user would have cleared it
+    end_with_parent()  # last: a change of user would have cleared it
+    if select.select([outer], [], [], 0)[0]:
+        os._exit(1)  # it had ended before
 
 
-def end_with_parent(parent: int) -> None:
-    """Ensure that this process is killed when the parent ends, also if it has ended already."""
+def end_with_parent() -> None:
+    """Ensure that this process is killed when its parent ends; the parent may have ended already."""
     call("parent death signal", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def bwrap_flags(settings: dict[str, str]) -> list[str]:
@@ -167,18 +171,27 @@ def limit(settings: dict[str, str]) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-def start(settings: dict[str, str], fds: list[int]) -> int:
+def first_process(settings: dict[str, str]) -> list[str]:
+    """Return bubblewrap's arguments for the first process, which waits for its command and runs it."""
+    words = ["--as-pid-1", "--ro-bind", f"{BASE}/init", INIT]
+    if not settings["compiled"]:
+        return [*words, "--", INIT, "-c", WAIT_FOR_WORDS % settings["life_fd"], "bash"]
+    # Without control groups: the kernel compares nice values inside a session only, and weighs sessions.
+    weight = [] if settings["nice"] == "0" else [settings["nice"]]
+    return [*words, "--argv0", settings["name"], "--", INIT, "once", *weight]
+
+
+def start(settings: dict[str, str], members: list[int], fds: list[int]) -> int:
     """Start a sandbox for a command; return its bubblewrap's pid. Raises StepError if that fails."""
-    own, heard = os.getpid(), os.pipe()
-    script = WAIT_FOR_WORDS if settings["nice"] == "0" else YIELD % settings["nice"] + WAIT_FOR_WORDS
-    argv = [settings["name"], *bwrap_flags(settings), "--", "bash", "-c", script]
+    heard = os.pipe()
+    argv = [settings["name"], *bwrap_flags(settings), *first_process(settings)]
     pid = os.fork()
     if pid == 0:
         try:
-            end_with_parent(own)
+            end_with_parent()  # the parent is the first process here: with its end, the kernel ends this one
             os.setsid()
-            for member in settings["cgroup_fds"].split(",") if settings["cgroup_fds"] else []:
-                os.write(int(member), b"0")
+            for member in members:
+                os.write(member, b"0")
             with open("/proc/self/oom_score_adj", "w") as file:
                 file.write("1000")  # the host's kernel ends these processes first
             os.nice(int(settings["nice"]))
@@ -202,25 +215,6 @@ def start(settings: dict[str, str], fds: list[int]) -> int:
     return pid
 
 
-def children() -> list[int]:
-    """Return the pids of this process's children, including zombies."""
-    own = os.getpid()
-    try:
-        with open(f"/proc/{own}/task/{own}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except FileNotFoundError:  # a kernel without this file
-        pass
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{int(name)}/stat") as file:
-                if int(file.read().rpartition(")")[2].split()[1]) == own:
-                    found.append(int(name))
-        except (OSError, ValueError):
-            continue
-    return found
-
-
 def kill_everything(watched: int | None = None) -> int:
     """Return the watched process's exit code when this process has no child and thus no descendant.
 
@@ -236,8 +230,8 @@ def kill_everything(watched: int | None = None) -> int:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
         if not pid:
-            for child in children():
-                os.kill(child, signal.SIGKILL)  # it is our child, so this pid is still its own
+            with contextlib.suppress(ProcessLookupError):  # all have ended, and are reaped next
+                os.kill(-1, signal.SIGKILL)  # as the first process: all others of its namespace, and no other
             time.sleep(wait)
             wait = min(wait * 2, 0.05)
 
@@ -268,6 +262,7 @@ class Term:
 def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> None:
     """Serve requests until the other end closes, or the lease ends."""
     running: tuple[int, int, int] | None = None  # pid, its pidfd, the descriptor for its exit code
+    members: list[int] = []  # of the control group
     while True:
         watched = [requests.fileno(), term.fd, *([running[1]] if running else [])]
         ready, _, _ = select.select(watched, [], [])
@@ -293,6 +288,9 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
         if data.startswith(b"beat "):
             term.set(int(data[5:]))
             continue
+        if data == b"join":
+            members = fds
+            continue
         if data == b"kill":
             kill_everything()
             if running:
@@ -305,7 +303,7 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
             answer(fds.pop(), "busy")
         else:
             try:
-                pid = start(settings, fds)
+                pid = start(settings, members, fds)
                 running = (pid, os.pidfd_open(pid), fds.pop())
             except (StepError, OSError) as error:
                 kill_everything()
@@ -316,33 +314,92 @@ def serve(settings: dict[str, str], requests: _socket.socket, term: Term) -> Non
 
 def keep_low_numbers_free(settings: dict[str, str]) -> None:
     """Renumber the passed descriptors, not to be inherited: a command gets only 0 to 3."""
-    for name in ("socket_fd", "life_fd", "seccomp_fd", "cgroup_fds"):
-        moved = []
-        for word in settings[name].split(",") if settings[name] else []:
-            moved.append(str(fcntl.fcntl(int(word), fcntl.F_DUPFD_CLOEXEC, 10)))
-            os.close(int(word))
-        settings[name] = ",".join(moved)
+    for name in ("socket_fd", "life_fd", "seccomp_fd"):
+        if settings[name]:
+            given = int(settings[name])
+            settings[name] = str(fcntl.fcntl(given, fcntl.F_DUPFD_CLOEXEC, 10))
+            os.close(given)
     os.dup2(0, 3, inheritable=False)
 
 
-def main() -> None:
-    """Settle, report success or the error on the socket, serve, leave nothing."""
-    settings = dict(word.split("=", 1) for word in sys.argv[1:])
-    keep_low_numbers_free(settings)
-    requests = _socket.socket(fileno=int(settings["socket_fd"]))
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+def keep(settings: dict[str, str], requests: _socket.socket, outer: int) -> None:
+    """Be the inner process: settle, report success or the error on the socket, serve, leave nothing."""
+    number = os.read(outer, 20).decode()
     try:
-        settle(settings)
+        settle(settings, outer)
         term = Term(settings)
     except (StepError, OSError) as error:
         requests.send(f"failed {error}".encode())
         return
+    with contextlib.suppress(ConnectionError):  # the asker was killed before it could read the answer
+        requests.send(f"ready {number}".encode())
+        serve(settings, requests, term)
+
+
+def watch(asker: int, requests: _socket.socket, inner: int) -> None:
+    """Be the outer process: end the inner one with the asker, and return when all its descendants have ended.
+
+    `asker` is a pidfd. Nobody else has the other end of `requests`, so that it closes with the asker too.
+    """
+    poll = select.poll()
+    poll.register(requests.fileno(), 0)  # only its end
+    poll.register(asker, select.POLLIN)
+    poll.register(os.pidfd_open(inner), select.POLLIN)
+    poll.poll()
+    os.kill(inner, signal.SIGKILL)  # it is our child, so this pid is still its own
+    os.waitpid(inner, 0)
+
+
+def remove_groups(folders: list[str]) -> None:
+    """Remove the control group, and the one around it if it is empty. No process is left in it."""
+    until = time.monotonic() + REMOVAL_S
+    for folder in folders:
+        while os.path.isdir(folder) and time.monotonic() < until:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                time.sleep(0.005)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(folder))
+
+
+def live(settings: dict[str, str]) -> None:
+    """Become two processes, in a process namespace of which the inner one is the first process."""
+    requests = _socket.socket(fileno=int(settings["socket_fd"]))
     try:
-        with contextlib.suppress(ConnectionError):  # the asker was killed before it could read the answer
-            requests.send(b"ready")
-            serve(settings, requests, term)
+        asker = os.pidfd_open(int(settings["parent"]))
+        if os.getppid() != int(settings["parent"]):
+            return  # it has ended, and another process may have its number
+        if os.getuid() == 0:
+            call("process namespace", libc.unshare(CLONE_NEWPID))
+        else:
+            enter_user_namespace(int(settings["uid"]), int(settings["gid"]), CLONE_NEWPID)
+        number, tell = os.pipe()
+        inner = os.fork()
+    except (StepError, OSError) as error:
+        with contextlib.suppress(OSError):
+            requests.send(f"failed {error}".encode())
+        return
+    if inner == 0:
+        os.close(tell)
+        try:
+            keep(settings, requests, number)
+        except BaseException:  # noqa: BLE001 - this is the other process, and it ends here
+            sys.excepthook(*sys.exc_info())
+        os._exit(0)
+    os.write(tell, str(inner).encode())
+    watch(asker, requests, inner)
+
+
+def main() -> None:
+    """Live, and leave nothing. The asker may have made the control group, and ended, before this runs."""
+    settings = dict(word.split("=", 1) for word in sys.argv[1:])
+    keep_low_numbers_free(settings)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        live(settings)
     finally:
-        kill_everything()
+        remove_groups(settings["groups"].split("\n") if settings["groups"] else [])
 
 
 if __name__ == "__main__":

@@ -24,11 +24,18 @@ class Plan:
     limits: SandboxLimits
     bwrap: Path
     libcap: Path | None
+    init: Path
+    """The program of the first process; a shell where the host cannot compile ours."""
+    compiled: bool
     seccomp: bytes
     lease: Lease | None = None
 
-    def words(self, fds: "Inherited", bounded: Collection[str]) -> list[str]:
-        """Return the keeper's arguments. Control groups bound what `bounded` names, the process the rest."""
+    def words(self, fds: "Inherited", bounded: Collection[str], groups: Sequence[Path]) -> list[str]:
+        """Return the keeper's arguments.
+
+        Control groups bound what `bounded` names, the process the rest. `groups` are the folders of its
+        group, which the keeper removes at its end.
+        """
         settings: dict[str, object] = {
             "name": self.name,
             "uid": self.uid,
@@ -39,6 +46,8 @@ class Plan:
             "skills": os.path.abspath(self.skills),
             "bwrap": self.bwrap,
             "libcap": self.libcap or "",
+            "init": self.init,
+            "compiled": 1 if self.compiled else "",
             "tmp_bytes": self.limits.tmp_bytes,
             "file_bytes": self.limits.file_bytes,
             "process_bytes": "" if "memory" in bounded else self.limits.memory_bytes,
@@ -49,7 +58,7 @@ class Plan:
             "socket_fd": fds.requests,
             "life_fd": fds.life,
             "seccomp_fd": "" if fds.seccomp is None else fds.seccomp,
-            "cgroup_fds": ",".join(map(str, fds.cgroups)),
+            "groups": "\n".join(map(str, groups)),
         }
         return [f"{key}={value}" for key, value in settings.items()]
 
@@ -62,8 +71,7 @@ class Inherited:
     life: int
     """Open as long as the keeper or a process of the container exists."""
     seccomp: int | None
-    cgroups: Sequence[int]
 
     def all(self) -> list[int]:
         """Return all descriptors."""
-        return [self.requests, self.life, *self.cgroups, *([] if self.seccomp is None else [self.seccomp])]
+        return [self.requests, self.life, *([] if self.seccomp is None else [self.seccomp])]

@@ -12,7 +12,7 @@ PROC = Path("/proc")
 def descendants(ancestor: int) -> list[int]:
     """Return the pids of a process's descendants. It reads all processes of this machine."""
     parents: dict[int, int] = {}
-    for pid in _pids():
+    for pid in pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
             status = (PROC / str(pid) / "stat").read_bytes()
             parents[pid] = int(status.rpartition(b")")[2].split()[1])
@@ -54,7 +54,7 @@ def holders(pipe: int) -> list[int]:
     """Return the pids of the readable processes that have an end of the pipe open."""
     wanted = os.readlink(f"/proc/self/fd/{pipe}")
     found = []
-    for pid in _pids():
+    for pid in pids():
         with contextlib.suppress(OSError):
             folder = PROC / str(pid) / "fd"
             if any(os.readlink(folder / name) == wanted for name in os.listdir(folder)):
@@ -63,12 +63,13 @@ def holders(pipe: int) -> list[int]:
 
 
 def named(suffix: str) -> list[int]:
-    """Return the pids of the processes whose first word ends with this name."""
-    found = []
-    for pid in _pids():
+    """Return the pids of the processes of sandboxes and their keepers whose name ends with this."""
+    found, ending = [], suffix.encode()
+    for pid in pids():
         with contextlib.suppress(OSError):
-            first = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[0]
-            if first.endswith(suffix.encode()):
+            first, *others = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+            keeper = any(word.startswith(b"name=rumi-runner-") and word.endswith(ending) for word in others)
+            if keeper or first.endswith(ending):
                 found.append(pid)
     return found
 
@@ -81,5 +82,6 @@ def counts_by_namespace() -> bool:
     return False
 
 
-def _pids() -> Iterator[int]:
+def pids() -> Iterator[int]:
+    """Yield the pids of all processes that this one sees."""
     return (int(name) for name in os.listdir(PROC) if name.isdigit())

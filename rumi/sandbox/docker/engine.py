@@ -3,22 +3,26 @@
 import contextlib
 import json
 import logging
+from collections.abc import Collection
 from pathlib import Path
 
 import trio
 
-from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi
+from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi, Json
 from rumi.sandbox.docker.container import DockerContainer, EndedAtOnceError
 from rumi.sandbox.docker.init import Init, Listener
 from rumi.sandbox.docker.spec import (
     LABEL_CHAT,
     LABEL_INIT,
     LABEL_INSTALLATION,
+    LABEL_OWNER,
     ContainerSpec,
     is_rumis,
 )
+from rumi.sandbox.docker.watched import Watched
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
+from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.init import VERSION, WITHOUT_LEASES
 
@@ -29,6 +33,7 @@ CREATE_S = 600.0
 cannot wait stop waiting, and the call continues; see `rumi.sandbox.registry`.
 """
 REMOVE_S = 20.0
+FORCED = {"force": "true", "v": "true"}
 
 _LACKING = {
     "MemoryLimit": "Docker on this machine cannot bound a chat's memory.",
@@ -80,6 +85,12 @@ class DockerEngine:
         self._leased: dict[str, tuple[str, Lease]] = {}
         """The ids of the chats' containers that have a lease."""
         self._by_exec = "" if names is not None else "there is no home for its socket"
+        self._home = home
+        self._watched = Watched(self._api.address)
+        self._ended = home is None
+        """What a killed process left has been ended."""
+        self._swept = False
+        self._sweeping = trio.Lock()
 
     @property
     def kind(self) -> EngineKind:
@@ -213,25 +224,26 @@ class DockerEngine:
     async def _started(
         self, chat_id: str, workspace: Path, listener: Listener | None, lease: Lease | None = None
     ) -> DockerContainer:
-        request = self._spec.request(chat_id, workspace, listener.path if listener else None, lease)
+        name = self._spec.name(chat_id)
+        socket = listener.path if listener else None
+        request = self._spec.request(chat_id, workspace, socket, lease, self._watched.owner)
         created = None
         for _ in range(3):
+            self._watched.begin(name)
             try:
                 created = await self._api.call(
-                    "POST",
-                    "/containers/create",
-                    params={"name": self._spec.name(chat_id)},
-                    body=request,
-                    timeout_s=CREATE_S,
+                    "POST", "/containers/create", params={"name": name}, body=request, timeout_s=CREATE_S
                 )
+                self._watched.answered(name)
                 break
             except ApiError as error:
+                self._watched.answered(name)
                 if error.status != 409:
                     raise self._advised(error) from error
                 # A killed process left it, or it is being removed.
                 await self.remove(chat_id)
         if created is None:
-            raise SandboxError(f"Another container keeps the name {self._spec.name(chat_id)}.", "Remove it.")
+            raise SandboxError(f"Another container keeps the name {name}.", "Remove it.")
         container = DockerContainer(self._api, created["Id"], self.user)
         if lease is not None:
             self._leased[chat_id] = (container.container_id, lease)
@@ -258,7 +270,7 @@ class DockerEngine:
             pause = 0.02
             while True:
                 try:
-                    await self._api.call("DELETE", path, params={"force": "true", "v": "true"})
+                    await self._api.call("DELETE", path, params=FORCED)
                 except ApiError as error:
                     if error.status == 404:
                         self._leased.pop(chat_id, None)
@@ -271,9 +283,55 @@ class DockerEngine:
         raise SandboxError(f"Docker did not remove the container {name} in time.", HUNG)
 
     async def sweep(self) -> list[str]:
-        """Do nothing: a killed process leaves nothing beside its containers."""
-        await trio.lowlevel.checkpoint()
-        return []
+        """Remove what a killed process of this installation left, and name it. Only the first call does.
+
+        That is: processes and control groups, also of the other engine, and containers that hold a workspace
+        of this home and have no name of ours. `containers` returns the others.
+
+        Raises:
+            SandboxError: The daemon does not answer.
+        """
+        async with self._sweeping:
+            removed: list[str] = []
+            try:
+                ours, strangers = await self.left()
+            except SandboxError:
+                await self._end_processes(())
+                raise
+            removed += await self._end_processes([each.container_id for each in (*ours, *strangers)])
+            for stranger in () if self._swept else strangers:
+                with contextlib.suppress(ApiError):  # it is gone already
+                    path = f"/containers/{stranger.container_id}"
+                    await self._api.call("DELETE", path, params=FORCED)
+                removed.append(stranger.name)
+            self._swept = True
+        return removed
+
+    async def _end_processes(self, known: Collection[str]) -> list[str]:
+        """End the processes that a killed process left; from then on, they may be this process's own."""
+        if self._ended or self._home is None:
+            return []
+        removed = await end_leftovers(self._home, self._spec.installation, known)
+        self._ended = True
+        return removed
+
+    async def left(self) -> tuple[list[ContainerInfo], list[ContainerInfo]]:
+        """Return this installation's containers, and others that hold a workspace of this home.
+
+        Raises:
+            SandboxError: The daemon does not answer.
+        """
+        listed = await self._api.call("GET", "/containers/json", params={"all": "true"})
+        ours = [info for entry in listed if (info := self._ours(entry)) is not None]
+        if self._home is None:
+            return ours, []
+        home, known = self._home.resolve(), {each.container_id for each in ours}
+        return ours, [
+            ContainerInfo((entry["Names"] or [entry["Id"]])[0].lstrip("/"), "", entry["Id"], entry["State"])
+            for entry in listed
+            if entry["Id"] not in known and (entry["Labels"] or {}).get(LABEL_OWNER) != self._watched.owner
+            if any(_is_workspace(mount, home) for mount in entry.get("Mounts") or ())
+        ]
 
     async def containers(self) -> list[ContainerInfo]:
         """Return all containers with this installation's label, running or not.
@@ -285,20 +343,26 @@ class DockerEngine:
         listed = await self._api.call(
             "GET", "/containers/json", params={"all": "true", "filters": json.dumps(wanted)}
         )
-        return [
-            ContainerInfo(
-                entry["Names"][0].lstrip("/"), entry["Labels"][LABEL_CHAT], entry["Id"], entry["State"]
-            )
-            for entry in listed
-            # The name too: a container onto which someone copied the label is not ours to remove.
-            if entry["Names"] and entry["Labels"].get(LABEL_CHAT)
-            if entry["Names"][0].lstrip("/") == self._spec.name(entry["Labels"][LABEL_CHAT])
-        ]
+        return [info for entry in listed if (info := self._ours(entry)) is not None]
+
+    def _ours(self, entry: Json) -> ContainerInfo | None:
+        """Return a listed container if it is one of this installation's.
+
+        The name too: a container onto which someone copied the label is not ours to remove.
+        """
+        labels, names = entry["Labels"] or {}, entry["Names"] or [""]
+        chat, name = labels.get(LABEL_CHAT), names[0].lstrip("/")
+        if not chat or labels.get(LABEL_INSTALLATION) != self._spec.installation:
+            return None
+        return (
+            ContainerInfo(name, chat, entry["Id"], entry["State"]) if name == self._spec.name(chat) else None
+        )
 
     async def aclose(self) -> None:
         """Close connections. The caller removes the containers."""
         for chat_id in tuple(self._inits):
             self._let_go(chat_id)
+        await self._watched.aclose()
         await self._api.aclose()
 
     def _advised(self, error: ApiError) -> SandboxError:
@@ -322,3 +386,8 @@ class DockerEngine:
         if "seccomp" in text:
             return SandboxError(f"Docker cannot filter system calls here. {error.message}", "Use bubblewrap.")
         return error
+
+
+def _is_workspace(mount: Json, home: Path) -> bool:
+    """Return True if a container has a folder of the home where sandboxes have their files."""
+    return mount.get("Destination") == "/workspace" and home in Path(mount.get("Source") or "/").parents

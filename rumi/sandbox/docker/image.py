@@ -6,6 +6,7 @@ this host's own programs. The docker SDK does that work, in threads with their o
 
 import io
 import json
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
-FORMAT = "4"
+FORMAT = "5"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
@@ -244,6 +245,7 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
 def _from_host(address: str, image: str, selection: Selection, progress: Progress) -> None:
     """Make a tree of this host's programs and import it as the image. Blocking."""
     from runner.init import VERSION, InitError, compile_init
+    from runner.rootfs import INIT as INIT_PLACE
     from runner.rootfs import RootfsError, build_rootfs, write_tar
 
     progress("copying this host's own programs")
@@ -253,6 +255,7 @@ def _from_host(address: str, image: str, selection: Selection, progress: Progres
             report = build_rootfs(tree, selection=selection)  # each container gets its own user names
         except RootfsError as error:
             raise SandboxError(str(error)) from error
+        shutil.rmtree((tree / INIT_PLACE).parent)  # what follows has its own
         with archive.open("w+b") as file:
             write_tar(tree, file)
         labels = {

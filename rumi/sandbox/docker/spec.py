@@ -102,12 +102,17 @@ class ContainerSpec:
             replace_file(path, text.encode(), mode=0o644)
 
     def request(
-        self, chat_id: str, workspace: Path, init_socket: Path | None = None, lease: Lease | None = None
+        self,
+        chat_id: str,
+        workspace: Path,
+        init_socket: Path | None = None,
+        lease: Lease | None = None,
+        owner: str = "",
     ) -> dict[str, object]:
         """Return the body of the call that creates the container.
 
         `init_socket` is where its first process connects, if commands are started by `INIT`. With a `lease`,
-        that process ends the container when the lease is over.
+        that process ends the container when the lease is over. `owner` marks the engine that makes it.
         """
         first = [INIT, CONNECTION, *([str(nanoseconds(lease.length_s))] if lease else [])]
         limits, user = self.limits, f"{self.user[0]}:{self.user[1]}"
@@ -131,7 +136,7 @@ class ContainerSpec:
             "Labels": {
                 LABEL_INSTALLATION: self.installation,
                 LABEL_CHAT: chat_id,
-                LABEL_OWNER: str(os.getpid()),
+                LABEL_OWNER: owner or str(os.getpid()),
             },
             "HostConfig": {
                 "NetworkMode": "none",

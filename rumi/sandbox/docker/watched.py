@@ -1,0 +1,83 @@
+"""Starts the process that removes this engine's containers when Rumi is killed; see `watcher.py`."""
+
+import os
+import secrets
+import sys
+from typing import Final
+
+import trio
+
+from rumi.safe_open import opened
+from rumi.sandbox.docker import watcher
+from rumi.sandbox.types import SandboxError
+
+END_S: Final = 5.0
+
+
+class Watched:
+    """Our end of the pipe to the watcher. It starts with the first create."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._pipe: int | None = None
+        self._pid = 0
+        self.owner: Final = f"{os.getpid()}-{secrets.token_hex(8)}"
+        """The label of this engine's containers."""
+
+    def begin(self, name: str) -> None:
+        """Say that a container of this name may exist from now on.
+
+        Raises:
+            SandboxError: The watcher cannot be started.
+        """
+        if self._pipe is None:
+            try:
+                self._start()
+            except OSError as error:
+                raise SandboxError(f"The sandbox's watcher cannot be started: {error.strerror}.") from error
+        self._say(f"+{name}\n")
+
+    def answered(self, name: str) -> None:
+        """Say that the daemon has answered the create: now the container's label tells if it exists."""
+        self._say(f"-{name}\n")
+
+    async def aclose(self) -> None:
+        """End the watcher. What is left stays: the caller removes the containers."""
+        self._say(".\n")
+        if self._pipe is None:
+            return
+        os.close(self._pipe)
+        self._pipe = None
+        with trio.move_on_after(END_S), opened(os.pidfd_open(self._pid)) as ended:
+            await trio.lowlevel.wait_readable(ended)
+            os.waitpid(self._pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+
+    def _start(self) -> None:
+        """Start it. Blocks for about a millisecond."""
+        theirs, ours = os.pipe()
+        with opened(theirs):
+            words = [self._address, str(os.getpid()), self.owner]
+            nowhere = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+            silent = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
+            try:
+                self._pid = os.posix_spawn(
+                    sys.executable,
+                    [sys.executable, "-I", "-S", str(watcher.__file__), *words],
+                    {},
+                    file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), nowhere, silent],
+                )
+            except OSError:
+                os.close(ours)
+                raise
+        os.set_blocking(ours, False)
+        self._pipe = ours
+
+    def _say(self, line: str) -> None:
+        """Tell the watcher; one that somebody has ended is started again with the next create."""
+        if self._pipe is None:
+            return
+        try:
+            os.write(self._pipe, line.encode())
+        except OSError:
+            os.close(self._pipe)
+            self._pipe = None

@@ -1,0 +1,117 @@
+"""The process beside Rumi that removes its containers when Rumi is killed.
+
+A program, not a module of Rumi: it runs as `python -I -S watcher.py ADDRESS PARENT OWNER` and imports nothing
+of Rumi's. On its standard input, a pipe, Rumi says `+NAME` before each create and `-NAME` after its answer,
+a line each. After a line with a full stop it ends. When the pipe closes without one, or Rumi ends, it removes
+all containers with the label of the OWNER, also those that the daemon is just making, and ends.
+
+A container whose first process has connected ends by itself then. One that was created and not started, or
+that runs without our first process, would stay until that home's next start.
+"""
+
+import _socket
+import contextlib
+import os
+import select
+import sys
+import time
+
+LANDS_S = 10.0
+"""How long, while the daemon answers, a create that was sent is awaited. It may never have arrived."""
+ENDS_S = 0.5
+"""How long a container that runs may take to end and go by itself: a daemon that does two removals of one at
+the same time may list it still."""
+LONGEST_S = 600.0
+ANSWER_S = 20.0
+
+
+def call(address: str, method: str, path: str) -> bytes:
+    """Make a call to the daemon; return the body of its answer. Raises OSError, also for a damaged answer."""
+    scheme, _, rest = address.partition("://")
+    if scheme == "unix":
+        connection = _socket.socket(_socket.AF_UNIX)
+        where: object = rest
+    else:
+        host, _, port = rest.rstrip("/").rpartition(":")
+        family, kind, protocol, _, where = _socket.getaddrinfo(host, port, 0, _socket.SOCK_STREAM)[0]
+        connection = _socket.socket(family, kind, protocol)
+    try:
+        connection.settimeout(ANSWER_S)
+        connection.connect(where)  # type: ignore[arg-type]
+        # The old version has no pieces: the body ends with the connection.
+        connection.sendall(f"{method} {path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+    finally:
+        connection.close()
+    head, middle, body = answer.partition(b"\r\n\r\n")
+    if not middle or head.split()[1][:1] == b"5":
+        raise OSError(f"{method} {path}: {head[:100]!r}")
+    return body
+
+
+def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
+    """Return the state and the names of the owner's containers by their ids. Raises OSError."""
+    import json
+    from urllib.parse import quote
+
+    wanted = quote(json.dumps({"label": [f"rumi.owner={owner}"]}))
+    try:
+        entries = json.loads(call(address, "GET", f"/containers/json?all=true&filters={wanted}"))
+        return {
+            entry["Id"]: (entry["State"], {name.lstrip("/") for name in entry["Names"]}) for entry in entries
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise OSError(f"no list of containers: {error}") from error
+
+
+def clean(address: str, owner: str, under_way: set[str]) -> None:
+    """Remove the owner's containers until none is left, and none of those under way may still come."""
+    pause, began = 0.01, time.monotonic()
+    quiet_since = began
+    while time.monotonic() - began < LONGEST_S:
+        try:
+            found = listed(address, owner)
+            for container, (state, names) in found.items():
+                under_way -= names
+                if state == "created" or time.monotonic() - began > ENDS_S:
+                    call(address, "DELETE", f"/containers/{container}?force=true&v=true")
+        except OSError:
+            quiet_since = time.monotonic()  # a daemon that hangs may still make what it was told to make
+        else:
+            if not found and (not under_way or time.monotonic() - quiet_since > LANDS_S):
+                return
+        time.sleep(pause)
+        pause = min(pause * 1.5, 1)
+
+
+def listen(parent: int) -> set[str] | None:
+    """Return the creates that are under way when the parent ends; None if it needs this process no more."""
+    poll, text = select.poll(), b""
+    poll.register(0, select.POLLIN)
+    with contextlib.suppress(OSError):  # it has ended: then the pipe is closed
+        poll.register(os.pidfd_open(parent), select.POLLIN)
+    under_way = set[str]()
+    while True:
+        ready = dict(poll.poll())
+        data = os.read(0, 65536) if 0 in ready else b""
+        *lines, text = (text + data).split(b"\n")
+        if b"." in lines:
+            return None
+        for line in lines:
+            (under_way.add if line[:1] == b"+" else under_way.discard)(line[1:].decode())
+        if not data:
+            return under_way
+
+
+def main() -> None:
+    """Wait for Rumi's end, then remove its containers."""
+    address, parent, owner = sys.argv[1:]
+    os.setsid()
+    if (under_way := listen(int(parent))) is not None:
+        clean(address, owner, under_way)
+
+
+if __name__ == "__main__":
+    main()
