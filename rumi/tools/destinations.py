@@ -1,0 +1,104 @@
+"""Which arguments of a call say where it goes or what it acts on: its destinations. The others are content.
+
+An argument is a destination unless its name says that it is text or a time, because content may come from a
+stranger's words.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+
+def _listed(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+_TIMES: Final = _listed(
+    "date datetime day days deadline due duration end ends fecha hora hour hours minute minutes month",
+    "start starts time timestamp until when year",
+)
+_CONTENT: Final = _TIMES | _listed(
+    "abstract answer asunto body caption comment comments content contents cuerpo description",
+    "descripcion detail details feedback headline html markdown memo mensaje message msg nota note",
+    "notes paragraph question reason remark remarks reply review subject subtitle summary text texto",
+    "title titulo",
+)
+_DESTINATIONS: Final = _listed(
+    "account address amount attachment attachments attendee attendees author bcc bucket card cc",
+    "channel channels chat city command contact contacts count currency customer database destination",
+    "dir directory domain email emails file filename files folder from group guest guests handle host",
+    "iban id ids invitee invitees ip issue key link list mail member members name number owner page",
+    "participant participants password path paths payee permission phone price project quantity",
+    "recipient recipients repo repository role room server sheet sql table target team to topic total",
+    "uri url urls user username users webhook zone",
+)
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ADDRESS: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://\S+"  # a URL
+    r"|(?:mailto:|tel:|data:)\S+"
+    r"|[^\s@]+@[^\s@]+\.[^\s@]+"  # a mail address
+    r"|www\.\S+|(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/\S*)?"  # a host
+    r"|[a-z]{2}[0-9]{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?"  # an IBAN
+    r"|(?:~|\.{0,2})/\S+|[a-z]:\\\S+"  # a path
+    r"|[@#]\S+|\+?[0-9][0-9 ()/-]{5,}[0-9]",  # a handle, a channel, a phone number
+    re.IGNORECASE,
+)
+_TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
+
+
+def is_destination(name: str, schema: Mapping[str, object], value: object) -> bool:
+    """Return True if this argument says where the call goes or what it acts on.
+
+    `schema` is the argument's own part of the tool's schema; it may be empty. An object is a destination if
+    one of its members is; a list if one of its items is.
+    """
+    if isinstance(value, Mapping):
+        known = schema.get("properties")
+        places = known if isinstance(known, Mapping) else {}
+        return not value or any(
+            is_destination(str(key), _place(places.get(key)), each) for key, each in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return not _is_content(name, schema) or any(
+            is_destination(name, _place(schema.get("items")), each) for each in value
+        )
+    if not _is_content(name, schema):
+        return True
+    if isinstance(value, str):
+        return not is_time(name, schema) and _ADDRESS.fullmatch(value.strip()) is not None
+    return value is not None and (isinstance(value, bool) or not is_time(name, schema))
+
+
+def is_time(name: str, schema: Mapping[str, object]) -> bool:
+    """Return True if an argument is a date, a time of day or a duration."""
+    return schema.get("format") in _TIME_FORMATS or bool(_words(name) & _TIMES)
+
+
+def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
+    """Return the names of a call's arguments, its destinations first, otherwise in the order of the call.
+
+    `schema` is that of the whole tool.
+    """
+    known = schema.get("properties")
+    places = known if isinstance(known, Mapping) else {}
+    return sorted(
+        arguments, key=lambda name: not is_destination(name, _place(places.get(name)), arguments[name])
+    )
+
+
+def _is_content(name: str, schema: Mapping[str, object]) -> bool:
+    words = _words(name)
+    if words & _DESTINATIONS or "enum" in schema or "const" in schema:
+        return False
+    stated = schema.get("format")
+    if isinstance(stated, str) and stated not in _TIME_FORMATS:
+        return False
+    return bool(words & _CONTENT)
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in _WORDS.findall(name)}
+
+
+def _place(schema: object) -> Mapping[str, object]:
+    return schema if isinstance(schema, Mapping) else {}
