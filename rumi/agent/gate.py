@@ -6,7 +6,7 @@ decides from the real arguments; the model's opinion does not count.
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Protocol, TypeAlias
@@ -14,9 +14,12 @@ from typing import Protocol, TypeAlias
 import trio
 
 from rumi import texts
+from rumi.agent.carried import Carried
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
+from rumi.models import Message
 from rumi.texts import Language, Verdict
 from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
+from rumi.tools.consent import Words, plain
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -54,15 +57,16 @@ ENOUGH = (
 
 MOST_NOS = 3
 """After this many noes in a row, or one unanswered question, a turn asks no more, because a person who is
-asked a hundred times says yes in the end.
+asked a hundred times says yes in the end. Then nothing of the turn runs that a question could be asked about.
 """
 
 
 class Gate:
     """The gate of one turn: its taint, and the addresses that its conversation has been given.
 
-    `deadline` is the turn's own; it does not run while a question waits. With `confirm` and `parking`, only
-    calls that were allowed before are not asked for.
+    `words` are the user's own in the message of this turn: what they ask for needs no yes. `history` has the
+    results that servers of tools gave earlier. `deadline` is the turn's own; it does not run while a question
+    waits. With `confirm` and `parking`, only calls that were allowed before are not asked for.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class Gate:
         *,
         tainted: bool,
         given: Collection[str],
+        words: str,
+        history: Sequence[Message],
         language: Language,
         watch: Callable[[TurnEvent], None],
         confirm: Confirm | None,
@@ -78,6 +84,9 @@ class Gate:
     ) -> None:
         self.tainted = tainted
         self._given = set(given)
+        self._words = Words(words)
+        self._heard = _Heard(history)
+        self._carried = Carried(self._words, self._given, self._heard.of)
         self._language: Language = language
         self._watch = watch
         self._confirm = confirm
@@ -86,10 +95,11 @@ class Gate:
         self._one_by_one = trio.Lock()
         self._nos_left = MOST_NOS
 
-    def learn(self, result: ToolResult) -> None:
-        """Note the taint and the addresses of a result."""
+    def learn(self, name: str, result: ToolResult) -> None:
+        """Note the taint, the addresses and the words of a tool's result."""
         self.tainted = self.tainted or result.tainted
         self._given.update(result.links)
+        self._heard.add(name, result.content)
 
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
         """Return None if the call may run, otherwise the result that the model gets instead.
@@ -102,6 +112,10 @@ class Gate:
             return None
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
         if self._parking is not None and await self._parking.allowed(call, question):
+            return None
+        if self._nos_left <= 0:
+            return ToolResult(False, ENOUGH)
+        if self._is_asked_for(arguments, question):
             return None
         text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
         if self._confirm is None:
@@ -118,7 +132,20 @@ class Gate:
             finally:
                 self._watch(ConfirmationEnded(asked.id, verdict))
             self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0}[verdict]
-        return None if verdict == "yes" else ToolResult(False, NO[verdict])
+        if verdict != "yes":
+            return ToolResult(False, NO[verdict])
+        self._carried.allow()
+        return None
+
+    def _is_asked_for(self, arguments: Mapping[str, object], question: Question) -> bool:
+        """Return True if the user's message asks for the call, or the call tells its server nothing new."""
+        claims = question.claims
+        if claims is None:
+            asked = question.asked is None or question.asked(self._words.text)
+            return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
+        if claims.reads:
+            return self._carried.takes(arguments, claims)
+        return not claims.destroys and self._words.consent_to_all(arguments, claims.schema)
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:
@@ -128,3 +155,22 @@ class Gate:
             yield
         finally:
             self._deadline.deadline = trio.current_time() + left_s
+
+
+class _Heard:
+    """What tools have said in this session, by their names."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._said: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        for message in history:
+            names |= {call.id: call.name for call in message.tool_calls}  # ids may come again
+            if message.role == "tool":
+                self.add(names.get(message.tool_call_id or "", ""), message.content)
+
+    def add(self, name: str, said: str) -> None:
+        self._said.setdefault(name, []).append(said)
+
+    def of(self, names: Collection[str]) -> str:
+        """Return what these tools have said, in its `plain` form."""
+        return plain("\n".join(each for name in names for each in self._said.get(name, ())))

@@ -83,8 +83,9 @@ class TurnInput:
 
     `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
     `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
-    page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn;
-    `parking` has them wait; with both, a call that was allowed before is not asked for.
+    page gave, word for word. `words` are the user's own in the message of this turn; what they ask for needs
+    no yes. Without `confirm` no person can allow the harmful calls of a tainted turn; `parking` has them
+    wait; with both, a call that was allowed before is not asked for.
     `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
     shortened too.
     """
@@ -98,6 +99,7 @@ class TurnInput:
     context_tokens: int = 131_072
     tainted: bool = False
     given: Collection[str] = ()
+    words: str = ""
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -133,6 +135,8 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
         gate = Gate(
             tainted=given.tainted,
             given=given.given,
+            words=given.words,
+            history=given.history,
             language=given.language,
             watch=watch,
             confirm=given.confirm,
@@ -321,7 +325,7 @@ class _Turn:
 
         A `note` of the program stands behind it.
         """
-        self.gate.learn(result)
+        self.gate.learn(call.name, result)
         pictures = tuple(replace(each, data=b"") for each in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)

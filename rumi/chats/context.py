@@ -38,6 +38,7 @@ from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
 from rumi.tools import Tool
+from rumi.tools.consent import own_words
 from rumi.viewing import Seen
 
 logger = logging.getLogger(__name__)
@@ -301,6 +302,7 @@ class ChatContext:
             context_tokens=self.limits.context_tokens,
             tainted=chat_session.tainted,
             given=chat_session.given,
+            words=own_words(chat_session.said_in_turn),
             confirm=confirm,
             parking=parking,
             withheld=withheld or {},

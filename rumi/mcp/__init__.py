@@ -5,7 +5,6 @@ The client library is imported when the first configured server starts, in a thr
 
 from rumi.mcp.bwrap import find, installation
 from rumi.mcp.pins import FILE, AcceptedTools, digest_of
-from rumi.mcp.said import all_said, own_words
 from rumi.mcp.servers import FOLDER, ForChat, McpServers, try_once
 from rumi.mcp.types import McpError, RemoteTool, ServerSettings
 
@@ -18,10 +17,8 @@ __all__ = [
     "McpServers",
     "RemoteTool",
     "ServerSettings",
-    "all_said",
     "digest_of",
     "find",
     "installation",
-    "own_words",
     "try_once",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,6 @@ from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
 from rumi.mcp.results import Look
-from rumi.mcp.said import own_words
 from rumi.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.mcp.tool import McpTool, WithheldTool, names_for
 from rumi.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
@@ -105,18 +104,18 @@ class McpServers:
     def _tools_of(self, known: Directory, chat: ForChat) -> list[Tool]:
         settings, tools = known.settings, list[Tool]()
         names = names_for(settings.name, [tool.name for tool in known.tools])
+        siblings = frozenset(names.values())
         for tool in known.tools:
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
             if known.pin.takes(tool):
-                said = lambda: own_words(chat.messages())  # noqa: E731
                 bound = McpTool(
                     settings.name,
                     names[tool.name],
-                    tool,
+                    replace(tool, open_world=tool.open_world and settings.open_world),
                     self._ask,
                     chat.look,
-                    said,
+                    siblings=siblings,
                     trusted=settings.trusted,
                 )
                 tools.append(bound)

@@ -76,7 +76,9 @@ class ResearchTool:
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return the question for the user: what a research asks may carry something away."""
         asked = self._asked(arguments)
-        return None if isinstance(asked, str) else Question("research", asked)
+        if isinstance(asked, str):
+            return None
+        return Question("research", asked, (asked["question"], *asked.get("url", "").split()))
 
     def _asked(self, arguments: Mapping[str, object]) -> dict[str, str] | str:
         """Return the arguments as the user reads them, or what is wrong with them."""

@@ -1,7 +1,7 @@
 """The interface of a tool: a description for the model, and an awaitable that does the work."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import trio
@@ -46,11 +46,32 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Claims:
+    """What a server says of one of its tools: it only `reads`, or it `destroys`, and the arguments' schema.
+
+    `siblings` are the names of all tools of that server, as models see them.
+    """
+
+    schema: Mapping[str, object]
+    reads: bool
+    destroys: bool
+    siblings: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """The effect of a call, for the user to judge: the real arguments, each with its name."""
+    """The effect of a call, for the user to judge: the real arguments, each with its name.
+
+    A call that the user asks for in the message of this turn needs no answer: each value of `consent` is
+    their word there (`rumi.tools.consent`), and `asked`, if there is one, finds the deed in what they wrote.
+    With `claims` the gate judges the arguments of the call.
+    """
 
     deed: Deed
     details: Mapping[str, str]
+    consent: tuple[str, ...] = ()
+    asked: Callable[[str], bool] | None = field(default=None, compare=False)
+    claims: Claims | None = None
 
 
 class Tool(Protocol):

@@ -65,8 +65,13 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
     if not _is_content(name, schema):
         return True
     if isinstance(value, str):
-        return not is_time(name, schema) and _ADDRESS.fullmatch(value.strip()) is not None
+        return not is_time(name, schema) and is_address(value)
     return value is not None and (isinstance(value, bool) or not is_time(name, schema))
+
+
+def is_address(text: str) -> bool:
+    """Return True if a text is nothing but an address, a path, an account, a handle or a phone number."""
+    return len(text) < 2000 and _ADDRESS.fullmatch(text.strip()) is not None
 
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:

@@ -102,8 +102,8 @@ def test_names_are_made_of_letters_that_models_take_and_are_unique() -> None:
 
 def _tool(name: str) -> Tool:
     from rumi.mcp.types import RemoteTool
-    from tests.mcp.test_said import bound
+    from tests.mcp.asking import bound
 
-    tool = bound(RemoteTool("x", "", {"type": "object"}), "")
+    tool = bound(RemoteTool("x", "", {"type": "object"}))
     tool._spec = type(tool.spec)(name, "", {"type": "object"})
     return tool
