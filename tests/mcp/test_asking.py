@@ -96,7 +96,7 @@ NUMBERS = [ord(letter) for letter in SECRET]
         {"query": [[each] for each in NUMBERS]},
         {"query": {str(n): each for n, each in enumerate(NUMBERS)}},
         {f"field_{n}": each for n, each in enumerate(NUMBERS)},
-        {"query": [letter for letter in SECRET]},
+        {"query": list(SECRET)},
         {"query": [each > 77 for each in NUMBERS * 7]},
         {"query": [float(each) for each in NUMBERS]},
     ],
@@ -109,7 +109,7 @@ async def test_a_secret_in_small_values_asks(arguments: Mapping[str, object]) ->
 async def test_a_secret_in_many_calls_asks_long_before_its_end() -> None:
     asking = Asking("Summarise my mail", verdict="yes")
     told = [await asking.asks(bound(OUTSIDE), {"number": each}) for each in NUMBERS]
-    assert told.index(True) < 20
+    assert told.index(True) < len(SECRET) / 2
 
 
 async def test_a_secret_in_the_choice_of_known_words_asks_before_its_end() -> None:
@@ -123,7 +123,7 @@ async def test_a_secret_in_the_choice_of_known_words_asks_before_its_end() -> No
     links = [
         await asking.asks(bound(OUTSIDE, siblings), {"query": f"https://{each}.example/"}) for each in words
     ]
-    assert links.index(True) < 20
+    assert links.index(True) < len(words) / 2
 
 
 async def test_a_tool_of_no_arguments_that_changes_something_asks() -> None:
