@@ -203,7 +203,7 @@ class Tree:
                 await view.files_from_outside()
                 return await viewer.picture(view.chat, picture)
 
-            return self.mcp.tools_for(ForChat(view.messages, look), models.context_tokens)
+            return self.mcp.tools_for(ForChat(view.messages, look, view.tainted), models.context_tokens)
 
         toolbox = Toolbox(
             web=web,

@@ -16,9 +16,10 @@ import trio
 from rumi import texts
 from rumi.agent.carried import Carried
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
+from rumi.agent.intent import DeclareFor, Intent
 from rumi.models import Message
 from rumi.texts import Language, Verdict
-from rumi.tools import AlwaysAsks, Question, Tool, ToolResult
+from rumi.tools import AlwaysAsks, Question, Tool, ToolResult, claims_of
 from rumi.tools.consent import Words, plain
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
@@ -65,8 +66,9 @@ class Gate:
     """The gate of one turn: its taint, and the addresses that its conversation has been given.
 
     `words` are the user's own in the message of this turn: what they ask for needs no yes. `history` has the
-    results that servers of tools gave earlier. `deadline` is the turn's own; it does not run while a question
-    waits. With `confirm` and `parking`, only calls that were allowed before are not asked for.
+    results that servers of tools gave earlier; `declare_for` and `tools` are for `Intent`. `deadline` is the
+    turn's own; it does not run while a question waits. With `confirm` and `parking`, only calls that were
+    allowed before are not asked for.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class Gate:
         given: Collection[str],
         words: str,
         history: Sequence[Message],
+        declare_for: DeclareFor | None = None,
+        tools: Callable[[], Sequence[Tool]] = tuple,
         language: Language,
         watch: Callable[[TurnEvent], None],
         confirm: Confirm | None,
@@ -86,6 +90,7 @@ class Gate:
         self._given = set(given)
         self._words = Words(words)
         self._heard = _Heard(history)
+        self._intent = Intent(self._words, tools, declare_for)
         self._carried = Carried(self._words, self._given, self._heard.of)
         self._language: Language = language
         self._watch = watch
@@ -106,6 +111,13 @@ class Gate:
 
         Cancelled, the question is void.
         """
+        refused = await self._refusal(tool, arguments)
+        claims = claims_of(tool)
+        if refused is None and claims is not None and not claims.reads:
+            self._intent.note_made(tool.spec.name, arguments, claims)
+        return refused
+
+    async def _refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
         asks = self.tainted or isinstance(tool, AlwaysAsks)
         question = tool.question(arguments, self._given) if asks else None
         if question is None:
@@ -115,7 +127,7 @@ class Gate:
             return None
         if self._nos_left <= 0:
             return ToolResult(False, ENOUGH)
-        if self._is_asked_for(arguments, question):
+        if await self._is_asked_for(tool, arguments, question):
             return None
         text = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
         if self._confirm is None:
@@ -135,17 +147,22 @@ class Gate:
         if verdict != "yes":
             return ToolResult(False, NO[verdict])
         self._carried.allow()
+        claims = claims_of(tool)
+        if claims is not None and not claims.reads:
+            self._intent.approve(tool.spec.name, arguments, claims)
         return None
 
-    def _is_asked_for(self, arguments: Mapping[str, object], question: Question) -> bool:
+    async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
         """Return True if the user's message asks for the call, or the call tells its server nothing new."""
-        claims = question.claims
+        claims = claims_of(tool)
         if claims is None:
             asked = question.asked is None or question.asked(self._words.text)
             return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
         if claims.reads:
             return self._carried.takes(arguments, claims)
-        return not claims.destroys and self._words.consent_to_all(arguments, claims.schema)
+        if not claims.destroys and self._words.consent_to_all(arguments, claims.schema):
+            return True
+        return await self._intent.covers(tool.spec.name, arguments, claims)
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
 from rumi.agent.gate import Confirm, Gate, Parking
+from rumi.agent.intent import DeclareFor
 from rumi.errors import RumiError
 from rumi.models import (
     SHORT_CHARS,
@@ -100,6 +101,8 @@ class TurnInput:
     tainted: bool = False
     given: Collection[str] = ()
     words: str = ""
+    declare_for: DeclareFor | None = None
+    """Asks a model which changes the words ask for. Recordings and the turn's usage are without this call."""
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +139,8 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
             tainted=given.tainted,
             given=given.given,
             words=given.words,
+            declare_for=given.declare_for,
+            tools=lambda: acting.tools,
             history=given.history,
             language=given.language,
             watch=watch,

@@ -14,7 +14,7 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete
+from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete, declaring
 from rumi.chat_ids import ChatIds
 from rumi.chats.noting import Told, holding, note
 from rumi.chats.noting import shown as shown_entries
@@ -303,6 +303,7 @@ class ChatContext:
             tainted=chat_session.tainted,
             given=chat_session.given,
             words=own_words(chat_session.said_in_turn),
+            declare_for=declaring(model, self.prompts.words["intent"]),
             confirm=confirm,
             parking=parking,
             withheld=withheld or {},

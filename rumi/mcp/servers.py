@@ -18,7 +18,7 @@ from rumi.mcp.tool import McpTool, WithheldTool, names_for
 from rumi.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
 from rumi.models import Message
 from rumi.offload import Threads
-from rumi.tools import Tool
+from rumi.tools import DeclareTool, Tool, claims_of
 
 FOLDER: Final = "mcp"
 """The folder of a home with a folder for each server."""
@@ -32,10 +32,14 @@ Audit = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class ForChat:
-    """What tools need of the chat that they act for: its messages so far, and what keeps pictures for it."""
+    """What tools need of the chat that they act for: its messages so far, and what keeps pictures for it.
+
+    `tainted` says that its session has read something from outside.
+    """
 
     messages: Callable[[], Sequence[Message]]
     look: Look
+    tainted: Callable[[], bool] = lambda: True
 
 
 class McpServers:
@@ -88,9 +92,11 @@ class McpServers:
         if not self._known:
             return ()
         tools = tuple(tool for known in self._known.values() for tool in self._tools_of(known, chat))
+        change = [claims for claims in map(claims_of, tools) if claims is not None and not claims.reads]
+        declare = (DeclareTool(chat.tainted),) if change else ()
         if are_too_many([tool.spec for tool in tools], context_tokens):
-            return (FindTools(tools, called_in(chat.messages())),)
-        return tools
+            return (FindTools(tools, called_in(chat.messages())), *declare)
+        return (*tools, *declare)
 
     async def answer(self, request: Mapping[str, object]) -> object:
         """Answer the call `mcp` of the control socket: the list of servers."""

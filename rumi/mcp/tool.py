@@ -46,7 +46,7 @@ class McpTool(Tool):
         self._tool = tool
         self._ask = ask
         self._look = look
-        self._claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
+        self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
 
     @property
@@ -62,7 +62,7 @@ class McpTool(Tool):
         if self._tool.read_only and not self._tool.open_world:
             return None
         details = {"tool": self.spec.name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        return Question("mcp", details, claims=self._claims)
+        return Question("mcp", details)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Call the tool. Cancelled, the server is told so."""

@@ -12,8 +12,10 @@ from rumi.tools.base import (
     ReportsProgress,
     Tool,
     ToolResult,
+    claims_of,
 )
 from rumi.tools.bash import Bash, Shell
+from rumi.tools.declare import DeclareTool
 from rumi.tools.edit_file import EditFile
 from rumi.tools.file_access import FILE_TOOLS, NO_LINKS, FileTool, named
 from rumi.tools.forget import ForgetTool
@@ -36,6 +38,7 @@ __all__ = [
     "CallsTools",
     "Claims",
     "CommandTrace",
+    "DeclareTool",
     "EditFile",
     "FileTool",
     "ForgetTool",
@@ -53,6 +56,7 @@ __all__ = [
     "WebFetch",
     "WebSearch",
     "WriteFile",
+    "claims_of",
     "named",
     "page_inside",
     "page_result",

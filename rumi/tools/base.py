@@ -64,14 +64,13 @@ class Question:
 
     A call that the user asks for in the message of this turn needs no answer: each value of `consent` is
     their word there (`rumi.tools.consent`), and `asked`, if there is one, finds the deed in what they wrote.
-    With `claims` the gate judges the arguments of the call.
+    Calls of tools with `Claims` are judged by their arguments.
     """
 
     deed: Deed
     details: Mapping[str, str]
     consent: tuple[str, ...] = ()
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
-    claims: Claims | None = None
 
 
 class Tool(Protocol):
@@ -121,6 +120,12 @@ Progress: TypeAlias = Callable[[str], None]
 Of many steps at once people see the last one. The text is put on one line and made harmless before it is
 shown. A sentence of Rumi's own is written in English, and `rumi.texts.told` has its translation.
 """
+
+
+def claims_of(tool: Tool) -> Claims | None:
+    """Return what a server says of its tool; None for a tool of the program's own."""
+    claims = getattr(tool, "claims", None)
+    return claims if isinstance(claims, Claims) else None
 
 
 @runtime_checkable
