@@ -9,7 +9,7 @@ from math import log2
 from typing import Final
 
 from rumi.tools import Claims
-from rumi.tools.consent import Place, Words, chooses, places, plain, stands_in
+from rumi.tools.consent import LEAST_CHARS, Place, Words, chooses, places, plain, stands_in
 from rumi.tools.destinations import is_address
 
 CALL_BITS: Final = 64
@@ -78,10 +78,12 @@ class Carried:
             return 1
         if self._words.have(value):
             return log2(len(self._words) + 1)
+        if isinstance(value, str) and all(map(self._words.have, value.split())):
+            return len(value.split()) * log2(len(self._words) + 1)
         if isinstance(value, str) and value in self._given:
             return log2(len(self._given) + 1)
-        if chooses(value) and stands_in(value, known):
-            return ADDRESS if is_address(str(value)) else OWN
+        if isinstance(value, str) and len(value) >= LEAST_CHARS and stands_in(value, known):
+            return ADDRESS if is_address(value) else OWN
         if isinstance(value, int | float) and value == int(value) and abs(value) < SMALL:
             return SMALL_BITS
         return None

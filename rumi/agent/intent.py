@@ -1,8 +1,8 @@
 """The changing calls that a user's message asks for, declared before anything from outside could choose them.
 
 The model declares them with `declare_changes` while its turn is untainted. Where it did not, or the
-conversation was tainted before, a model call that sees only the message and the tools declares them before the
-first question. A declared call runs as often as it was declared; what ran before counts.
+conversation was tainted before, a model call that sees only the message and the tools declares them before
+the first question. A declared call runs as often as it was declared; what ran before counts.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The `declare_changes` tool: before it reads, a model says which changing calls the user's message asks for.
 
-Nothing from outside can have chosen what the model says then. So the calls need no yes later, when their texts
-come from what was read (`rumi.agent.intent`).
+Nothing from outside can have chosen what the model says then. So the calls need no yes later, when their
+texts come from what was read (`rumi.agent.intent`).
 """
 
 import json
@@ -81,11 +81,8 @@ class Declaration:
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}
         found = [place for place in places(goes, claims.schema) if not place.is_plain]
-        if not found:
-            return bool(self.free) or any(value for name, value in self.fixed.items() if name not in goes)
-        return all(_stands(place, words) for place in found) and any(
-            words.consent_to(place.value) for place in found
-        )
+        anchored = not found or any(words.consent_to(place.value) for place in found)
+        return anchored and all(_stands(place, words) for place in found)
 
 
 def _stands(place: Place, words: Words) -> bool:

@@ -19,7 +19,7 @@ _TIMES: Final = _listed(
 )
 _CONTENT: Final = _TIMES | _listed(
     "abstract answer asunto body caption comment comments content contents cuerpo description",
-    "descripcion detail details feedback headline html markdown memo mensaje message msg nota note",
+    "descripcion detail details feedback headline html location markdown memo mensaje message msg nota note",
     "notes paragraph question reason remark remarks reply review subject subtitle summary text texto",
     "title titulo",
 )
