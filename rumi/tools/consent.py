@@ -143,9 +143,20 @@ def _inside(value: object, name: str, schema: Mapping[str, object], in_list: boo
 
 def stands_in(value: object, text: str) -> bool:
     """Return True if the value stands in a `plain` text, not inside of a longer word, address or number."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    wanted = plain(str(value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return any(_stands_in(form, text) for form in _forms(value))
+    return _stands_in(plain(str(value)), text)
+
+
+def _forms(number: float) -> set[str]:
+    """Return how people write a number."""
+    if number != number or abs(number) > 1e15:
+        return {str(number)}
+    short = str(int(number)) if isinstance(number, int) or number.is_integer() else str(number)
+    return {short, f"{number:.2f}", f"{number:,.2f}", f"{number:,.0f}" if "." not in short else short}
+
+
+def _stands_in(wanted: str, text: str) -> bool:
     at = text.find(wanted) if wanted else -1
     while at >= 0:
         end = at + len(wanted)

@@ -14,7 +14,7 @@ import trio
 from rumi.models import ToolSpec
 from rumi.tools.base import Claims, Question, Tool, ToolResult
 from rumi.tools.consent import Place, Words, chooses, places
-from rumi.tools.destinations import is_destination
+from rumi.tools.destinations import is_destination, leads_in
 
 MOST_CALLS: Final = 20
 MOST_TIMES: Final = 10
@@ -69,20 +69,29 @@ class Declaration:
                     return False
             elif _says_nothing(name, value, claims):
                 continue
-            elif name not in self.free or is_destination(name, schema, value):
+            elif name not in self.free or is_destination(name, schema, value) or _leads(value, words):
                 return False
         return all(name in arguments or value is None for name, value in self.fixed.items())
 
     def _is_grounded(self, claims: Claims, words: Words) -> bool:
-        """Return True if the message has each destination, and one of them, if there are any, as a word.
+        """Return True if the message has each destination, and one of them as a word.
 
-        A number beside such a word may be an amount or an id; alone it says nothing.
+        A number beside such a word may be an amount or an id; alone it says nothing. A call without such an
+        argument, which adds to the user's calendar for example, has something fixed, or no argument at all.
         """
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}
         found = [place for place in places(goes, claims.schema) if not place.is_plain]
-        anchored = not found or any(words.consent_to(place.value) for place in found)
+        if not found:
+            return any(self.fixed.values()) or not self.free
+        anchored = any(words.consent_to(place.value) for place in found)
         return anchored and all(_stands(place, words) for place in found)
+
+
+def _leads(value: object, words: Words) -> bool:
+    """Return True if a free text would lead its readers to an address that is not the user's word."""
+    texts = [str(place.value) for place in places({"": value}, {})]
+    return any(not words.have(lead) for text in texts for lead in leads_in(text))
 
 
 def _stands(place: Place, words: Words) -> bool:
@@ -109,9 +118,7 @@ class DeclareTool(Tool):
         """Note the calls. What was read could have chosen them afterwards, so then none is noted."""
         await trio.lowlevel.checkpoint()
         if self._tainted():
-            return ToolResult(
-                False, "not noted: this turn has read from outside. Go on; the user may be asked"
-            )
+            return ToolResult(False, "not noted: this turn has read from outside. Go on without it")
         found = declarations_in(arguments)
         if isinstance(found, str):
             return ToolResult(False, found)

@@ -43,6 +43,18 @@ _ADDRESS: Final = re.compile(
     r"|[@#]\S+|\+?[0-9][0-9 ()/-]{5,}[0-9]",  # a handle, a channel, a phone number
     re.IGNORECASE,
 )
+_NO_DOMAINS: Final = "cs|gz|hs|js|md|pl|py|rb|rs|sh|so|ts"
+"""Ends of file names that a domain could have too."""
+_LEADS: Final = re.compile(
+    r"\b[a-z][a-z0-9+.-]*://[^\s<>\"']+|\bwww\.[^\s<>\"']+|\b(?:mailto|tel|data):[^\s<>\"']+"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    rf"|\b(?:[a-z0-9-]+\.)+(?:(?!(?:{_NO_DOMAINS})\b)[a-z]{{2}}|ai|app|biz|click|cloud|com|dev|edu|gov|info|link|net"
+    r"|online|org|page|shop|site|store|tech|top|web|xyz)\b(?:/[^\s<>\"']*)?"
+    r"|\b[a-z]{2}[0-9]{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?\b"
+    r"|\+?[0-9](?:[ .()/-]{0,2}[0-9]){9,}",
+    re.IGNORECASE,
+)
+"""What leads somewhere within a text: addresses, hosts, accounts, and numbers of ten digits or more."""
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
@@ -72,6 +84,11 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
 def is_address(text: str) -> bool:
     """Return True if a text is nothing but an address, a path, an account, a handle or a phone number."""
     return len(text) < 2000 and _ADDRESS.fullmatch(text.strip()) is not None
+
+
+def leads_in(text: str) -> list[str]:
+    """Return the addresses, accounts and long numbers in a text: who reads it may follow or use them."""
+    return [found.rstrip(".,;:!?)") for found in _LEADS.findall(text)]
 
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:

@@ -8,6 +8,7 @@ import trio
 
 from rumi.agent.events import ConfirmationAsked
 from rumi.agent.gate import Gate
+from rumi.agent.intent import DeclareFor
 from rumi.mcp import RemoteTool
 from rumi.mcp.tool import McpTool
 from rumi.models import Message
@@ -42,6 +43,7 @@ class Asking:
     history: Sequence[Message] = ()
     tools: Sequence[Tool] = ()
     tainted: bool = True
+    declare_for: DeclareFor | None = None
     questions: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -50,6 +52,8 @@ class Asking:
             given=self.given,
             words=self.words,
             history=self.history,
+            declare_for=self.declare_for,
+            tools=lambda: self.tools,
             language="en",
             watch=lambda event: None,
             confirm=self._confirm,
