@@ -20,7 +20,7 @@ from rumi.agent.intent import DeclareFor, Intent
 from rumi.models import Message
 from rumi.texts import Language, Verdict
 from rumi.tools import AlwaysAsks, Question, Tool, ToolResult, claims_of
-from rumi.tools.consent import Words, plain
+from rumi.tools.consent import Words, names_deed, plain
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -160,7 +160,8 @@ class Gate:
             return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
         if claims.reads:
             return self._carried.takes(arguments, claims)
-        if not claims.destroys and self._words.consent_to_all(arguments, claims.schema):
+        asked = names_deed(tool.spec.name, self._words)
+        if asked and not claims.destroys and self._words.consent_to_all(arguments, claims.schema):
             return True
         return await self._intent.covers(tool.spec.name, arguments, claims)
 

@@ -9,6 +9,7 @@ from unicodedata import normalize
 
 from rumi.marked import opened
 from rumi.models import Message
+from rumi.tools.destinations import is_noun, words_of
 
 LEAST_CHARS: Final = 4
 """A shorter value stands in too many messages to be anybody's choice."""
@@ -32,6 +33,10 @@ _JOINING: Final = frozenset("@._-/+%#~&?\\:")
 """What joins words to a longer one, such as an address, a path or a number, where a word follows."""
 
 
+_NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
+"""The end of a sentence without a blank behind it: www.example.org.Then"""
+
+
 def own_words(messages: Sequence[Message]) -> str:
     """Return what the user wrote: no words of others, and no notes of the program."""
     said = (each.content for each in messages if each.role == "user")
@@ -44,10 +49,11 @@ class Words:
     def __init__(self, text: str = "") -> None:
         self.text = text
         self._plain = plain(text)
+        self._sentences = plain(_NO_BLANK.sub(". ", text))
 
     def have(self, value: object) -> bool:
         """Return True if the value stands there word for word, not inside of a longer word or number."""
-        return stands_in(value, self._plain)
+        return stands_in(value, self._plain) or stands_in(value, self._sentences)
 
     def consent_to(self, value: object) -> bool:
         """Return True if the value is the user's word: it stands there, is long enough, and is no number."""
@@ -71,6 +77,13 @@ class Words:
 
     def __len__(self) -> int:
         return len(self._plain.split())
+
+
+def names_deed(tool: str, words: Words) -> bool:
+    """Return True if the message has the verb of a tool's name, in any of its forms."""
+    said = _LETTERS.findall(plain(words.text))
+    named = [word for word in words_of(tool.rpartition("__")[2]) if not is_noun(word)]
+    return bool(named) and any(word.startswith(named[0].removesuffix("e")) for word in said)
 
 
 def chooses(value: object) -> bool:

@@ -93,7 +93,7 @@ def leads_in(text: str) -> list[str]:
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:
     """Return True if an argument is a date, a time of day or a duration."""
-    return schema.get("format") in _TIME_FORMATS or bool(_words(name) & _TIMES)
+    return schema.get("format") in _TIME_FORMATS or bool(_TIMES.intersection(words_of(name)))
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
@@ -109,7 +109,7 @@ def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, obj
 
 
 def _is_content(name: str, schema: Mapping[str, object]) -> bool:
-    words = _words(name)
+    words = set(words_of(name))
     if words & _DESTINATIONS or "enum" in schema or "const" in schema:
         return False
     stated = schema.get("format")
@@ -118,8 +118,14 @@ def _is_content(name: str, schema: Mapping[str, object]) -> bool:
     return bool(words & _CONTENT)
 
 
-def _words(name: str) -> set[str]:
-    return {word.lower() for word in _WORDS.findall(name)}
+def words_of(name: str) -> list[str]:
+    """Return the words of a name such as `file_path` or `filePath`, in their order."""
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def is_noun(word: str) -> bool:
+    """Return True for a word that names an argument."""
+    return word in _DESTINATIONS or word in _CONTENT
 
 
 def _place(schema: object) -> Mapping[str, object]:

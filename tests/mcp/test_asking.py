@@ -11,7 +11,7 @@ from tests.mcp.asking import FREE, Asking, bound, schema_of
 SCHEMA = schema_of({"query": "", "number": 0})
 LOCAL = RemoteTool("local", "", SCHEMA, read_only=True, open_world=False)
 OUTSIDE = RemoteTool("outside", "", SCHEMA, read_only=True)
-ADDS = RemoteTool("adds", "", SCHEMA, destructive=False)
+ADDS = RemoteTool("add_item", "", SCHEMA, destructive=False)
 CHANGES = RemoteTool("changes", "", SCHEMA)
 DESTROYS = RemoteTool("destroys", "", SCHEMA, destructive=True)
 
@@ -20,7 +20,7 @@ async def test_what_asks_depends_on_what_the_tool_may_do() -> None:
     said, other, number = {"query": "the boiler"}, {"query": "the cellar"}, {"number": 13}
     asks = {
         tool.name: [
-            await Asking("What of the boiler on June 13?").asks(bound(tool), each)
+            await Asking("Add the boiler on June 13").asks(bound(tool), each)
             for each in (said, other, number, {})
         ]
         for tool in (LOCAL, OUTSIDE, ADDS, CHANGES, DESTROYS)
@@ -28,10 +28,16 @@ async def test_what_asks_depends_on_what_the_tool_may_do() -> None:
     assert asks == {
         "local": [False, False, False, False],
         "outside": [False, True, False, False],
-        "adds": [False, True, True, True],
+        "add_item": [False, True, True, True],
         "changes": [True, True, True, True],
         "destroys": [True, True, True, True],
     }
+
+
+async def test_words_of_the_message_consent_to_nothing_that_it_does_not_name() -> None:
+    share = RemoteTool("share_file", "", SCHEMA, destructive=False)
+    assert await Asking("Read the file report.pdf").asks(bound(share), {"query": "report.pdf"})
+    assert not await Asking("Sharing report.pdf is fine").asks(bound(share), {"query": "report.pdf"})
 
 
 async def test_words_of_earlier_messages_consent_to_nothing() -> None:
