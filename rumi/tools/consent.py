@@ -59,10 +59,13 @@ class Words:
         """Return True if the value is the user's word: it stands there, is long enough, and is no number."""
         return chooses(value) and self.have(value)
 
-    def consent_to_all(self, arguments: Mapping[str, object], schema: Mapping[str, object]) -> bool:
+    def consent_to_all(
+        self, arguments: Mapping[str, object], schema: Mapping[str, object], deed: str = ""
+    ) -> bool:
         """Return True if each value of a call is the user's word, and there is one.
 
         Empty values and the schema's own defaults say nothing; a listed value must stand in the message.
+        `deed` is the word that names the call: as a value it says nothing more.
         """
         chosen = False
         for place in places(arguments, schema):
@@ -70,7 +73,7 @@ class Words:
                 continue
             if place.listed and self.have(place.value):
                 continue
-            if not self.consent_to(place.value):
+            if not self.consent_to(place.value) or plain(str(place.value)) == deed:
                 return False
             chosen = True
         return chosen
@@ -79,11 +82,13 @@ class Words:
         return len(self._plain.split())
 
 
-def names_deed(tool: str, words: Words) -> bool:
-    """Return True if the message has the verb of a tool's name, in any of its forms."""
+def deed_in(tool: str, words: Words) -> str:
+    """Return the word of the message that is the verb of a tool's name, in any form; empty for none."""
     said = _LETTERS.findall(plain(words.text))
     named = [word for word in words_of(tool.rpartition("__")[2]) if not is_noun(word)]
-    return bool(named) and any(word.startswith(named[0].removesuffix("e")) for word in said)
+    stem = named[0].removesuffix("e") if named else ""
+    forms = {f"{stem}{ending}" for ending in ("", "e", "s", "es", "d", "ed", "ing")} if stem else set()
+    return next((word for word in said if word in forms), "")
 
 
 def chooses(value: object) -> bool:

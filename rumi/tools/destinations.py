@@ -55,6 +55,7 @@ _LEADS: Final = re.compile(
     re.IGNORECASE,
 )
 """What leads somewhere within a text: addresses, hosts, accounts, and numbers of ten digits or more."""
+_DATE: Final = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?\b")
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
@@ -88,7 +89,7 @@ def is_address(text: str) -> bool:
 
 def leads_in(text: str) -> list[str]:
     """Return the addresses, accounts and long numbers in a text: who reads it may follow or use them."""
-    return [found.rstrip(".,;:!?)") for found in _LEADS.findall(text)]
+    return [found.rstrip(".,;:!?)") for found in _LEADS.findall(_DATE.sub(" ", text))]
 
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:
