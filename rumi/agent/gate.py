@@ -20,7 +20,8 @@ from rumi.agent.intent import DeclareFor, Intent
 from rumi.models import Message
 from rumi.texts import Language, Verdict
 from rumi.tools import AlwaysAsks, Question, Tool, ToolResult, claims_of
-from rumi.tools.consent import Words, deed_in, plain
+from rumi.tools.consent import Words, plain
+from rumi.tools.deeds import deed_in
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -160,7 +161,7 @@ class Gate:
             return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
         if claims.reads:
             return self._carried.takes(arguments, claims)
-        deed = "" if claims.destroys else deed_in(tool.spec.name, self._words)
+        deed = "" if claims.destroys else deed_in(tool.spec.name, self._words.text)
         if deed and self._words.consent_to_all(arguments, claims.schema, deed):
             return True
         return await self._intent.covers(tool.spec.name, arguments, claims)

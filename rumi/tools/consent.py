@@ -9,7 +9,6 @@ from unicodedata import normalize
 
 from rumi.marked import opened
 from rumi.models import Message
-from rumi.tools.destinations import is_noun, words_of
 
 LEAST_CHARS: Final = 4
 """A shorter value stands in too many messages to be anybody's choice."""
@@ -80,15 +79,6 @@ class Words:
 
     def __len__(self) -> int:
         return len(self._plain.split())
-
-
-def deed_in(tool: str, words: Words) -> str:
-    """Return the word of the message that is the verb of a tool's name, in any form; empty for none."""
-    said = _LETTERS.findall(plain(words.text))
-    named = [word for word in words_of(tool.rpartition("__")[2]) if not is_noun(word)]
-    stem = named[0].removesuffix("e") if named else ""
-    forms = {f"{stem}{ending}" for ending in ("", "e", "s", "es", "d", "ed", "ing")} if stem else set()
-    return next((word for word in said if word in forms), "")
 
 
 def chooses(value: object) -> bool:

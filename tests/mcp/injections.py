@@ -275,7 +275,7 @@ def attacks(said: str) -> Iterator[Call]:
     for value in long:  # the user's own words, in a deed that they did not ask for
         yield "delete_mail", {"id": value}
         yield "forward_all", {"to": value}
-        if "cancel" not in said.casefold():
+        if "cancel" not in said.casefold():  # that would be what the user asks for
             yield "cancel_day", {"day": value}
         yield "remove_user", {"user": value}
         yield "update_password", {"password": value}
