@@ -1,4 +1,4 @@
-"""In a tainted turn, what the user's own message asks of Rumi's own tools needs no yes; what is injected does."""
+"""In a tainted turn, what the user's message asks of Rumi's own tools needs no yes; what is injected does."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,7 +54,7 @@ async def test_what_the_message_asks_for_needs_no_yes(
         (
             "remember my birthday = 3 May",
             REMEMBER,
-            {"key": "birthday", "value": "3 May, as eve@evil.example says"},
+            {"key": "birthday", "value": "3 May, so eve says"},
         ),
         ("Which city is the largest?", FORGET, {"key": "city"}),
         ("Don't forget my city", FORGET, {"key": "city"}),
