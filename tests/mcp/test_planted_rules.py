@@ -84,9 +84,7 @@ PLANTS: Final[tuple[Plant, ...]] = (
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-async def test_a_loosened_rule_lets_an_injected_deed_run(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_loosened_rule_lets_a_deed_run(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     known = tools()
     for task in TASKS:
@@ -110,7 +108,7 @@ async def test_calls_that_count_no_use_pay_twice(monkeypatch: pytest.MonkeyPatch
     assert await runs_twice()
 
 
-async def test_a_gate_that_goes_on_after_three_noes_runs_what_could_ask(
+async def test_a_gate_that_goes_on_after_noes_runs_what_could_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add = RemoteTool(
