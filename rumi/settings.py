@@ -104,6 +104,7 @@ def _mcp_server(name: str, given: McpSection, known: Mapping[str, str]) -> Serve
         url=given.url,
         headers=tables[1],
         trusted=given.trusted,
+        open_world=given.open_world,
         tools=given.tools,
         sandbox=given.sandbox,
         network=given.network,

@@ -27,6 +27,7 @@ from rumi.texts import Language
 from rumi.tools import (
     FILE_TOOLS,
     Bash,
+    DeclareTool,
     EditFile,
     ForgetTool,
     Progress,
@@ -54,6 +55,7 @@ _ONE_FORM: Final = (
         SendFile,
         UseSkill,
         StartBot,
+        DeclareTool,
     ),
 )
 

@@ -209,7 +209,8 @@ class Tree:
                 await view.files_from_outside()
                 return await viewer.keep(view.chat, body, name)
 
-            return self.mcp.tools_for(ForChat(view.messages, look, keep), models.context_tokens)
+            chat = ForChat(view.messages, look, keep, view.tainted)
+            return self.mcp.tools_for(chat, models.context_tokens)
 
         toolbox = Toolbox(
             web=web,

@@ -15,6 +15,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.fitting import in_short
 from rumi.agent.gate import Confirm, Parking
+from rumi.agent.intent import DeclareFor, declaring
 from rumi.agent.parking import Parked, ParkedCalls, ParkedState, answers_in, in_words
 from rumi.agent.prompt import Prompts, built_in, told_channel, words_in
 from rumi.agent.turn import Kept, TurnInput, run_turn
@@ -23,6 +24,7 @@ __all__ = [
     "Confirm",
     "ConfirmationAsked",
     "ConfirmationEnded",
+    "DeclareFor",
     "Kept",
     "Parked",
     "ParkedCalls",
@@ -41,6 +43,7 @@ __all__ = [
     "answers_in",
     "built_in",
     "complete",
+    "declaring",
     "in_short",
     "in_words",
     "run_turn",

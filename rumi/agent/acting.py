@@ -158,7 +158,7 @@ class Acting:
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself", refused=True)
         result = await self._told(call, arguments)
-        self._gate.learn(result)
+        self._gate.learn(name, result)
         return result
 
 

@@ -27,7 +27,7 @@ def built_in() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The words by their names: `identity`, `sandbox`, and for channels the form of answers in them.
+    """The words by their names: `identity`, `sandbox`, `intent`, and for channels the form of answers.
 
     Those of research and bots stand beside them, by names that no channel has.
     """
@@ -56,7 +56,7 @@ class Prompts:
 
     def form(self, channel: str) -> str:
         """Return the block about answers in a channel; empty for one without a form of its own."""
-        words = self.words.get(channel) if channel not in ("identity", "sandbox") else None
+        words = self.words.get(channel) if channel not in ("identity", "sandbox", "intent") else None
         return f'<channel name="{channel}">\n{words}\n</channel>' if words else ""
 
 

@@ -20,6 +20,7 @@ from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
 from rumi.agent.gate import Confirm, Gate, Parking
+from rumi.agent.intent import DeclareFor
 from rumi.errors import RumiError
 from rumi.models import (
     SHORT_CHARS,
@@ -83,8 +84,9 @@ class TurnInput:
 
     `context_tokens` is the model's maximum, prompt and reply together; the model itself may report less.
     `tainted`: something in this conversation came from outside. `given` are the addresses that its user or a
-    page gave, word for word. Without `confirm` no person can allow the harmful calls of a tainted turn;
-    `parking` has them wait; with both, a call that was allowed before is not asked for.
+    page gave, word for word. `words` are the user's own in the message of this turn; what they ask for needs
+    no yes. Without `confirm` no person can allow the harmful calls of a tainted turn; `parking` has them
+    wait; with both, a call that was allowed before is not asked for.
     `shortened` gets the last message that prompts show shortened from now on; all earlier tool results are
     shortened too.
     """
@@ -98,6 +100,9 @@ class TurnInput:
     context_tokens: int = 131_072
     tainted: bool = False
     given: Collection[str] = ()
+    words: str = ""
+    declare_for: DeclareFor | None = None
+    """Asks a model which changes the words ask for. Recordings and the turn's usage are without this call."""
     confirm: Confirm | None = None
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -133,6 +138,10 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
         gate = Gate(
             tainted=given.tainted,
             given=given.given,
+            words=given.words,
+            declare_for=given.declare_for,
+            tools=lambda: acting.tools,
+            history=given.history,
             language=given.language,
             watch=watch,
             confirm=given.confirm,
@@ -321,7 +330,7 @@ class _Turn:
 
         A `note` of the program stands behind it.
         """
-        self.gate.learn(result)
+        self.gate.learn(call.name, result)
         pictures = tuple(replace(each, data=b"") for each in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)

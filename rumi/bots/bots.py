@@ -405,7 +405,7 @@ class StartBot(Tool):
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
             return None
-        return Question("start_bot", {"key": name, "prompt": goal})
+        return Question("start_bot", {"key": name, "prompt": goal}, (name, goal))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Start it."""

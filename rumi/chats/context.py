@@ -14,7 +14,7 @@ import trio
 
 from actors import ActorError
 from rumi import texts
-from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete
+from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete, declaring
 from rumi.chat_ids import ChatIds
 from rumi.chats.noting import Told, holding, note
 from rumi.chats.noting import shown as shown_entries
@@ -38,6 +38,7 @@ from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
 from rumi.tools import Tool
+from rumi.tools.consent import own_words
 from rumi.viewing import Seen
 
 logger = logging.getLogger(__name__)
@@ -301,6 +302,8 @@ class ChatContext:
             context_tokens=self.limits.context_tokens,
             tainted=chat_session.tainted,
             given=chat_session.given,
+            words=own_words(chat_session.said_in_turn),
+            declare_for=declaring(model, self.prompts.words["intent"]),
             confirm=confirm,
             parking=parking,
             withheld=withheld or {},

@@ -154,6 +154,12 @@ class ChatSession:
         """Return how many messages prompts show, without the notes of what is known."""
         return sum(entry.message.role != "system" for entry in self.entries)
 
+    @property
+    def said_in_turn(self) -> list[Message]:
+        """The messages that began the turn that runs, without words of others."""
+        mine = [entry for entry in self.entries if entry.turn == self.turn and not entry.tainted]
+        return [entry.message for entry in mine if entry.message.role == "user"]
+
     async def load(self) -> ChatRecord:
         """Read what the journal knows."""
         record = await self._journal.ask(Load(self.chat, self._max_tokens, self._max_tokens))

@@ -75,6 +75,7 @@ def list_(as_json: bool = False) -> None:
 @click.option("--path", multiple=True, help="A folder that the command may read and change.")
 @click.option("--network", is_flag=True, help="Let the command use the network.")
 @click.option("--trusted", is_flag=True, help="Take its results as if they were yours.")
+@click.option("--closed", is_flag=True, help="Its tools reach nothing but its own data.")
 @click.option("--no-sandbox", is_flag=True, help="Run the command as you, without a sandbox.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing.")
 def add(
@@ -87,6 +88,7 @@ def add(
     path: tuple[str, ...],
     network: bool,
     trusted: bool,
+    closed: bool,
     no_sandbox: bool,
     yes: bool,
 ) -> None:
@@ -119,6 +121,8 @@ def add(
     keys = {f"mcp.{name}.{key}": value for key, value in chosen.items() if value}
     if no_sandbox:
         keys[f"mcp.{name}.sandbox"] = False
+    if closed:
+        keys[f"mcp.{name}.open_world"] = False
     if not words and not url:
         raise UsageError(
             "The server needs a command or --url.", "Example: rumi mcp add time -- mcp-server-time"
@@ -249,6 +253,7 @@ def _marks(each: "ServerSettings") -> list[str]:
     local = bool(each.command)
     marks = ["address"] if not local else ["sandbox" if each.sandbox else "no sandbox"]
     marks += ["network"] * (local and each.sandbox and each.network)
+    marks += ["closed"] * (not each.open_world)
     return marks + ["trusted"] * each.trusted + (["fault"] if each.fault else [])
 
 

@@ -553,7 +553,8 @@ class McpSection(Section):
 
     `command` starts a process, in a sandbox unless `sandbox` is false; `url` names a server. Secrets in `env`
     and `headers` are `$VAR` or `${VAR}`. `tools` are the ones to take; none named is all. The results of a
-    `trusted` server do not count as read from outside. `max_kb` bounds one message from it.
+    `trusted` server do not count as read from outside. `open_world = false` says that its tools reach nothing
+    but its own data. `max_kb` bounds one message from it.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -562,6 +563,7 @@ class McpSection(Section):
     url: Annotated[str, _checked(_check_mcp_url)] = ""
     headers: dict[Annotated[str, _checked(_check_header)], Annotated[str, _checked(_check_argument)]] = {}
     trusted: bool = False
+    open_world: bool = True
     tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
     sandbox: bool = True
     network: bool = False

@@ -6,7 +6,6 @@ The client library is imported when the first configured server starts, in a thr
 from rumi.mcp.bwrap import find, installation
 from rumi.mcp.described import Change, changes_of, said_of
 from rumi.mcp.pins import FILE, AcceptedTools, digest_of
-from rumi.mcp.said import all_said, own_words
 from rumi.mcp.server import Directory
 from rumi.mcp.servers import FOLDER, ForChat, McpServers, try_once
 from rumi.mcp.types import McpError, RemoteTool, ServerSettings
@@ -22,12 +21,10 @@ __all__ = [
     "McpServers",
     "RemoteTool",
     "ServerSettings",
-    "all_said",
     "changes_of",
     "digest_of",
     "find",
     "installation",
-    "own_words",
     "said_of",
     "try_once",
 ]

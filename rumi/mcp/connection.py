@@ -312,7 +312,7 @@ def _tool(tool: wire.Tool) -> RemoteTool:
         _schema(tool.input_schema),
         read_only=hints.read_only_hint is True,
         open_world=hints.open_world_hint is not False,
-        destructive=hints.destructive_hint is True,
+        destructive=hints.destructive_hint,
     )
 
 

@@ -101,7 +101,11 @@ def _said(found: object) -> dict[str, Mapping[str, object]]:
 
 def digest_of(tool: RemoteTool) -> str:
     """Return the SHA-256 of all that a server says about a tool, in hexadecimal digits."""
-    said = [tool.name, tool.description, tool.parameters, tool.read_only, tool.open_world, tool.destructive]
+    # A server that said nothing of destruction had the same digest as one that denied it, when that made no
+    # difference. What was accepted then stays accepted, except for the denial, which spares questions now.
+    denies = tool.destructive is False and not tool.read_only
+    destructive = "denied" if denies else tool.destructive is True
+    said = [tool.name, tool.description, tool.parameters, tool.read_only, tool.open_world, destructive]
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=dict).encode()).hexdigest()
 
 

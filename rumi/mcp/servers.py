@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,13 +14,12 @@ from rumi.caller import Caller
 from rumi.mcp.finding import FindTools, are_too_many, called_in
 from rumi.mcp.pins import AcceptedTools
 from rumi.mcp.results import Keep, Look, nowhere
-from rumi.mcp.said import own_words
 from rumi.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.mcp.tool import McpTool, WithheldTool, names_for
 from rumi.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
 from rumi.models import Message
 from rumi.offload import Threads
-from rumi.tools import Tool
+from rumi.tools import DeclareTool, Tool, claims_of
 
 FOLDER: Final = "mcp"
 """The folder of a home with a folder for each server."""
@@ -36,11 +35,14 @@ Audit = Callable[..., None]
 class ForChat:
     """What tools need of the chat that they act for: its messages so far, and what keeps pictures and other
     files for it.
+
+    `tainted` says that its session has read something from outside.
     """
 
     messages: Callable[[], Sequence[Message]]
     look: Look
     keep: Keep = nowhere
+    tainted: Callable[[], bool] = lambda: True
 
 
 class McpServers:
@@ -93,9 +95,11 @@ class McpServers:
         if not self._known:
             return ()
         tools = tuple(tool for known in self._known.values() for tool in self._tools_of(known, chat))
+        change = [claims for claims in map(claims_of, tools) if claims is not None and not claims.reads]
+        declare = (DeclareTool(chat.tainted),) if change else ()
         if are_too_many([tool.spec for tool in tools], context_tokens):
-            return (FindTools(tools, called_in(chat.messages())),)
-        return tools
+            return (FindTools(tools, called_in(chat.messages())), *declare)
+        return (*tools, *declare)
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
         """Answer the call `mcp` of the control socket: the list of servers, for the home's owner."""
@@ -110,18 +114,18 @@ class McpServers:
     def _tools_of(self, known: Directory, chat: ForChat) -> list[Tool]:
         settings, tools = known.settings, list[Tool]()
         names = names_for(settings.name, [tool.name for tool in known.tools])
+        siblings = frozenset(names.values())
         for tool in known.tools:
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
             if known.pin.takes(tool):
-                said = lambda: own_words(chat.messages())  # noqa: E731
                 bound = McpTool(
                     settings.name,
                     names[tool.name],
-                    tool,
+                    replace(tool, open_world=tool.open_world and settings.open_world),
                     self._ask,
                     chat.look,
-                    said,
+                    siblings=siblings,
                     keep=chat.keep,
                     trusted=settings.trusted,
                 )

@@ -8,11 +8,10 @@ from typing import Final, TypeAlias
 from rumi.marked import block, harmless, one_line
 from rumi.mcp.described import harmless_schema
 from rumi.mcp.results import Keep, Look, nowhere, result_of
-from rumi.mcp.said import all_said
 from rumi.mcp.showing import values_of
 from rumi.mcp.types import McpError, Outcome, RemoteTool
 from rumi.models import ToolSpec
-from rumi.tools import Progress, Question, Tool, ToolResult
+from rumi.tools import Claims, Progress, Question, Tool, ToolResult
 
 MOST_NAME_CHARS: Final = 64
 MOST_DESCRIPTION_CHARS: Final = 4000
@@ -28,7 +27,8 @@ Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[
 class McpTool(Tool):
     """Calls one tool of a server for one chat.
 
-    `said` returns the user's own words. The result counts as read from outside, unless `trusted`.
+    `siblings` are the names of all tools of the server. The result counts as read from outside, unless
+    `trusted`.
     """
 
     concurrent = True
@@ -40,8 +40,8 @@ class McpTool(Tool):
         tool: RemoteTool,
         ask: Ask,
         look: Look,
-        said: Callable[[], str],
         *,
+        siblings: Collection[str],
         trusted: bool,
         keep: Keep = nowhere,
     ) -> None:
@@ -54,7 +54,7 @@ class McpTool(Tool):
         self._ask = ask
         self._look = look
         self._keep = keep
-        self._said = said
+        self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
 
     @property
@@ -65,16 +65,11 @@ class McpTool(Tool):
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or carry data away.
 
-        A tool that only reads and stays in its own data does neither. Values that the user wrote word for
-        word need no yes, unless the server says that the tool destroys.
+        A tool that only reads and stays in its own data does neither.
         """
-        tool = self._tool
-        if tool.read_only and not tool.open_world:
+        if self._tool.read_only and not self._tool.open_world:
             return None
-        free = not tool.destructive and (tool.read_only or bool(arguments))
-        if free and all_said(arguments, tool.parameters, self._said(), given, strict=not tool.read_only):
-            return None
-        values = values_of(arguments, tool.parameters)
+        values = values_of(arguments, self._tool.parameters)
         return Question("mcp", {"tool": self.spec.name, "arguments": values})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:

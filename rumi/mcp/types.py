@@ -22,8 +22,9 @@ class McpError(RumiError):
 class ServerSettings:
     """One server of the configuration, with its secrets in place; `fault` says what is missing.
 
-    `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Times are in
-    seconds. `max_bytes` bounds one message from the server.
+    `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Without
+    `open_world` its tools reach nothing but its own data, whatever they say. Times are in seconds.
+    `max_bytes` bounds one message from the server.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ServerSettings:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     trusted: bool = False
+    open_world: bool = True
     tools: tuple[str, ...] = ()
     sandbox: bool = True
     network: bool = False
@@ -45,14 +47,22 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTool:
-    """A tool as its server describes it. The three hints are the server's own claims."""
+    """A tool as its server describes it. The three hints are the server's own claims.
+
+    What a server does not say has the value that the specification of the protocol gives it.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, object]
     read_only: bool = False
     open_world: bool = True
-    destructive: bool = False
+    destructive: bool | None = None
+
+    @property
+    def destroys(self) -> bool:
+        """Return True unless the server denies it."""
+        return self.destructive is not False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from rumi.memory.block import Block, escaped, memory_block, told_facts
 from rumi.memory.command import memory_command
 from rumi.memory.dates import SMALL_NUMBERS
 from rumi.memory.extractor import Extracted, extract
+from rumi.memory.filter import asks_to_forget, asks_to_remember
 from rumi.memory.schema import MEMORY
 from rumi.memory.serving import check, memory_calls
 from rumi.memory.types import (
@@ -62,6 +63,8 @@ __all__ = [
     "Unshare",
     "asking",
     "asking_for_turn",
+    "asks_to_forget",
+    "asks_to_remember",
     "check",
     "checked",
     "escaped",

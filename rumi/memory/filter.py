@@ -54,6 +54,12 @@ _REMEMBER: Final = re.compile(
     r"\bno (?:te )?olvides\b|\bten(?:e)? en cuenta\b"
 )
 
+_SAVE: Final = re.compile(r"\b(?:save|store|memori[sz]e|memoriza)\b")
+_FORGET: Final = re.compile(
+    r"(?<!t )(?<!never )\b(?:forget|delete|remove|erase|clear)\b|"
+    r"(?<!no )(?<!no te )\b(?:olvid|borr|elimin)(?:a|e|es|ar)?(?:te|lo|la|los|las)?\b"
+)
+
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"\S*\w[@/.:_\\]\w\S*")
 _SMALL: Final = frozenset(map(str, range(1, 13)))
@@ -100,6 +106,17 @@ def worth_keeping(
         seen.add(same)
         kept.append(replace(fact, replaces=each.replaces if folded(each.replaces) in keys else ""))
     return tuple(kept)
+
+
+def asks_to_remember(text: str) -> bool:
+    """Return True if a message of the user asks to keep something."""
+    plain = _plain(text)
+    return bool(_REMEMBER.search(plain) or _SAVE.search(plain))
+
+
+def asks_to_forget(text: str) -> bool:
+    """Return True if a message of the user asks to delete something."""
+    return bool(_FORGET.search(_plain(text)))
 
 
 class _Heard:

@@ -77,7 +77,11 @@ class ResearchTool:
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return the question for the user: what a research asks may carry something away."""
         asked = self._asked(arguments)
-        return None if isinstance(asked, str) else Question("research", asked)
+        if isinstance(asked, str):
+            return None
+        urls = [each.text for each in asked.get("urls", ()) if isinstance(each, Value)]
+        consent = (str(asked["question"]), *str(asked.get("url", "")).split(), *urls)
+        return Question("research", asked, consent)
 
     def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
         """Return the arguments as the user reads them, or what is wrong with them."""

@@ -88,14 +88,18 @@ class RemindTool(_ScheduleTool):
         return "text"
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Return a question with the text and the time as they would be stored."""
+        """Return a question with the text and the time as they would be stored.
+
+        The user's own words may come once without a yes, at whatever time: again and again they may not.
+        """
         when = when_of(arguments)
         text = arguments.get(self.words)
         if isinstance(when, str) or not isinstance(text, str):
             return None
         times = {name: str(arguments[name]) for name in ("at", "in_minutes", "cron") if arguments.get(name)}
         research = {"research": "true"} if self.kind(arguments) == "research" else {}
-        return Question("schedule", {**times, **research, self.words: text})
+        details = {**times, **research, self.words: text}
+        return Question("schedule", details, () if isinstance(when, Every) else (text,))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Store the schedule. Cancelled, it is stored completely or not at all."""

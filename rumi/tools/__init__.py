@@ -5,6 +5,7 @@ from rumi.tools.base import (
     BringsTools,
     Calls,
     CallsTools,
+    Claims,
     CommandTrace,
     Progress,
     Question,
@@ -12,8 +13,10 @@ from rumi.tools.base import (
     RunsCommands,
     Tool,
     ToolResult,
+    claims_of,
 )
 from rumi.tools.bash import Bash, Shell
+from rumi.tools.declare import DeclareTool
 from rumi.tools.destinations import is_destination
 from rumi.tools.edit_file import EditFile
 from rumi.tools.file_access import FILE_TOOLS, NO_LINKS, FileTool, named
@@ -35,7 +38,9 @@ __all__ = [
     "BringsTools",
     "Calls",
     "CallsTools",
+    "Claims",
     "CommandTrace",
+    "DeclareTool",
     "EditFile",
     "FileTool",
     "ForgetTool",
@@ -54,6 +59,7 @@ __all__ = [
     "WebFetch",
     "WebSearch",
     "WriteFile",
+    "claims_of",
     "is_destination",
     "named",
     "page_inside",

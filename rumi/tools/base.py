@@ -1,7 +1,7 @@
 """The interface of a tool: a description for the model, and an awaitable that does the work."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import trio
@@ -52,13 +52,32 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Claims:
+    """What a server says of one of its tools: it only `reads`, or it `destroys`, and the arguments' schema.
+
+    `siblings` are the names of all tools of that server, as models see them.
+    """
+
+    schema: Mapping[str, object]
+    reads: bool
+    destroys: bool
+    siblings: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """The effect of a call, for the user to judge: the real arguments, each with its name, destinations
     first.
+
+    A call that the user asks for in the message of this turn needs no answer: each value of `consent` is
+    their word there (`rumi.tools.consent`), and `asked`, if there is one, finds the deed in what they wrote.
+    Calls of tools with `Claims` are judged by their arguments.
     """
 
     deed: Deed
     details: Mapping[str, Detail]
+    consent: tuple[str, ...] = ()
+    asked: Callable[[str], bool] | None = field(default=None, compare=False)
 
 
 class Tool(Protocol):
@@ -108,6 +127,12 @@ Progress: TypeAlias = Callable[[str], None]
 Of many steps at once people see the last one. The text is put on one line and made harmless before it is
 shown. A sentence of Rumi's own is written in English, and `rumi.texts.told` has its translation.
 """
+
+
+def claims_of(tool: Tool) -> Claims | None:
+    """Return what a server says of its tool; None for a tool of the program's own."""
+    claims = getattr(tool, "claims", None)
+    return claims if isinstance(claims, Claims) else None
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ _TIMES: Final = _listed(
 )
 _CONTENT: Final = _TIMES | _listed(
     "abstract answer asunto body caption comment comments content contents cuerpo description",
-    "descripcion detail details feedback headline html markdown memo mensaje message msg nota note",
+    "descripcion detail details feedback headline html location markdown memo mensaje message msg nota note",
     "notes paragraph question reason remark remarks reply review subject subtitle summary text texto",
     "title titulo",
 )
@@ -43,9 +43,22 @@ _ADDRESS: Final = re.compile(
     r"|[@#]\S+|\+?[0-9][0-9 ()/-]{5,}[0-9]",  # a handle, a channel, a phone number
     re.IGNORECASE,
 )
-MOST_ADDRESS_CHARS: Final = 2_000
-"""A longer text of an argument that is content is no address."""
-
+_NO_DOMAINS: Final = "cs|gz|hs|js|md|pl|py|rb|rs|sh|so|ts"
+"""Ends of file names that a domain could have too."""
+# Each alternative that could begin anywhere begins only where its characters do: otherwise a long text takes
+# time that grows with the square of its length.
+_LEADS: Final = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*+://[^\s<>\"']+|\bwww\.[^\s<>\"']+"
+    r"|\b(?:mailto|tel|data):[^\s<>\"']+"
+    r"|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
+    rf"|(?<![a-z0-9.-])(?:[a-z0-9-]++\.)+(?:(?!(?:{_NO_DOMAINS})\b)[a-z]{{2}}|ai|app|biz|click|cloud|com|dev|edu|gov|info|link|net"
+    r"|online|org|page|shop|site|store|tech|top|web|xyz)\b(?:/[^\s<>\"']*)?"
+    r"|\b[a-z]{2}[0-9]{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?\b"
+    r"|\+?[0-9](?:[ .()/-]{0,2}[0-9]){9,}",
+    re.IGNORECASE,
+)
+"""What leads somewhere within a text: addresses, hosts, accounts, and numbers of ten digits or more."""
+_DATE: Final = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?\b")
 _TIME_FORMATS: Final = frozenset({"date", "date-time", "time", "duration"})
 
 
@@ -68,15 +81,23 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
     if not _is_content(name, schema):
         return True
     if isinstance(value, str):
-        # The pattern takes time that grows with the square of the length.
-        short = len(value) <= MOST_ADDRESS_CHARS
-        return not is_time(name, schema) and short and _ADDRESS.fullmatch(value.strip()) is not None
+        return not is_time(name, schema) and is_address(value)
     return value is not None and (isinstance(value, bool) or not is_time(name, schema))
+
+
+def is_address(text: str) -> bool:
+    """Return True if a text is nothing but an address, a path, an account, a handle or a phone number."""
+    return len(text) < 2000 and _ADDRESS.fullmatch(text.strip()) is not None
+
+
+def leads_in(text: str) -> list[str]:
+    """Return the addresses, accounts and long numbers in a text: who reads it may follow or use them."""
+    return [found.rstrip(".,;:!?)") for found in _LEADS.findall(_DATE.sub(" ", text))]
 
 
 def is_time(name: str, schema: Mapping[str, object]) -> bool:
     """Return True if an argument is a date, a time of day or a duration."""
-    return schema.get("format") in _TIME_FORMATS or bool(_words(name) & _TIMES)
+    return schema.get("format") in _TIME_FORMATS or bool(_TIMES.intersection(words_of(name)))
 
 
 def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, object]) -> list[str]:
@@ -92,7 +113,7 @@ def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, obj
 
 
 def _is_content(name: str, schema: Mapping[str, object]) -> bool:
-    words = _words(name)
+    words = set(words_of(name))
     if words & _DESTINATIONS or "enum" in schema or "const" in schema:
         return False
     stated = schema.get("format")
@@ -101,8 +122,14 @@ def _is_content(name: str, schema: Mapping[str, object]) -> bool:
     return bool(words & _CONTENT)
 
 
-def _words(name: str) -> set[str]:
-    return {word.lower() for word in _WORDS.findall(name)}
+def words_of(name: str) -> list[str]:
+    """Return the words of a name such as `file_path` or `filePath`, in their order."""
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def is_noun(word: str) -> bool:
+    """Return True for a word that names an argument."""
+    return word in _DESTINATIONS or word in _CONTENT
 
 
 def _place(schema: object) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from rumi import texts
-from rumi.memory import Ask, Forget, written
+from rumi.memory import Ask, Forget, asks_to_forget, written
 from rumi.models import ToolSpec
 from rumi.texts import Language
 from rumi.tools.base import Question, Tool, ToolResult
@@ -33,7 +33,9 @@ class ForgetTool(Tool):
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return a question with the key."""
         key = arguments.get("key")
-        return Question("forget", {"key": written(key)}) if isinstance(key, str) and written(key) else None
+        if not isinstance(key, str) or not written(key):
+            return None
+        return Question("forget", {"key": written(key)}, (written(key),), asks_to_forget)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Delete the facts. Cancelled, all of them are deleted or none."""

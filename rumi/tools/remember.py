@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from rumi import texts
-from rumi.memory import Ask, FactRefused, Remember, checked
+from rumi.memory import Ask, FactRefused, Remember, asks_to_remember, checked
 from rumi.models import ToolSpec
 from rumi.texts import Language
 from rumi.tools.base import Question, Tool, ToolResult
@@ -57,7 +57,10 @@ class RememberTool(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
-        """Return a question with the fact as it would be stored."""
+        """Return a question with the fact as it would be stored.
+
+        The key is the model's word: one that the user did not write is no reason to ask.
+        """
         key, value = arguments.get("key"), arguments.get("value")
         if not isinstance(key, str) or not isinstance(value, str):
             return None
@@ -66,7 +69,8 @@ class RememberTool(Tool):
         except FactRefused:
             return None
         also = {"also": "true"} if arguments.get("also") is True else {}
-        return Question("remember", {"key": fact.key, **also, "value": fact.value})
+        details = {"key": fact.key, **also, "value": fact.value}
+        return Question("remember", details, (fact.value,), asks_to_remember)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Store the fact. Cancelled, it is stored completely or not at all."""

@@ -66,7 +66,9 @@ class SendFile(Tool):
     def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
         """Return a question with the file's name; None where people see all files anyway."""
         path = None if self._shows else arguments.get("path")
-        return Question("send_file", {"path": path}) if isinstance(path, str) else None
+        if not isinstance(path, str):
+            return None
+        return Question("send_file", {"path": path}, (_relative(path) or path,))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the file and send it. Cancelled, it sends nothing more and has no file open."""

@@ -1,6 +1,6 @@
 """What carries the mark of what came from outside, in the middle of a call and across resets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from trio.testing import MockClock
 from rumi.agent import ConfirmationAsked
 from rumi.chats import ChatView, Replied
 from rumi.chats.services import ChatShell
-from rumi.models import ToolSpec
+from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.sandbox import SandboxError
-from rumi.tools import Calls, ReadFile, Tool, ToolResult, WriteFile
+from rumi.tools import Calls, Question, ReadFile, Tool, ToolResult, WriteFile
 from tests.chats.house import House, MemorySandboxes, house
 from tests.chats.test_confirmations import Page, Visit, obedient
 from tests.fakes.tools import Unasked
@@ -118,3 +118,34 @@ async def _asks(home: House, text: str) -> bool:
                 assert await home.inbox.answer("cli", what.id, False)
             if isinstance(what, Replied) and number in what.messages:
                 return asked
+
+
+@dataclass
+class Saves(Visit):
+    """Saves a word, which needs no yes where the user's message has it."""
+
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("visit", "Saves.", {}))
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return Question("send_file", {"path": str(arguments["url"])}, (str(arguments["url"]),))
+
+
+async def test_only_the_words_of_its_own_message_consent_in_a_chat(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    saves = Saves()
+    words = "the boiler is old"
+
+    async def model(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+        done = sum(m.role == "tool" for m in request.messages[last:])
+        page, save = ToolCall("c0", "page", "{}"), ToolCall("c1", "visit", f'{{"url": "{words}"}}')
+        return Reply("", ((page, save)[done],)) if done < 2 else Reply("did it")
+
+    async with house(tmp_path, model, tools_for=lambda view: (Page(), saves)) as home:
+        await home.ask("Note that the boiler is old")
+        assert saves.went == [words]
+        assert await _asks(home, "And the heating?")
+        await home.ask("Note again: the boiler is old")
+        assert saves.went == [words] * 2

@@ -133,8 +133,8 @@ def _is_taken(server: str) -> bool:
 
 def _tool(name: str) -> Tool:
     from rumi.mcp.types import RemoteTool
-    from tests.mcp.test_said import bound
+    from tests.mcp.asking import bound
 
-    tool = bound(RemoteTool("x", "", {"type": "object"}), "")
+    tool = bound(RemoteTool("x", "", {"type": "object"}))
     tool._spec = type(tool.spec)(name, "", {"type": "object"})
     return tool

@@ -187,7 +187,9 @@ async def test_the_question_shows_what_would_be_kept(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         tool = Chat(ask).remember
     arguments = {"key": " city\n", "value": "Rosario\u202e  (AR)"}
-    assert tool.question(arguments, ()) == Question("remember", {"key": "city", "value": "Rosario (AR)"})
+    assert tool.question(arguments, ()) == Question(
+        "remember", {"key": "city", "value": "Rosario (AR)"}, ("Rosario (AR)",)
+    )
 
 
 async def test_a_memory_that_cannot_be_used_is_a_failure_of_the_tool_and_the_turn_goes_on() -> None:
