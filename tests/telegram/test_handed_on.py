@@ -235,7 +235,7 @@ async def test_a_file_that_was_sent_taints_a_later_session_that_reads_it(tmp_pat
         user.api.say(user.me, user.text(WAYS["a fact is written"]))
         assert await user.sends() == (0, "complete")
         read = '!do bash {"command": "cat a.txt"}'
-        user.api.say(user.me, f"{read} and then {user.text(WAYS['a file is sent'])}")
+        user.api.say(user.me, f"{read} and then {user.text(WAYS['a fact is written'])}")
         assert await user.sends(answer=False) == (1, "complete")
         user.api.say(user.me, "/reset files")
         await user.sends(answer=True)
