@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
+from rumi.redact import Redactor
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
 
@@ -23,7 +24,8 @@ class ServerSettings:
     """One server of the configuration, with its secrets in place; `fault` says what is missing.
 
     `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Times are in
-    seconds. `max_bytes` bounds one message from the server.
+    seconds. `max_bytes` bounds one message from the server. `redact` hides secrets in what it sends: it was
+    given some, and may repeat them.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ServerSettings:
     timeout_s: float = 60.0
     max_bytes: int = 10_000_000
     fault: RumiError | None = None
+    redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
