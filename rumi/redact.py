@@ -21,11 +21,14 @@ _FLAG: Final = re.compile(
 )
 """An option of a command whose value is the next word."""
 _NAME: Final = re.compile(r"[\w .-]{1,60}")
-_WRAPPED: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{48,}+(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]")
+_WRAPPED: Final = re.compile(
+    r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{4,}+(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]{4}"
+)
 """Base64 in lines, as mail and `base64` write it."""
 _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
+_LEAST_LINE: Final = 20
 _MOST_HELD: Final = 4096
 """How much of such lines is held back at the end of a text that comes in pieces."""
 _LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
@@ -87,8 +90,11 @@ class Redactor:
         """Return what hides the known secrets in a text that comes in pieces."""
         return StreamRedactor(self)
 
-    def open_end(self, text: str) -> int:
-        """Return where the end of the text begins that may still become a known secret, or is part of one."""
+    def open_end(self, text: str, before: str = "") -> int:
+        """Return where the end of the text begins that may still become a known secret, or is part of one.
+
+        `before` is the end of what came before the text.
+        """
         if self._beginnings is None:
             self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
         longest = len(self._forms[0]) if self._forms else 1
@@ -96,8 +102,8 @@ class Redactor:
             (at for at in range(max(0, len(text) - longest + 1), len(text)) if text[at:] in self._beginnings),
             len(text),
         )
-        if self._encoded and (lines := _UNENDED.search(text, max(0, len(text) - _MOST_HELD))) is not None:
-            at = min(at, lines.start())
+        if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_HELD:])) is not None:
+            at = min(at, len(text) - min(len(text), len(lines[0])))
         while at < len(text) and (
             crossing := [each for each in map(text.find, self._forms) if 0 <= each < at]
         ):
@@ -134,13 +140,14 @@ class StreamRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._held = ""
+        self._held = self._before = ""
 
     def feed(self, piece: str) -> str:
         """Take a piece; return the text that is certain by now."""
         text = self._held + piece
-        end = self._redactor.open_end(text)
+        end = self._redactor.open_end(text, self._before)
         self._held = text[end:]
+        self._before = (self._before + text[:end])[-_LEAST_LINE:]
         return self._redactor.known(text[:end])
 
     def end(self) -> str:

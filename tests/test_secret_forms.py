@@ -267,7 +267,7 @@ def test_a_form_that_is_taken_out_of_the_table_is_missed_everywhere(
 
 def test_a_stream_that_is_not_held_back_shows_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: each piece is looked at by itself."""
-    monkeypatch.setattr(Redactor, "open_end", lambda self, text: len(text))
+    monkeypatch.setattr(Redactor, "open_end", lambda self, text, before="": len(text))
     events: list[ModelEvent] = []
     hiding = Hiding(Redactor((KEY,)), events.append)
     for letter in KEY:
