@@ -114,6 +114,7 @@ def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: 
         start_timeout_s=given.start_timeout_s,
         timeout_s=given.timeout_s,
         max_bytes=given.max_kb * 1000,
+        max_folder_bytes=given.max_folder_mb * 1_000_000,
         fault=fault,
         redact=redact,
     )

@@ -329,11 +329,13 @@ def import_(folder: str, as_json: bool) -> None:
         if bot["taken"]:
             click.echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
         for problem in bot["problems"]:
-            say(f"{bot['name']}: {plain(problem)}")
+            say(f"{plain(bot['name'])}: {plain(problem)}")
     for skill in done["skills"]:
         click.echo(plain(skill))
     for skill in done["skills_there"]:
         say(texts.bot_skill_there(language, plain(skill)))
+    for problem in done["problems"]:
+        say(plain(problem))
 
 
 def _print(what: object) -> None:

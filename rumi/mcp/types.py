@@ -24,7 +24,8 @@ class ServerSettings:
     """One server of the configuration, with its secrets in place; `fault` says what is missing.
 
     `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Times are in
-    seconds. `max_bytes` bounds one message from the server. `redact` hides secrets in what it sends: it was
+    seconds. `max_bytes` bounds one message from the server, `max_folder_bytes` what its own folder takes
+    on the disk. `redact` hides secrets in what it sends: it was
     given some, and may repeat them.
     """
 
@@ -42,6 +43,7 @@ class ServerSettings:
     start_timeout_s: float = 10.0
     timeout_s: float = 60.0
     max_bytes: int = 10_000_000
+    max_folder_bytes: int = 1_000_000_000
     fault: RumiError | None = None
     redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 
