@@ -54,12 +54,13 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def read_foreign(path: Path, most: int) -> bytes:
-    """Return the bytes of a file that others may have made. A link at its end is not followed.
+def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
+    """Return the bytes of a file that others may have made. A link at the end of its path is not followed.
 
-    Raises OSError: ELOOP for a link, EINVAL for what is not a regular file, EFBIG for more bytes than `most`.
+    `own_link`: it is, because the user has named the file, or made the link. Raises OSError: ELOOP for a
+    link, EINVAL for what is not a regular file, EFBIG for more bytes than `most`.
     """
-    with opened(os.open(path, READ)) as file:
+    with opened(os.open(path, READ & ~os.O_NOFOLLOW if own_link else READ)) as file:
         return read_open(file, most)
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from rumi.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
-from rumi.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreign_folder, named_file
+from rumi.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreign_folder
 from rumi.bots.project import Project
 from rumi.chat_ids import bot_key
 from rumi.errors import RumiError
 from rumi.home import workspaces_in
 from rumi.replacing import replace_file
+from rumi.safe_open import read_foreign
 from rumi.skills import SkillError, split_front, values_of
 
 IMPORTED: Final = ".imported"
@@ -70,8 +71,7 @@ class BotFiles:
             raise BotError(f"Unknown bot {name[:80]!r}.", advice)
         folder = self.folder / name
         try:
-            with open(folder / CONFIG, encoding="utf-8") as file:
-                text = file.read(MOST_CHARS + 1)
+            text = read_foreign(folder / CONFIG, 4 * MOST_CHARS, own_link=True).decode()
         except (OSError, UnicodeError) as error:
             raise BotError(f"{folder / CONFIG} cannot be read: {error}.", "Save it as UTF-8.") from error
         return read_config(name, text, imported=(folder / IMPORTED).exists())
@@ -263,7 +263,7 @@ def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
 def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
     """Return the files of a folder's skills, or the one file, with what cannot be read. Raises OSError."""
     if not folder.is_dir():
-        return [(folder, named_file(folder, MOST_SKILL_BYTES))], []
+        return [(folder, read_foreign(folder, MOST_SKILL_BYTES, own_link=True))], []
     with foreign_folder(folder) as top:
         found, problems = top.skills(".")
         if not found:
@@ -273,8 +273,7 @@ def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
 
 
 def _read_skill(path: Path) -> BotSkill:
-    with open(path, encoding="utf-8") as file:
-        return _skill_of(path, file.read(MOST_SKILL_CHARS + 2000))
+    return _skill_of(path, read_foreign(path, MOST_SKILL_BYTES, own_link=True).decode())
 
 
 def _skill_of(path: Path, text: str) -> BotSkill:

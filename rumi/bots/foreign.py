@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from rumi.safe_open import FOLDER, READ, openat2, opened, read_open, shown
+from rumi.safe_open import FOLDER, openat2, opened, read_open, shown
 
 SKILL: Final = "SKILL.md"
 MOST_SKILLS: Final = 100
@@ -81,9 +81,3 @@ def foreign_folder(folder: Path) -> Iterator[ForeignFolder]:
     """Open a folder that a user has named, which may be a link itself. Raises OSError."""
     with opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW)) as top:
         yield ForeignFolder(top)
-
-
-def named_file(path: Path, most: int) -> bytes:
-    """Return the bytes of a file that a user has named, which may be a link itself. Raises OSError."""
-    with opened(os.open(path, READ & ~os.O_NOFOLLOW)) as file:
-        return read_open(file, most)
