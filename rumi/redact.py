@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
-from rumi.secret_forms import FORMS, HIDDEN
+from rumi.secret_forms import HIDDEN, TABLE
 
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
 
@@ -51,20 +51,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return the text with `[hidden]` in place of secrets. Idempotent."""
-        text = self.known(text)
-        lowered = _lowered(text)
-        for form in FORMS:
-            hidden = form.hide(text, lowered)
-            if hidden is not text:
-                text, lowered = hidden, _lowered(hidden)
-        return text
+        return TABLE.hide(self.known(text))
 
     def known(self, text: str) -> str:
         """Return the text with `[hidden]` in place of the known secrets only, in all of their forms."""
         # A search for each form is faster than one expression with all of them, which has no fixed start.
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, HIDDEN)
+        for form in [form for form in self._forms if form in text]:
+            text = text.replace(form, HIDDEN)
         if self._encoded and _WRAPPED.search(text) is not None:
             text = self._unwrapped(text)
         return text
@@ -154,12 +147,6 @@ class StreamRedactor:
         """Return what is still held back."""
         text, self._held = self._held, ""
         return self._redactor.known(text)
-
-
-def _lowered(text: str) -> str:
-    """Return the text in lower case; each character keeps its place."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(c.lower()[0] for c in text)
 
 
 def _raw(secret: str) -> bytes:
