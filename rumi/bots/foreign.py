@@ -3,6 +3,7 @@
 No link in them is followed, no read waits for a pipe, and everything is bounded: see `rumi.safe_open`.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,7 @@ class ForeignFolder:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                problems.append(f"{shown(inside)}: {error.strerror or error}")
+                problems.append(f"{shown(inside)}: {why_not(error)}")
         return found, problems
 
     def _names_or_none(self, path: str) -> list[str]:
@@ -74,6 +75,17 @@ class ForeignFolder:
             return self.names(path)
         except OSError:
             return []
+
+
+def why_not(error: OSError) -> str:
+    """Return why a file of such a folder is not read."""
+    if error.errno == errno.ELOOP:
+        return "it is a link, or lies behind one, and no link is followed"
+    if error.errno == errno.EFBIG:
+        return "it is too large"
+    if error.errno in (errno.EINVAL, errno.ENXIO):
+        return "it is not a regular file"
+    return error.strerror or str(error)
 
 
 @contextmanager

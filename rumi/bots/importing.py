@@ -12,7 +12,7 @@ from typing import Final
 
 from rumi.bots.config import CONFIG, BotError
 from rumi.bots.files import BotFiles
-from rumi.bots.foreign import ForeignFolder, foreign_folder
+from rumi.bots.foreign import ForeignFolder, foreign_folder, why_not
 from rumi.safe_open import shown
 
 MOST_BYTES: Final = 10_000_000
@@ -85,7 +85,7 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Foreign(shown(name), fault=f"{CONFIG} cannot be read: {error.strerror}.")
+        return Foreign(shown(name), fault=f"{CONFIG} cannot be read: {why_not(error)}.")
     memory: object = {}
     try:
         memory = json.loads(top.read(f"{folder}/memory.json", MOST_BYTES))
@@ -93,7 +93,7 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
         pass
     except (OSError, ValueError, RecursionError) as error:
         path = home / folder / "memory.json"
-        why = error.strerror if isinstance(error, OSError) else error
+        why = why_not(error) if isinstance(error, OSError) else error
         raise BotError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
     kept = memory if isinstance(memory, dict) else {}
     skills, problems = top.skills(f"{folder}/skills")
