@@ -69,11 +69,11 @@ def still_kept(language: Language) -> str:
         language,
         "Quedan: los archivos; en el registro de auditoría, los comandos y los valores con que se llamó a "
         "las herramientas (logs/audit.jsonl*), hasta que se borre; y las copias de seguridad y de antes "
-        "de actualizar (*.before-*). Para borrar el registro: rm logs/audit.jsonl* en la carpeta de Rumi, con "
-        "Rumi detenido.",
+        "de actualizar (*.before-*). Para borrar el registro: rm logs/audit.jsonl* en la carpeta de Rumi, "
+        "con Rumi detenido.",
         "Still there: files; in the audit log, the commands and the values that tools were called with "
-        "(logs/audit.jsonl*), until it is deleted; and backups and copies from before upgrades (*.before-*). To "
-        "delete the log: rm logs/audit.jsonl* in Rumi's home, while Rumi is stopped.",
+        "(logs/audit.jsonl*), until it is deleted; and backups and copies from before upgrades (*.before-*). "
+        "To delete the log: rm logs/audit.jsonl* in Rumi's home, while Rumi is stopped.",
     )
 
 
