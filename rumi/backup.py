@@ -1,6 +1,7 @@
 """A backup: a folder with consistent copies of the databases, also while Rumi runs. Blocking."""
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -12,7 +13,8 @@ from pathlib import Path
 from rumi.errors import RumiError, UsageError
 from rumi.home import Home
 from rumi.replacing import to_disk
-from rumi.sandbox import copy_files, size_of_files
+from rumi.safe_open import READ, is_ordinary, opened
+from rumi.sandbox import copy_data, copy_files, size_of_files
 from rumi.store.sqlite import copy_to, require_room
 
 COPY_S = 300.0
@@ -81,21 +83,19 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         ) from error
     try:
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
+        left_out = 0
         size = sum(size_of_entry(home.root / name) for name in there)
         require_room(target, size + (size_of_files(home.workspaces) if files else 0))
         for name in there:
             if name in DATABASES:
                 copy_database(home.root / name, draft / name)
-            elif name in (TASKS, MCP):
-                copy_files(home.root / name, draft / name)  # what vanishes meanwhile is skipped
             else:
-                copy_entry(home.root / name, draft / name)
+                left_out += copy_entry(home.root / name, draft / name)
         holds = [(name, size_of_entry(draft / name)) for name in there]
-        left_out = 0
         if files:
             copied = copy_files(home.workspaces, draft / WORKSPACE)
             holds.append((WORKSPACE, copied.bytes))
-            left_out = copied.left_out
+            left_out += copied.left_out
         _publish(draft, target)
     except OSError as error:
         raise BackupError(
@@ -123,39 +123,29 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None)
 
 
-def copy_entry(source: Path, copy: Path) -> None:
-    """Copy a file, or a folder with its files, folders and links, readable only by the owner."""
-    if not source.is_dir():
-        _copy_file(os.fspath(source), os.fspath(copy))
-        return
-    shutil.copytree(source, copy, symlinks=True, ignore=_special, copy_function=_copy_file)
-    for folder, _, _ in os.walk(copy):
-        Path(folder).chmod(0o700)
+def copy_entry(source: Path, copy: Path) -> int:
+    """Copy a file, or a folder with its files, folders and links, readable only by the owner.
 
-
-def _copy_file(source: str, copy: str) -> str:
-    shutil.copyfile(source, copy)
-    Path(copy).chmod(0o700 if os.access(source, os.X_OK) else 0o600)
-    to_disk(Path(copy))
-    return copy
-
-
-def _special(folder: str, names: list[str]) -> list[str]:
-    """Return the entries that are not files, folders or links, because reading them could hang."""
-    paths = [Path(folder, name) for name in names]
-    return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
+    The path itself may be a link, as people make to their configuration or skills. Return how many entries
+    of a folder were left out. What servers and bots have put there is not trusted: see `copy_files`.
+    """
+    source = source.resolve()
+    if source.is_dir():
+        return copy_files(source, copy, keep_owners=False).left_out
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    with opened(os.open(source, READ)) as file:
+        if not is_ordinary(file):
+            raise OSError(errno.EINVAL, "is not a regular file", os.fspath(source))
+        with opened(os.open(copy, flags, 0o700 if os.access(source, os.X_OK) else 0o600)) as target:
+            copy_data(file, target, os.fstat(file).st_size)
+    to_disk(copy)
+    return 0
 
 
 def size_of_entry(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
-    if not path.is_dir():
-        return path.stat().st_size
-    size = 0
-    for folder, _, files in os.walk(path):
-        for name in files:
-            with contextlib.suppress(OSError):
-                size += Path(folder, name).lstat().st_size
-    return size
+    """Return the bytes that a file, or all files below a folder, take on the disk: holes take none."""
+    path = path.resolve()
+    return size_of_files(path) if path.is_dir() else path.stat().st_blocks * 512
 
 
 def _publish(draft: Path, target: Path) -> None:

@@ -1,5 +1,6 @@
 """`/forget_everything`: deletes all that is stored of one owner, for good."""
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from rumi.audit import AuditLog
 from rumi.chat_ids import LOCAL, ChatIds
 from rumi.chats import ChatCommand, Inbox
 from rumi.errors import RumiError
-from rumi.journal import ForgetChat, Incoming, JournalMessage, ListChats, ListTasks
+from rumi.journal import ForgetChat, Incoming, JournalMessage, LeaveNoTrace, ListChats, ListTasks
 from rumi.schedules import Schedules
 from rumi.tasks import Tasks
 from rumi.texts import Language
@@ -24,6 +25,8 @@ Deleter: TypeAlias = Callable[[str], Awaitable[int]]
 """Deletes what a package has of an owner; returns how much that was."""
 
 SLICE_PAUSE_S: Final = 0.01
+TRACE_TRIES: Final = 20
+TRACE_PAUSE_S: Final = 0.25
 MOST_CHATS: Final = 1_000_000
 SURE: Final = frozenset({"yes", "sí", "si"})
 
@@ -69,7 +72,18 @@ class Forgetting:
             except (RumiError, ActorError) as error:
                 logger.warning("%s of %s are not deleted: %r", name, owner, error)
                 counts[name] = None
+        if not await self._leave_no_trace():
+            counts["traces"] = None
         return counts
+
+    async def _leave_no_trace(self) -> bool:
+        """Remove what was deleted from the database's log too. False: something reads it for long."""
+        with contextlib.suppress(ActorError, RumiError):
+            for _ in range(TRACE_TRIES):
+                if await self.journal.ask(LeaveNoTrace()):
+                    return True
+                await trio.sleep(TRACE_PAUSE_S)
+        return False
 
     async def _chats(self, owner: str, asked: Incoming | None) -> int:
         listed = await self.journal.ask(ListChats(limit=MOST_CHATS))

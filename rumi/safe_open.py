@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -51,6 +52,30 @@ def opened(fd: int) -> Iterator[int]:
 @cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+def read_foreign(path: Path, most: int, *, own_link: bool = False) -> bytes:
+    """Return the bytes of a file that others may have made. A link at the end of its path is not followed.
+
+    `own_link`: it is, because the user has named the file, or made the link. Raises OSError: ELOOP for a
+    link, EINVAL for what is not a regular file, EFBIG for more bytes than `most`.
+    """
+    with opened(os.open(path, READ & ~os.O_NOFOLLOW if own_link else READ)) as file:
+        return read_open(file, most)
+
+
+def read_open(file: int, most: int) -> bytes:
+    """Return the bytes of an open file. Raises OSError as `read_foreign`; a pipe does not block."""
+    if not is_ordinary(file):
+        raise OSError(errno.EINVAL, "not a regular file")
+    if os.fstat(file).st_size > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    parts = bytearray()
+    while chunk := os.read(file, min(1 << 20, most + 1 - len(parts))):
+        parts += chunk
+        if len(parts) > most:  # it grows while it is read
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return bytes(parts)
 
 
 def is_ordinary(file: int) -> bool:

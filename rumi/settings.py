@@ -24,6 +24,7 @@ from rumi.mcp import ServerSettings
 from rumi.models import CustomServer, Limit, ModelSettings, Scope, Unit, missing_key
 from rumi.people import BUILT_IN, GUEST, People, Rights, Speaker
 from rumi.providers import key_owner
+from rumi.redact import Redactor
 from rumi.research import PROMPTS
 from rumi.schedules import ScheduleLimits, quiet_hours
 from rumi.tasks import TaskLimits
@@ -75,16 +76,18 @@ def model_settings_of(
         unread=tuple(unread(loaded)),
         aliases=given.aliases,
         language=language,
+        secrets=tuple(secrets.values()),
     )
 
 
 def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
     """Return the servers of tools, with their secrets; the `fault` of one says which variable is not set."""
     known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
-    return tuple(_mcp_server(name, given, known) for name, given in loaded.settings.mcp.items())
+    redact = Redactor(loaded.secrets.values())
+    return tuple(_mcp_server(name, given, known, redact) for name, given in loaded.settings.mcp.items())
 
 
-def _mcp_server(name: str, given: McpSection, known: Mapping[str, str]) -> ServerSettings:
+def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: Redactor) -> ServerSettings:
     tables: list[dict[str, str]] = []
     fault = None
     for table in (given.env, given.headers):
@@ -112,7 +115,9 @@ def _mcp_server(name: str, given: McpSection, known: Mapping[str, str]) -> Serve
         start_timeout_s=given.start_timeout_s,
         timeout_s=given.timeout_s,
         max_bytes=given.max_kb * 1000,
+        max_folder_bytes=given.max_folder_mb * 1_000_000,
         fault=fault,
+        redact=redact,
     )
 
 

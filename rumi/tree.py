@@ -442,7 +442,9 @@ class Tree:
                 "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
             },
             files=(home.state_db, home.memory_db, home.recall_db),
-            failed=lambda: {chat: (each.time, each.error) for chat, each in self.inbox.failed.items()},
+            failed=lambda: {
+                chat: (each.time, redactor.text(each.error)) for chat, each in self.inbox.failed.items()
+            },
             counts=self._counts.dump,
             pending=lambda: sum(map(len, pending.untold.values())),
             workers=workers.shown,

@@ -15,6 +15,7 @@ from rumi.agent.gate import Gate
 from rumi.errors import RumiError, single
 from rumi.marked import one_line
 from rumi.models import ToolCall
+from rumi.redact import HIDDEN
 from rumi.texts import Language, told
 from rumi.tools import (
     BringsTools,
@@ -35,6 +36,11 @@ CUT_OFF = ToolResult(
     "not run: this call was cut off before its end, because your reply reached the longest that you may "
     "write at once. Write less in one call, for example a long file in several parts.",
     refused=True,
+)
+SECRET = ToolResult(
+    False,
+    "not run: the arguments held a secret of this installation, such as the key of a model, and is hidden. "
+    "Do the work without it, or tell the user to do this step.",
 )
 
 STEP_S: Final = 0.25
@@ -214,6 +220,8 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
     """Return the call's arguments, or the error result for the model if they are not a JSON object."""
     if cut_off and not call.arguments.strip():
         return {}, CUT_OFF
+    if call.arguments == HIDDEN:
+        return {}, SECRET
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.bots.config import BotError
-from rumi.bots.files import MOST_SKILL_CHARS, MOST_SKILLS, SKILL, BotFiles, BotSkill
+from rumi.bots.files import MOST_SKILL_CHARS, BotFiles, BotSkill
+from rumi.bots.foreign import MOST_SKILLS, SKILL
 from rumi.chats import Workspaces
 from rumi.errors import RumiError
 from rumi.safe_open import FOLDER, is_ordinary, openat2, opened

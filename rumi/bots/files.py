@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Final
 
 from rumi.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
+from rumi.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreign_folder
 from rumi.bots.project import Project
 from rumi.chat_ids import bot_key
 from rumi.errors import RumiError
 from rumi.home import workspaces_in
 from rumi.replacing import replace_file
+from rumi.safe_open import read_foreign
 from rumi.skills import SkillError, split_front, values_of
 
 IMPORTED: Final = ".imported"
 """A file that marks a folder that came from another program."""
 
-SKILL: Final = "SKILL.md"
 MOST_SKILL_CHARS: Final = 20_000
-MOST_SKILLS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ class BotFiles:
             raise BotError(f"Unknown bot {name[:80]!r}.", advice)
         folder = self.folder / name
         try:
-            with open(folder / CONFIG, encoding="utf-8") as file:
-                text = file.read(MOST_CHARS + 1)
+            text = read_foreign(folder / CONFIG, 4 * MOST_CHARS, own_link=True).decode()
         except (OSError, UnicodeError) as error:
             raise BotError(f"{folder / CONFIG} cannot be read: {error}.", "Save it as UTF-8.") from error
         return read_config(name, text, imported=(folder / IMPORTED).exists())
@@ -90,21 +89,21 @@ class BotFiles:
 
         return self._make(name, fill)
 
-    def take_over(self, name: str, source: Path) -> Path:
-        """Copy a bot of another program, its `config.md` and its skills, completely or not at all.
+    def take_over(self, name: str, config: bytes, skills: Sequence[tuple[str, bytes]]) -> Path:
+        """Store a bot of another program, its `config.md` and its skills, completely or not at all.
 
         Raises:
             BotError: There is one of that name, or something cannot be read or written.
         """
 
         def fill(draft: Path) -> None:
-            (draft / CONFIG).write_bytes((source / CONFIG).read_bytes())
+            (draft / CONFIG).write_bytes(config)
             (draft / IMPORTED).touch()
             (draft / "skills").mkdir(mode=0o700)
-            for path in _files(source / "skills", nested=True)[:MOST_SKILLS]:
-                copy = draft / path.relative_to(source)
+            for path, content in skills:
+                copy = draft / "skills" / path
                 copy.parent.mkdir(mode=0o700, exist_ok=True)
-                copy.write_bytes(path.read_bytes())
+                copy.write_bytes(content)
 
         return self._make(name, fill)
 
@@ -203,10 +202,19 @@ class BotFiles:
         Raises:
             BotError: There is nothing of that name, or it has no skills.
         """
-        paths = [folder] if folder.is_file() else _files(folder, nested=True)
-        if not paths and (folder / SKILL).is_file():
-            paths = [folder / SKILL]
-        found, problems = _read_all(paths)
+        try:
+            contents, problems = _foreign_skills(folder)
+        except OSError as error:
+            raise BotError(
+                f"{folder} cannot be read: {error.strerror}.", "Name a folder or a file of yours."
+            ) from error
+        found: dict[str, BotSkill] = {}
+        for path, content in contents:
+            try:
+                skill = _skill_of(path, content.decode())
+                found[skill.name] = skill
+            except (UnicodeError, RumiError) as error:
+                problems.append(f"{path}: {error}")
         if not found and not problems:
             raise BotError(f"{folder} has no skills.", "Name a folder with files such as tidy.md.")
         return sorted(found.values(), key=lambda each: each.name), problems
@@ -252,9 +260,23 @@ def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
     return found, problems
 
 
+def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
+    """Return the files of a folder's skills, or the one file, with what cannot be read. Raises OSError."""
+    if not folder.is_dir():
+        return [(folder, read_foreign(folder, MOST_SKILL_BYTES, own_link=True))], []
+    with foreign_folder(folder) as top:
+        found, problems = top.skills(".")
+        if not found:
+            with contextlib.suppress(FileNotFoundError):
+                found = [(SKILL, top.read(SKILL, MOST_SKILL_BYTES))]
+    return [(folder / path, content) for path, content in found], problems
+
+
 def _read_skill(path: Path) -> BotSkill:
-    with open(path, encoding="utf-8") as file:
-        text = file.read(MOST_SKILL_CHARS + 2000)
+    return _skill_of(path, read_foreign(path, MOST_SKILL_BYTES, own_link=True).decode())
+
+
+def _skill_of(path: Path, text: str) -> BotSkill:
     name = path.parent.name if path.name == SKILL else path.stem
     keys: dict[str, object] = {}
     try:

@@ -12,9 +12,12 @@ from typing import Final
 
 from rumi.bots.config import CONFIG, BotError
 from rumi.bots.files import BotFiles
+from rumi.bots.foreign import ForeignFolder, foreign_folder, why_not
+from rumi.safe_open import shown
 
 MOST_BYTES: Final = 10_000_000
 MOST_ENTRIES: Final = 1_000
+MOST_BOTS: Final = 100
 
 _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "content")
 """Where an entry of a history may have what was said."""
@@ -22,12 +25,19 @@ _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "c
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A bot of another program: its folder, its facts by key, and what its iterations said, oldest first."""
+    """A bot of another program: its configuration and skills as bytes, and its facts by key.
+
+    `history` is what its iterations said, oldest first. `fault` says why it cannot be taken over, `problems`
+    what of it was left out.
+    """
 
     name: str
-    folder: Path
-    facts: tuple[tuple[str, str], ...]
-    history: tuple[str, ...]
+    config: bytes = b""
+    skills: tuple[tuple[str, bytes], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    history: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    fault: str = ""
 
 
 def foreign_bots(folder: Path) -> list[Foreign]:
@@ -37,36 +47,58 @@ def foreign_bots(folder: Path) -> list[Foreign]:
         BotError: It has none, or a memory cannot be read.
     """
     home = folder.expanduser()
+    found: list[Foreign] = []
     try:
-        found = sorted(each for each in (home / "bots").iterdir() if (each / CONFIG).is_file())
+        with foreign_folder(home) as top:
+            for name in top.names("bots"):
+                if not name.startswith(".") and (bot := _read(top, name, home)) is not None:
+                    found.append(bot)
+                if len(found) >= MOST_BOTS:
+                    break
     except OSError:
         found = []
     if not found:
         raise BotError(f"{home} has no bots.", "Name a folder with bots/NAME/config.md, such as ~/.openbot.")
-    return [_read(each) for each in found]
+    return found
 
 
-def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str]]:
-    """Copy the flat skills for all bots into the home; return those that came, and those that were there."""
+def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Copy the flat skills for all bots into the home.
+
+    Return those that came, those that were there, and what could not be read.
+    """
     came: list[str] = []
     there: list[str] = []
-    for path in sorted((folder.expanduser() / "skills").glob("*.md")):
-        if path.is_file() and path.stat().st_size <= MOST_BYTES:
-            (came if files.add_global(path.name, path.read_bytes()) else there).append(path.stem)
-    return came, there
+    with foreign_folder(folder.expanduser()) as top:
+        found, problems = top.skills("skills")
+    for path, content in found:
+        if "/" not in path:
+            (came if files.add_global(path, content) else there).append(path.removesuffix(".md"))
+    return came, there, problems
 
 
-def _read(folder: Path) -> Foreign:
-    path = folder / "memory.json"
+def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
+    """Return a bot; None if the folder has no `config.md`."""
+    folder = f"bots/{name}"
+    try:
+        config = top.read(f"{folder}/{CONFIG}", MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Foreign(shown(name), fault=f"{CONFIG} cannot be read: {why_not(error)}.")
     memory: object = {}
-    if path.exists():
-        try:
-            with open(path, encoding="utf-8") as file:
-                memory = json.loads(file.read(MOST_BYTES))
-        except (OSError, ValueError, RecursionError) as error:
-            raise BotError(f"{path} cannot be read: {error}.", "Repair it, or move it away.") from error
+    try:
+        memory = json.loads(top.read(f"{folder}/memory.json", MOST_BYTES))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError) as error:
+        path = home / folder / "memory.json"
+        why = why_not(error) if isinstance(error, OSError) else error
+        raise BotError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
     kept = memory if isinstance(memory, dict) else {}
-    return Foreign(folder.name, folder, _facts(kept.get("entries")), _said(kept.get("history")))
+    skills, problems = top.skills(f"{folder}/skills")
+    facts, said = _facts(kept.get("entries")), _said(kept.get("history"))
+    return Foreign(name, config, tuple(skills), facts, said, tuple(problems))
 
 
 def _facts(entries: object) -> tuple[tuple[str, str], ...]:

@@ -158,13 +158,15 @@ class _Calls:
     async def _import(self, folder: Path) -> dict[str, object]:
         """Take over the bots of another program, one after the other; those that are there stay."""
         bots = [await self._take_over(each) for each in await self._offload(partial(foreign_bots, folder))]
-        came, there = await self._offload(partial(take_over_skills, self._files, folder))
-        return {"bots": bots, "skills": came, "skills_there": there}
+        came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
+        return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}
 
     async def _take_over(self, foreign: Foreign) -> dict[str, object]:
-        name, problems = foreign.name, list[str]()
+        name, problems = foreign.name, list(foreign.problems)
+        if foreign.fault:
+            return {"name": name, "taken": False, "problems": [foreign.fault]}
         try:
-            await self._offload(partial(self._files.take_over, name, foreign.folder))
+            await self._offload(partial(self._files.take_over, name, foreign.config, foreign.skills))
         except RumiError as error:
             return {"name": name, "taken": False, "problems": [str(error)]}
         try:

@@ -330,11 +330,13 @@ def import_(folder: str, as_json: bool) -> None:
         if bot["taken"]:
             echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
         for problem in bot["problems"]:
-            say(f"{bot['name']}: {flat(problem)}")
+            say(f"{flat(bot['name'])}: {flat(problem)}")
     for skill in done["skills"]:
         echo(flat(skill))
     for skill in done["skills_there"]:
         say(texts.bot_skill_there(language, flat(skill)))
+    for problem in done["problems"]:
+        say(flat(problem))
 
 
 def _print(what: object) -> None:

@@ -196,10 +196,22 @@ def run() -> None:
 
 
 def _show(text: str) -> None:
-    """Show an error without anything that looks like a key, because its text may come from outside."""
+    """Show an error without secrets and all that looks like one, because its text may come from outside."""
     from rumi.redact import Redactor
 
-    echo(Redactor(()).text(text), err=True)
+    # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
+    echo(Redactor(_secrets()).text(text).encode("utf-8", "replace").decode(), err=True)
+
+
+def _secrets() -> tuple[str, ...]:
+    """Return the secrets of this installation, as far as they can be read: this raises no other error."""
+    from rumi.config import home_from, load_settings
+
+    try:
+        return tuple(load_settings(home_from(os.environ), os.environ, {}).secrets.values())
+    except Exception:  # noqa: BLE001  # perhaps the shown error is that the configuration cannot be read
+        names = ("_KEY", "_TOKEN", "_PASSWORD")
+        return tuple(value for name, value in os.environ.items() if name.endswith(names))
 
 
 def _explained(error: BaseException) -> str:

@@ -20,18 +20,21 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
 
     Known secrets and everything that looks like a key are hidden. The rest is what was said and done.
     """
-    from rumi.config import home_from
+    from rumi.config import home_from, load_settings
     from rumi.errors import UsageError
     from rumi.recorder import contents, find_recording, pack, read_recording
+    from rumi.redact import Redactor
 
-    path = find_recording(home_from(os.environ), turn)
+    home = home_from(os.environ)
+    redact = Redactor(load_settings(home, os.environ, {}).secrets.values())
+    path = find_recording(home, turn)
     target = output or Path(f"{path.stem}.zip")
-    for line in contents(read_recording(path)):
+    for line in contents(read_recording(path), redact):
         echo(line)
     if not yes and not confirm(told(f"Write all of that to {target}?")):
         return
     try:
-        pack(path, target)
+        pack(path, target, redact)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}.", "Name another file: -o") from error
     say(f"Written: {target}")

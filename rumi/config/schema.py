@@ -554,7 +554,7 @@ class McpSection(Section):
     `command` starts a process, in a sandbox unless `sandbox` is false; `url` names a server. Secrets in `env`
     and `headers` are `$VAR` or `${VAR}`. `tools` are the ones to take; none named is all. The results of a
     `trusted` server do not count as read from outside. `open_world = false` says that its tools reach nothing
-    but its own data. `max_kb` bounds one message from it.
+    but its own data. `max_kb` bounds one message from it, `max_folder_mb` the files in its own folder.
     """
 
     command: Annotated[str, _checked(_check_command)] = ""
@@ -571,6 +571,7 @@ class McpSection(Section):
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 10
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
     max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
+    max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
 
     @model_validator(mode="after")
     def _one_way(self) -> "McpSection":

@@ -32,16 +32,20 @@ Look = Callable[[], Awaitable[list[Check]]]
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The findings so far. Each finding is reported at once. `debug` raises bugs in a check instead."""
+    """The findings so far. Each finding is reported at once. `debug` raises bugs in a check instead.
+
+    `redact` hides secrets in what is found.
+    """
 
     language: Language
     tell: Tell
     debug: bool = False
+    redact: Redactor = field(default=Redactor(()))
     checks: list[Check] = field(default_factory=list)
 
     def add(self, *checks: Check) -> None:
         """Store findings and report them in the reader's language, without anything that looks like a key."""
-        hide = Redactor(()).text
+        hide = self.redact.text
         for each in checks:
             found, fix = told(self.language, each.found).rstrip("."), told(self.language, each.fix)
             check = Check(each.name, each.verdict, hide(found), hide(fix))

@@ -12,6 +12,7 @@ from rumi.control import connect, socket_path
 from rumi.doctor.check import Check, Examination, Tell, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.home import Home
+from rumi.redact import Redactor
 from rumi.texts import Language, detect_language, waits_for_the_disk
 
 ANSWER_S = 3.0
@@ -33,7 +34,8 @@ async def examine(
     unsafe = refused(home)
     loaded, fault = (None, None) if unsafe else _configuration(home)
     language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
-    examination = Examination(language, tell, debug)
+    redact = Redactor(loaded.secrets.values() if loaded else ())
+    examination = Examination(language, tell, debug, redact)
     await _examine(examination, home, unsafe, loaded, fault, ask_servers)
     return examination.checks
 

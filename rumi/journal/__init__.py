@@ -5,7 +5,7 @@ step that executes it in a transaction.
 """
 
 from rumi.journal.actor import Ask, Journal, Shelf, open_journal
-from rumi.journal.forgetting import DeleteChat, Expire, ForgetChat, Sweep
+from rumi.journal.forgetting import DeleteChat, Expire, ForgetChat, LeaveNoTrace, Sweep
 from rumi.journal.history import (
     Append,
     LeftOut,
@@ -212,6 +212,7 @@ __all__ = [
     "LearnNothing",
     "LearnedFrom",
     "Leave",
+    "LeaveNoTrace",
     "LeftOut",
     "Lesson",
     "ListChats",

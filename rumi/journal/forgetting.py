@@ -87,6 +87,21 @@ def _forgotten(transaction: Transaction) -> tuple[str, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveNoTrace(JournalRequest[bool]):
+    """Remove what was deleted from the write-ahead log of `state.db` as well.
+
+    The reply is False if others read the file, so that it must be asked again. A PostgreSQL server keeps its
+    log by rules of its own: there it is True, and nothing is done.
+    """
+
+
+@steps.of(LeaveNoTrace)
+def leave_no_trace(request: LeaveNoTrace, transaction: Transaction) -> bool:
+    """Do nothing: the store does it after the transaction."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteChat(JournalRequest[bool]):
     """Delete a slice of all that is stored of a chat that has ended. The reply is True if there may be more.
 

@@ -5,6 +5,7 @@ what was committed survives a power cut; or a PostgreSQL database that several w
 """
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from rumi.journal import (  # noqa: F401  # they register their steps
     undo,
     workspaces,
 )
+from rumi.journal.forgetting import LeaveNoTrace
 from rumi.journal.leases import Touch
 from rumi.journal.schema import STATE
 from rumi.journal.scopes import Scope, scopes_of
@@ -34,7 +36,7 @@ from rumi.journal.transaction import Read, steps
 from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
 from rumi.store.ownership import SHARED, Ownership, Served, channel_of, partition_of
 from rumi.store.protocol import Database, Trouble
-from rumi.store.sqlite import DatabaseFault, transaction
+from rumi.store.sqlite import DatabaseFault, leave_no_trace, transaction
 from rumi.store.steps import Transaction
 
 NOT_NOW: Final = object()
@@ -164,6 +166,10 @@ class Store:
             self.undelivered = undelivered
         except (self._backend.error, OSError) as error:
             raise self._failed(error) from error
+        asked_for = [isinstance(request, LeaveNoTrace) for request in requests]
+        if any(asked_for) and isinstance(self._db, sqlite3.Connection):
+            done = leave_no_trace(self._db)
+            replies = [done if each else reply for each, reply in zip(asked_for, replies, strict=True)]
         return replies
 
     # Shared with other workers

@@ -9,8 +9,9 @@ import base64
 import binascii
 import json
 import mimetypes
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -26,6 +27,7 @@ from pydantic import ValidationError
 from rumi import __version__, http
 from rumi.mcp.process import MOST_RUBBISH, ServerProcess, running
 from rumi.mcp.types import McpError, Outcome, Part, Progress, RemoteTool, ServerSettings
+from rumi.redact import Redactor
 from rumi.safe_open import shown
 
 MOST_TOOLS: Final = 1000
@@ -58,7 +60,7 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
                 cache=None,
             )
             async with client:
-                yield LibraryConnection(client, state)
+                yield LibraryConnection(client, state, settings.redact)
     except McpError:
         raise
     except Exception as error:  # the library raises groups, also of its own faults
@@ -70,7 +72,8 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
 class LibraryConnection:
     """An open connection; see `rumi.mcp.types.Connection`."""
 
-    def __init__(self, client: Client, state: "_State") -> None:
+    def __init__(self, client: Client, state: "_State", redact: Redactor) -> None:
+        self._hide = redact.known
         self._client = client
         self._state = state
 
@@ -88,7 +91,7 @@ class LibraryConnection:
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await self._asked(self._client.list_tools(cursor=cursor))
-            found += map(_tool, page.tools)
+            found += (_tool(each, self._hide) for each in page.tools)
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
                 break
@@ -104,7 +107,7 @@ class LibraryConnection:
         async def told(progress: float, total: float | None, message: str | None) -> None:
             await trio.lowlevel.checkpoint()
             of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
-            show(f"{message} ({of})" if message else of)
+            show(f"{self._hide(message)} ({of})" if message else of)
 
         # Not `call_tool`: it checks results against the server's own schema, whose patterns may take long.
         params = wire.CallToolRequestParams(name=tool, arguments=dict(arguments))
@@ -115,7 +118,8 @@ class LibraryConnection:
         parts = [_part(each) for each in result.content]
         if not parts and result.structured_content is not None:
             parts = [Part(json.dumps(result.structured_content, ensure_ascii=False))]
-        return Outcome(tuple(parts), failed=result.is_error)
+        hidden = (replace(each, text=self._hide(each.text)) for each in parts)
+        return Outcome(tuple(hidden), failed=result.is_error)
 
     async def _asked(self, request: Any) -> Any:
         """Return the answer to a request of the library's.
@@ -128,7 +132,7 @@ class LibraryConnection:
         except MCPError as error:
             if error.error.code == wire.CONNECTION_CLOSED and error.error.message == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
-            raise Refusal(error.error.message) from None
+            raise Refusal(self._hide(error.error.message)) from None
         except ValidationError:
             raise McpError("The server's answer does not have the form of one.") from None
         except RuntimeError as error:
@@ -186,7 +190,9 @@ async def _of_process(
                 except (trio.BrokenResourceError, anyio.BrokenResourceError):
                     pass
                 await trio.sleep(0.05)  # what it complained of may still be on its way
-                state.ended = state.ended or McpError(_complained("The server has ended", process))
+                state.ended = state.ended or McpError(
+                    _complained("The server has ended", process, settings.redact)
+                )
                 nursery.cancel_scope.cancel()
 
             async def speak() -> None:
@@ -230,8 +236,8 @@ async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> 
     await process.read_lines(most_bytes, take)
 
 
-def _complained(what: str, process: ServerProcess) -> str:
-    lines = [line for line in process.complaint.splitlines() if line.strip()]
+def _complained(what: str, process: ServerProcess, redact: Redactor) -> str:
+    lines = [line for line in redact.text(process.complaint).splitlines() if line.strip()]
     said = shown(lines[-1].strip())[-300:] if lines else ""
     return f"{what}: {said}" if said else f"{what}."
 
@@ -304,11 +310,11 @@ class Refusal(McpError):
         self.words = words
 
 
-def _tool(tool: wire.Tool) -> RemoteTool:
+def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
     hints = tool.annotations or wire.ToolAnnotations()
     return RemoteTool(
-        tool.name,
-        tool.description or hints.title or tool.title or "",
+        hide(tool.name),
+        hide(tool.description or hints.title or tool.title or ""),
         _schema(tool.input_schema),
         read_only=hints.read_only_hint is True,
         open_world=hints.open_world_hint is not False,

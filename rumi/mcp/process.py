@@ -29,7 +29,7 @@ MOST_RUBBISH: Final = 100
 """How many lines in a row may be something else than messages."""
 
 _CHUNK: Final = 1 << 16
-_COMPLAINT_CHARS: Final = 500
+_COMPLAINT_CHARS: Final = 4096
 _KEPT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 """What a server gets of Rumi's own environment; in a sandbox its HOME is another one."""
 

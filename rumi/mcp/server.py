@@ -11,6 +11,8 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi import http
+from rumi.errors import single
+from rumi.mcp.folder import check_folder, watch_folder
 from rumi.mcp.pins import AcceptedTools, Pin
 from rumi.mcp.types import CallTool, Connection, McpError, McpMessage, Outcome, RemoteTool, ServerSettings
 from rumi.mcp.types import ServerState as State
@@ -102,17 +104,22 @@ class McpServer(Actor[McpMessage]):
     async def _live(self) -> None:
         """Keep the connection until the incarnation ends. Raises McpError when the server has ended."""
         try:
-            async with opened(self._settings, self._home) as (connection, start):
+            await check_folder(self._settings, self._home, self._offload)
+            async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
+                if self._settings.command:
+                    own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
                 start.deadline = math.inf
                 self._connection = connection
                 self._ready.set()
                 self._set("ready")
                 await self._keep_list(connection)
-        except McpError as error:
-            self._directory.why = str(error)
-            self._set("failed")
-            raise
+        except (McpError, ExceptionGroup) as error:
+            only = single(error)
+            if isinstance(only, McpError):
+                self._directory.why = str(only)
+                self._set("failed")
+            raise only from None
 
     async def _list(self, connection: Connection) -> None:
         await take_tools(self._directory, connection, self._accepted, self._offload)

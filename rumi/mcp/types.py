@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
+from rumi.redact import Redactor
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
 
@@ -24,7 +25,8 @@ class ServerSettings:
 
     `command` starts a process, `url` names a server of streamable HTTP; one of them is empty. Without
     `open_world` its tools reach nothing but its own data, whatever they say. Times are in seconds.
-    `max_bytes` bounds one message from the server.
+    `max_bytes` bounds one message from the server, `max_folder_bytes` what its own folder takes on the disk.
+    `redact` hides secrets in what it sends: it was given some, and may repeat them.
     """
 
     name: str
@@ -42,7 +44,9 @@ class ServerSettings:
     start_timeout_s: float = 10.0
     timeout_s: float = 60.0
     max_bytes: int = 10_000_000
+    max_folder_bytes: int = 1_000_000_000
     fault: RumiError | None = None
+    redact: Redactor = field(default=Redactor(()), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class ModelSettings:
     `FIRST_TOKEN_S` elsewhere: models think, and a local server may read a long prompt for minutes.
     `groq_base_url` is the root of Groq's API, with or without its `/openai/v1`. `keys`, `base_urls` and
     `faults` (why a key cannot be had) are those of the other providers, by their schemes; `unread` has those
-    whose key a command will print. `aliases` are other names of models.
+    whose key a command will print. `aliases` are other names of models. `secrets` are those of the
+    whole installation: they are hidden in what servers send.
     """
 
     default: str = DEFAULT_MODEL
@@ -65,6 +66,7 @@ class ModelSettings:
     unread: Collection[str] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     language: Language = "en"
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def true_name(self, name: str) -> str:
         """Return the model that a name stands for: that of an alias, or the name itself."""

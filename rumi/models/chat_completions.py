@@ -13,7 +13,7 @@ from rumi import http
 from rumi.models.body import body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.rates import RateLimits
-from rumi.models.reading import Reading, Seen, ServerModel, reply_or_raise
+from rumi.models.reading import Reading, Seen, ServerModel
 from rumi.models.stream import ReplyBuilder
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.providers import Dialect
@@ -27,9 +27,7 @@ _PATHS: Final[dict[Dialect, str]] = {"groq": "/openai/v1/chat/completions", "ope
 class ChatCompletions(ServerModel):
     """A model at a server: `reply` is one attempt, without retries."""
 
-    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """Like `reply`; `seen` gets the server's rate limits."""
-
+    async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
         def saw(limits: RateLimits) -> None:
             self._room.saw(limits)
             seen(limits)
@@ -39,7 +37,7 @@ class ChatCompletions(ServerModel):
         if schema and isinstance(outcome, ModelError) and outcome.kind == "refused":
             self._server.takes_schema = False
             outcome = await self._once(request, emit, saw, schema=False)
-        return reply_or_raise(outcome)
+        return outcome
 
     async def _once(
         self, request: ModelRequest, emit: Emit, saw: Seen, *, schema: bool

@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 from rumi.models.rates import retry_after_s
 from rumi.models.types import FailureKind, ModelError, TooLarge
+from rumi.redact import HIDDEN, Redactor
 
 MAX_DETAIL_CHARS: Final = 300
 
-_LOOKS_LIKE_A_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
+_PARTLY_MASKED = re.compile(r"(?i)\bbearer\s+\S+|\b(?:gsk|sk|pk|key)[-_][\w*.-]{6,}")
+"""Keys as servers quote them in their errors: with stars in the middle."""
 _ORGANISATION = re.compile(r"(?: in organization)? ?`?\borg[-_]\w{6,}`?")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _CONTEXT_WORDS = re.compile(
@@ -33,14 +35,12 @@ _NO_CREDIT = re.compile(r"(?i)credit balance is too low|insufficient (?:balance|
 _CONTEXT = re.compile(r"(?i)context (?:length|size|window)\D{0,40}(\d{3,12})")
 
 
-def scrub(text: str, key: str) -> str:
-    """Return `text` without the key, everything that looks like one, account ids and control characters.
+def scrub(text: str, redact: Redactor) -> str:
+    """Return `text` without secrets and all that looks like one, without account ids and control characters.
 
     Cut to `MAX_DETAIL_CHARS`.
     """
-    if key:
-        text = text.replace(key, "[key]")
-    text = _LOOKS_LIKE_A_KEY.sub("[key]", text)
+    text = _PARTLY_MASKED.sub(HIDDEN, redact.text(text))
     text = _ORGANISATION.sub("", text)
     text = _UNPRINTABLE.sub(" ", text).strip()
     return text if len(text) <= MAX_DETAIL_CHARS else text[:MAX_DETAIL_CHARS] + "…"
@@ -54,15 +54,27 @@ def shown_url(url: str) -> str:
 
 
 class Failures:
-    """Makes the errors of one model at one server. `key_name` is the origin of its key."""
+    """Makes the errors of one model at one server. `key_name` is the origin of its key.
+
+    `redact` knows that key, and the other secrets of this installation.
+    """
 
     def __init__(
-        self, *, model: str, url: str, key: str, key_name: str, timeout_s: float, first_s: float | None = None
+        self,
+        *,
+        model: str,
+        url: str,
+        key: str,
+        key_name: str,
+        timeout_s: float,
+        redact: Redactor,
+        first_s: float | None = None,
     ) -> None:
         self._model = model
         self._host = shown_url(url)
         self._key = key
         self._key_name = key_name
+        self._redact = redact
         self._timeout_s = timeout_s
         self._first_s = first_s or timeout_s
 
@@ -164,7 +176,7 @@ class Failures:
         too_large: TooLarge | None = None,
         failed_generation: str = "",
     ) -> ModelError:
-        detail = scrub(detail, self._key)
+        detail = scrub(detail, self._redact)
         text = f"{message}: {detail}" if detail else message
         return ModelError(
             kind,

@@ -8,7 +8,7 @@ import trio
 
 from rumi import http
 from rumi.models.body import Sampling
-from rumi.models.reading import Builder, Cutter, Reading, Seen, ServerModel, reply_or_raise
+from rumi.models.reading import Builder, Cutter, Reading, Seen, ServerModel
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ class NativeModel(ServerModel):
 
     protocol: ClassVar[Native]
 
-    async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
-        """Like `reply`; `seen` gets the server's rate limits."""
-        return reply_or_raise(await self._once(request, emit, seen))
-
-    async def _once(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
+    async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
         import httpx
 
         client, protocol = await self._server.bare(), self.protocol

@@ -8,6 +8,7 @@ import trio
 from rumi import http
 from rumi.models.body import Sampling
 from rumi.models.failures import Failures
+from rumi.models.hiding import Hiding
 from rumi.models.rates import RateLimits, rate_limits
 from rumi.models.room import Room
 from rumi.models.server import Server
@@ -112,6 +113,7 @@ class ServerModel:
             key=server.api_key,
             key_name=server.key_name,
             timeout_s=timeout_s,
+            redact=server.redact,
             first_s=self._first_s,
         )
 
@@ -130,14 +132,15 @@ class ServerModel:
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
         """Like `reply`; `seen` gets the server's rate limits."""
+        hiding = Hiding(self._server.redact, emit)
+        outcome = hiding.outcome(await self._answered(request, hiding.emit, seen))
+        if isinstance(outcome, Reply):
+            return outcome
+        raise outcome  # with no other error around it: those hold requests, which hold keys
+
+    async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
+        """Return the reply as the server sent it, or the error."""
         raise NotImplementedError
-
-
-def reply_or_raise(outcome: Reply | ModelError) -> Reply:
-    """Return a reply, or raise an error with no other one around it: those hold requests, which hold keys."""
-    if isinstance(outcome, Reply):
-        return outcome
-    raise outcome
 
 
 class Reading:

@@ -21,6 +21,7 @@ from rumi.models.reading import ServerModel
 from rumi.models.room import Room
 from rumi.models.server import Server
 from rumi.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+from rumi.redact import Redactor
 
 if TYPE_CHECKING:
     pass
@@ -61,6 +62,9 @@ class Registry:
         self.settings = settings
         self._chosen: dict[str, tuple[Step, ...]] = {}
         self.servers: dict[str, Server] = {}
+        own = (custom.api_key for custom in settings.custom.values())
+        keys = (settings.groq_api_key, *settings.keys.values(), *own)
+        self._redact = Redactor((*settings.secrets, *filter(None, keys)))
 
     def steps_of(self, first: str) -> tuple[Step, ...]:
         """Return the steps that begin with this model; the fallbacks that can be used follow.
@@ -130,7 +134,8 @@ class Registry:
                 "Set it in the environment or in .env, or use --model offline.",
             )
         if scheme not in self.servers:
-            self.servers[scheme] = provider_server(scheme, key, settings.base_url_of(scheme))
+            url = settings.base_url_of(scheme)
+            self.servers[scheme] = provider_server(scheme, key, url, self._redact)
         return self.servers[scheme]
 
     def custom_server(self, name: str, custom: CustomServer) -> Server:
@@ -149,7 +154,12 @@ class Registry:
                 _check_key(key, key_name)
             _check_url(custom.base_url, f"model.custom.{name}.base_url")
             self.servers[full_name] = Server(
-                full_name, custom.base_url, key, dialect="openai", key_name=key_name
+                full_name,
+                custom.base_url,
+                key,
+                dialect="openai",
+                key_name=key_name,
+                redact=self._redact,
             )
         return self.servers[full_name]
 
@@ -197,7 +207,9 @@ def factory_of(name: str) -> Factory:
     return FACTORIES[scheme]
 
 
-def provider_server(scheme: str, key: str, base_url: str | None = None) -> Server:
+def provider_server(
+    scheme: str, key: str, base_url: str | None = None, redact: Redactor | None = None
+) -> Server:
     """Return a provider's server. `base_url`: the root of its API, with or without the ending of its paths.
 
     Raises:
@@ -208,7 +220,7 @@ def provider_server(scheme: str, key: str, base_url: str | None = None) -> Serve
     if key:
         _check_key(key, provider.key_variable)
     _check_url(url, provider.base_url_variable)
-    return Server(scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable)
+    return Server(scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable, redact=redact)
 
 
 def _check_key(key: str, name: str) -> None:

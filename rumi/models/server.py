@@ -7,6 +7,7 @@ import trio
 from rumi import http
 from rumi.models.types import ModelError
 from rumi.providers import PROVIDERS, Dialect, Provider
+from rumi.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +25,19 @@ class Server:
 
     `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` says where its
     key is set. `provider` is its row of the table. The clients are made at the first use, and again at the
-    first use after `aclose`.
+    first use after `aclose`. `redact` hides secrets in what the server sends; by default it knows the
+    key only.
     """
 
     def __init__(
-        self, name: str, base_url: str, api_key: str, *, dialect: Dialect, key_name: str = "the key"
+        self,
+        name: str,
+        base_url: str,
+        api_key: str,
+        *,
+        dialect: Dialect,
+        key_name: str = "the key",
+        redact: Redactor | None = None,
     ) -> None:
         self.name = name
         self.base_url = base_url
@@ -36,6 +45,7 @@ class Server:
         self.provider = PROVIDERS.get(name, OWN_SERVER)
         self.key_name = key_name
         self.api_key = api_key
+        self.redact = redact or Redactor((api_key,))
         self.takes_schema = True
         """Whether it sees to the form of an answer, as far as is known: it has not refused such a request."""
         self._client: AsyncGroq | None = None

@@ -8,6 +8,7 @@ import trio
 from rumi.models.failures import Failures, sentence, shown_url
 from rumi.models.registry import provider_server
 from rumi.models.types import FailureKind, ModelError
+from rumi.redact import Redactor
 from rumi.texts import Language
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 class Transcriber:
     """Transcribes recordings. Its maker closes it.
 
-    `base_url` is the root of Groq's API, None for the official one; `timeout_s` bounds one attempt. Temporary
+    `base_url` is the root of Groq's API, None for the official one; `timeout_s` bounds one attempt; `redact`
+    hides secrets in what the server sends. Temporary
     failures are retried twice, after `pauses_s` or the server's `retry-after`, up to `MAX_WAIT_S`.
 
     Raises:
@@ -61,9 +63,10 @@ class Transcriber:
         base_url: str | None = None,
         *,
         timeout_s: float = 60.0,
+        redact: Redactor | None = None,
         pauses_s: tuple[float, ...] = _PAUSES_S,
     ) -> None:
-        self._server = provider_server("groq", api_key.strip(), base_url)
+        self._server = provider_server("groq", api_key.strip(), base_url, redact)
         self._timeout_s = timeout_s
         self._pauses_s = pauses_s
         self._failures = Failures(
@@ -72,6 +75,7 @@ class Transcriber:
             key=self._server.api_key,
             key_name=self._server.key_name,
             timeout_s=timeout_s,
+            redact=self._server.redact,
         )
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
@@ -138,7 +142,8 @@ class Transcriber:
             # The SDK checks nothing: a body that is not JSON comes as a str, and one without the field as it
             # is.
             text = getattr(answer, "text", None)
-            return text.strip() if isinstance(text, str) else self._error("malformed")
+            known = self._server.redact.known
+            return known(text.strip()) if isinstance(text, str) else self._error("malformed")
         return self._error("timeout")
 
     def _error(self, kind: FailureKind, detail: str = "") -> ModelError:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from rumi.agent import TurnLimits
 from rumi.errors import RumiError, UsageError
 from rumi.models import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
+from rumi.safe_open import read_foreign
 from rumi.tools import ToolResult
 
 VERSION: Final = 1
@@ -167,25 +168,36 @@ def read_recording(path: Path) -> RecordedTurn:
         RecordingError: It cannot be read, or a newer program made it.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise RecordingError(f"{path} is too large for a recording.", "Name a file of Rumi's.")
-        return _read(path.read_bytes().splitlines(), path)
-    except OSError as error:
-        raise RecordingError(f"{path} cannot be read: {error.strerror}.", "Name another file.") from error
+        return _read(read_lines(path), path)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise RecordingError(f"{path} is not a recording, or is damaged.", "Name another file.") from error
 
 
-def _read(lines: Sequence[bytes], path: Path) -> RecordedTurn:
-    turn: RecordedTurn | None = None
-    before: Json = {}
+def read_lines(path: Path) -> list[Json]:
+    """Return the lines of a recording; a torn last one is left out.
+
+    Raises:
+        RecordingError: The file cannot be read.
+        ValueError: A line is not JSON.
+    """
+    try:
+        lines = read_foreign(path, MOST_BYTES).splitlines()
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror}.", "Name another file.") from error
+    entries: list[Json] = []
     for place, line in enumerate(lines):
         try:
-            entry: Json = json.loads(line)
+            entries.append(json.loads(line))
         except ValueError:
-            if place == len(lines) - 1:
-                break
-            raise
+            if place < len(lines) - 1:
+                raise
+    return entries
+
+
+def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
+    turn: RecordedTurn | None = None
+    before: Json = {}
+    for entry in entries:
         if turn is None:
             if entry["kind"] != "turn" or entry["version"] > VERSION:
                 raise RecordingError(f"{path} is a recording of a newer Rumi.", "Use that one.")

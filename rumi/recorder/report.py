@@ -7,13 +7,14 @@ from pathlib import Path
 
 from rumi import __version__
 from rumi.marked import one_line
-from rumi.recorder.recording import RecordedTurn
+from rumi.recorder.recording import RecordedTurn, read_lines
+from rumi.redact import Redactor
 
 SHOWN_CHARS = 100
 MOST_SHOWN = 20
 
 
-def contents(turn: RecordedTurn) -> list[str]:
+def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
     """Return what a person should know of a recording before it leaves the machine, a line each."""
     head = turn.head
     said = [each["content"] for each in head["history"] if each["role"] == "user"]
@@ -28,13 +29,18 @@ def contents(turn: RecordedTurn) -> list[str]:
         lines.append(f"  {call}: {len(each.result.content)} characters")
     if len(turn.calls) > MOST_SHOWN:
         lines.append(f"  and {len(turn.calls) - MOST_SHOWN} more")
-    return lines
+    return [redact.text(line) for line in lines]
 
 
-def pack(recording: Path, target: Path) -> None:
-    """Write a zip file with the recording and the versions. Raises OSError, also where the target exists."""
+def pack(recording: Path, target: Path, redact: Redactor) -> None:
+    """Write a zip file with the recording and the versions, without secrets.
+
+    They are hidden once more: an earlier version of Rumi may have made the recording, and keys may be new.
+    Raises OSError, also where the target exists.
+    """
+    lines = [json.dumps(redact.json(line), separators=(",", ":")) for line in read_lines(recording)]
     about = {"rumi": __version__, "python": platform.python_version(), "system": platform.platform()}
     with zipfile.ZipFile(target, "x", zipfile.ZIP_DEFLATED) as packed:
-        packed.write(recording, "recording.jsonl")
+        packed.writestr("recording.jsonl", "".join(f"{line}\n" for line in lines))
         packed.writestr("about.json", json.dumps(about, indent=1))
     target.chmod(0o600)

@@ -28,6 +28,7 @@ class Copied:
     bytes: int = 0
     files: int = 0
     left_out: int = 0
+    keep_owners: bool = True
     _names: dict[tuple[int, int], Path] = field(default_factory=dict)
 
 
@@ -36,7 +37,7 @@ def size_of_files(folder: Path) -> int:
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 
-def copy_files(source: Path, target: Path) -> Copied:
+def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> Copied:
     """Copy a folder into a new one for its owner alone; keep holes, links, times and, for root, owners.
 
     Names are copied in their order, so that the same files make the same copy. A file that grows meanwhile is
@@ -46,7 +47,7 @@ def copy_files(source: Path, target: Path) -> Copied:
     Raises:
         OSError: The target cannot be written.
     """
-    copied = Copied()
+    copied = Copied(keep_owners=keep_owners)
     os.mkdir(target, 0o700)
     try:
         top = os.open(source, FOLDER)
@@ -78,7 +79,7 @@ def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
                 raise
             copied.left_out += error.errno != errno.ENOENT  # it has just vanished
             continue
-        _keep(target / name, status)
+        _keep(target / name, status, owner=copied.keep_owners)
 
 
 def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
@@ -140,9 +141,9 @@ def _copy_range(source: int, copy: int, start: int, end: int) -> int:
     return at - start
 
 
-def _keep(target: Path, status: os.stat_result) -> None:
+def _keep(target: Path, status: os.stat_result, *, owner: bool) -> None:
     """Set the owner, if permitted, and the time. Names are safe here: no other process writes to the copy."""
-    if os.geteuid() == 0:
+    if owner and os.geteuid() == 0:
         os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)
     with contextlib.suppress(OSError):
         os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns), follow_symlinks=False)

@@ -116,6 +116,7 @@ class SqliteFile:
             sqlite.make_durable(db, self.path)
             sqlite.bring_up_to_date(db, self.path, schema, version)
             db.execute(f"PRAGMA busy_timeout = {LOCKED_S * 1000:.0f}")
+            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         except BaseException:
             db.close()
             raise

@@ -177,10 +177,12 @@ def transaction(db: Database, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
         raise
 
 
-def leave_no_trace(db: sqlite3.Connection) -> None:
-    """Remove deleted rows from the write-ahead log as well; if this must wait, a later call does it."""
+def leave_no_trace(db: sqlite3.Connection) -> bool:
+    """Remove deleted rows from the write-ahead log too. Return False if this must wait for a reader."""
     with contextlib.suppress(sqlite3.Error):
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        (busy, _, _) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
+    return False
 
 
 def decoded(raw: bytes) -> str:

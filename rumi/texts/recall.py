@@ -30,6 +30,7 @@ _DELETED = {
     "chats": ("chats", "chats"),
     "passages": ("pasajes del índice", "passages of the index"),
     "recordings": ("grabaciones", "recordings"),
+    "traces": ("restos en el registro de la base de datos", "traces in the database's log"),
 }
 
 
@@ -59,7 +60,21 @@ def everything_forgotten(language: Language, counts: Mapping[str, int | None]) -
             if done
             else f"❌ {left}: {', '.join(failed)}. {again}"
         )
-    return text
+    return f"{text}\n{still_kept(language)}"
+
+
+def still_kept(language: Language) -> str:
+    """Say what a deletion leaves, and how to delete that."""
+    return pick(
+        language,
+        "Quedan: los archivos; en el registro de auditoría, los comandos y los valores con que se llamó a "
+        "las herramientas (logs/audit.jsonl*), hasta que se borre; y las copias de seguridad y de antes "
+        "de actualizar (*.before-*). Para borrar el registro: rm logs/audit.jsonl* en la carpeta de Rumi, "
+        "con Rumi detenido.",
+        "Still there: files; in the audit log, the commands and the values that tools were called with "
+        "(logs/audit.jsonl*), until it is deleted; and backups and copies from before upgrades (*.before-*). "
+        "To delete the log: rm logs/audit.jsonl* in Rumi's home, while Rumi is stopped.",
+    )
 
 
 def forget_everything_refused(language: Language) -> str:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from rumi.errors import RumiError, single
+from rumi.redact import Redactor
 from rumi.texts.language import Language
 
 MOST_CHARS: Final = 4000
@@ -63,7 +64,7 @@ def told_error(language: Language, error: BaseException) -> str:
 
     if isinstance(error, ActorError) and error.__cause__ is not None:
         return told_error(language, error.__cause__)
-    text = " ".join(str(error).split())
+    text = Redactor(()).text(" ".join(str(error).split()))  # words of a library, or of a server
     return f"{type(error).__name__}: {text}"[:MOST_ERROR_CHARS] if text else type(error).__name__
 
 

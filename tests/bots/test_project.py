@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from rumi.bots import BotError, BotFiles, Bounds, apply, unified
 from rumi.bots.project import applying
 from rumi.bots.project.changes import Change, Changes
-from rumi.bots.project.ignoring import tracked_in
+from rumi.bots.project.ignoring import outer_rules, tracked_in
 from rumi.bots.project.link import Project
 from rumi.bots.project.tree import Entry, is_gits, stays_inside
+from rumi.safe_open import read_foreign
 from tests.fakes.git_server import GIT_ENV, git
 
 BOUNDS = Bounds(10_000_000, 1000)
@@ -297,3 +298,41 @@ def test_a_folder_that_holds_rumi_or_too_much_is_refused(tmp_path: Path, folder:
     (project.workspace / "project").mkdir()
     with pytest.raises(BotError, match="files of its own"):
         project.take(folder, BOUNDS, plain=True, discard=False)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "sparse", "folder"])
+def test_hostile_files_of_git_around_a_project_are_read_as_nothing(tmp_path: Path, kind: str) -> None:
+    git = tmp_path / ".git"
+    (git / "info").mkdir(parents=True)
+    (tmp_path / "secret").write_text("hidden-rule\n")
+    for path in (git / "index", git / "info" / "exclude", tmp_path / ".gitignore"):
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "link":
+                path.symlink_to(tmp_path / "secret")
+            case "folder":
+                path.mkdir()
+            case _:
+                path.touch()
+                os.truncate(path, 1 << 40)
+    assert tracked_in(git / "index") == set()
+    words = [each.text for each in outer_rules(tmp_path, git, "inner")]
+    assert not any("hidden-rule" in each for each in words)
+
+
+def test_no_read_of_a_foreign_file_waits_or_follows(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("words")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 1 << 40)
+    for name in ("pipe", "link", "sparse", "none"):
+        with pytest.raises(OSError, match=r".+"):
+            read_foreign(tmp_path / name, 100)
+    with pytest.raises(OSError, match="not a regular file"):
+        read_foreign(Path("/dev/zero"), 100)
+    assert read_foreign(tmp_path / "file", 5) == b"words"
+    assert read_foreign(tmp_path / "link", 5, own_link=True) == b"words"
+    with pytest.raises(OSError, match="too large"):
+        read_foreign(tmp_path / "file", 4)

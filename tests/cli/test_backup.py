@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+import rumi.backup
 from rumi.backup import BackupError, back_up
 from rumi.errors import UsageError
 from rumi.home import Home
@@ -318,3 +319,34 @@ def test_without_files_the_chats_files_are_left_out_and_that_is_said(home: Home,
 def _listed(folder: Path) -> list[tuple[str, int, int]]:
     found = sorted(folder.rglob("*"))
     return [(str(path.relative_to(folder)), (s := path.lstat()).st_mode, s.st_size) for path in found]
+
+
+def test_holes_pipes_and_links_in_the_folders_of_others_stop_no_backup(home: Home, tmp_path: Path) -> None:
+    folder = home.root / "mcp" / "notes"
+    folder.mkdir(parents=True)
+    (folder / "data").write_text("kept")
+    for place in (folder, home.root / "skills/tea"):
+        with open(place / "sparse", "wb") as file:
+            file.truncate(1 << 40)
+        os.mkfifo(place / "pipe")
+        (place / "outside").symlink_to("/etc")
+    made = back_up(home, tmp_path / "b")
+    holds = dict(made.holds)
+    assert holds["mcp"] < 1_000_000
+    assert holds["skills"] < 1_000_000
+    assert made.left_out == 2
+    for copy in (made.path / "mcp/notes", made.path / "skills/tea"):
+        assert (copy / "sparse").stat().st_size == 1 << 40
+        assert os.readlink(copy / "outside") == "/etc"
+    assert (made.path / "mcp/notes/data").read_text() == "kept"
+    put_back(made.path, tmp_path / "again")
+    assert (tmp_path / "again/skills/tea/sparse").stat().st_blocks == 0
+
+
+def test_a_backup_that_counts_lengths_is_found(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: holes count as if they were data."""
+    monkeypatch.setattr(rumi.backup, "size_of_entry", lambda path: path.stat().st_size + (1 << 50))
+    with pytest.raises(DatabaseFault):
+        back_up(home, tmp_path / "b")

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from rumi.mcp import AcceptedTools, McpError, changes_of, said_of, try_once
+from rumi.redact import HIDDEN, Redactor
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -238,3 +239,26 @@ async def test_no_server_gets_a_folder_that_holds_the_home(tmp_path: Path) -> No
 async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(McpError, match=r"The command no-such-thing is not there\."):
         await try_once(fake(command="no-such-thing"), tmp_path, accept=False)
+
+
+async def test_a_server_that_fills_its_folder_is_ended_and_holes_do_not_count(tmp_path: Path) -> None:
+    async with house(tmp_path, fake(max_folder_bytes=2_000_000)) as here:
+        assert "fake__echo" in await here.tools()
+        folder = tmp_path / "mcp" / "fake"
+        (folder / "sparse").touch()
+        os.truncate(folder / "sparse", 1 << 40)
+        await trio.sleep(1.5)
+        assert here.servers.report()[0]["state"] == "ready"
+        (folder / "data").write_bytes(b"x" * 3_000_000)
+        await until(lambda: here.servers.report()[0]["state"] == "failed")
+        assert "The server's folder has more than 2 MB" in str(here.servers.report()[0]["why"])
+        (folder / "data").unlink()
+        await until(lambda: here.servers.report()[0]["state"] == "ready")
+
+
+async def test_a_server_shows_no_secret_that_it_was_given(tmp_path: Path) -> None:
+    secret = "s3cr3t-of-the-server"
+    async with house(tmp_path, fake(redact=Redactor((secret,)))) as here:
+        content = (await here.call("fake__echo", text=f"it is {secret}")).content
+    assert secret not in content
+    assert HIDDEN in content

@@ -1,5 +1,6 @@
 """The adapter against a real server on loopback. What takes real time here waits for a real socket."""
 
+import base64
 import json
 import logging
 import time
@@ -729,3 +730,24 @@ async def test_an_environment_that_cannot_work_is_an_error_of_the_model(
         await ChatCompletions(server, "m", name="groq:m", timeout_s=5).reply(HELLO, ignore)
     assert "canary" not in str(raised.value)
     assert not raised.value.retriable
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 60])
+async def test_a_groq_server_that_repeats_its_key_shows_it_nowhere(pieces: int) -> None:
+    hidden = base64.b64encode(f"Authorization: Bearer {KEY}".encode()).decode()
+    text = f"You are {KEY}, that is {hidden}, or {KEY.encode().hex()}."
+    events: list[ModelEvent] = []
+    answers = [
+        Answer(text, (("bash", json.dumps({"command": f"echo {KEY}"})),), pieces=pieces, reasoning=text),
+        Fail(400, f"the key {KEY} ({hidden}) may not do that"),
+    ]
+    async with groq_model(answers) as (model, _):
+        reply = await model.reply(HELLO, events.append)
+        with pytest.raises(ModelError) as caught:
+            await model.reply(HELLO, events.append)
+    seen = f"{reply} {events} {caught.value} {caught.value.detail}"
+    for form in (KEY, KEY[4:20], hidden[30:60], KEY.encode().hex()[10:40]):
+        assert form not in seen
+    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == reply.text
+    assert reply.text.startswith("You are [hidden], that is ")
+    assert reply.tool_calls[0].arguments == "[hidden]"

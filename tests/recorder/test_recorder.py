@@ -190,11 +190,11 @@ async def test_a_fork_asks_another_model_and_does_nothing_new(tmp_path: Path, au
 
 async def test_a_report_says_what_is_in_it_before(tmp_path: Path, autojump_clock: object) -> None:
     path = await run(tmp_path)
-    lines = "\n".join(contents(read_recording(path)))
+    lines = "\n".join(contents(read_recording(path), Redactor(())))
     assert "please, [hidden]" in lines
     assert "3 tool calls" in lines
-    pack(path, tmp_path / "t1.zip")
+    pack(path, tmp_path / "t1.zip", Redactor(()))
     with zipfile.ZipFile(tmp_path / "t1.zip") as packed:
         assert sorted(packed.namelist()) == ["about.json", "recording.jsonl"]
     with pytest.raises(FileExistsError):
-        pack(path, tmp_path / "t1.zip")
+        pack(path, tmp_path / "t1.zip", Redactor(()))

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rumi.safe_open import is_ordinary, openat2, opened
+from rumi.safe_open import READ, is_ordinary, openat2, opened, read_foreign
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 NAME: Final = ".gitignore"
 _MOST_CHARS: Final = 1_000_000
+_MOST_INDEX_BYTES: Final = 256 * 1024 * 1024
 _EXTENDED: Final = 0x4000
 
 
@@ -94,7 +95,7 @@ def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
 def tracked_in(index: Path) -> set[str]:
     """Return the paths in git's index; none if there is none that can be read. Blocking."""
     try:
-        data = index.read_bytes()
+        data = read_foreign(index, _MOST_INDEX_BYTES)
         return set(_paths(data)) if data[:4] == b"DIRC" else set()
     except (OSError, ValueError, IndexError):
         return set()
@@ -143,8 +144,10 @@ def _spec(text: str) -> "GitIgnoreSpec":
 
 
 def _text(path: Path) -> str:
+    """Return the beginning of a file of rules; as git does, it follows no link inside of a project."""
+    own = path.name == "ignore"  # the user's own, for all projects
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST_CHARS)
+        with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:
+            return os.pread(file, _MOST_CHARS, 0).decode("utf-8", "replace") if is_ordinary(file) else ""
     except OSError:
         return ""

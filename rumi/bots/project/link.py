@@ -21,7 +21,7 @@ from rumi.bots.project.changes import Changes, changes_between
 from rumi.bots.project.ignoring import Ignored, Outer, outer_rules, rules_below, tracked_in
 from rumi.bots.project.tree import Bounds, Entry, Keep, Reason, file_entry, scan
 from rumi.replacing import locked, replace_file, to_disk
-from rumi.safe_open import FOLDER, openat2, opened
+from rumi.safe_open import FOLDER, openat2, opened, read_foreign
 
 PLACE: Final = "project"
 """The project's folder in the bot's workspace."""
@@ -226,8 +226,7 @@ def git_folder(root: Path) -> Path:
     git = root / ".git"
     with contextlib.suppress(OSError, UnicodeError):
         if git.is_file():
-            with open(git, encoding="utf-8") as file:
-                kind, _, where = file.read(5000).partition(":")
+            kind, _, where = read_foreign(git, 5000).decode().partition(":")
             if kind == "gitdir":
                 return root / where.strip()
     return git

@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, cast
 
+import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.events import Closed, Event
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rumi.channels.listening.address import Bound
 
@@ -28,6 +31,8 @@ IDLE_S: Final = 5
 """How long a connection may take to send the head of a request, the first or the next."""
 
 MOST_HEAD_BYTES: Final = 16_384
+
+_GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError)
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +49,23 @@ async def serve(
     at_work: set[object] = set()
 
     async def watched(scope: Scope, receive: Receive, send: Send) -> None:
-        client = scope.get("client")
+        client, gone = scope.get("client"), False
+
+        async def sending(message: Message) -> None:
+            nonlocal gone
+            try:
+                await send(message)
+            except (*_GONE, h11.ProtocolError):
+                gone = True
+                raise
+
         at_work.add(client)
         try:
-            await app(scope, receive, send)
+            await app(scope, receive, sending)
+        except Exception as error:
+            if not gone:
+                raise
+            logger.debug("an answer was not sent: %r", error)  # any client can bring that about
         finally:
             at_work.discard(client)
 
@@ -83,11 +101,49 @@ async def serve(
 
 
 class _Connection(TCPServer):
-    """Ends when its client has gone; hypercorn's own would stay until its idle time is over."""
+    """Speaks only HTTP/1: a proxy that judges requests would not see those of HTTP/2 without TLS.
+
+    It ends when its client has gone; hypercorn's own would stay until its idle time is over.
+    """
 
     async def _read_data(self) -> None:
+        made = self.protocol
+        made.protocol = _Http1(
+            made.app,
+            made.config,
+            made.context,
+            made.task_group,
+            made.state,
+            made.ssl,
+            made.client,
+            made.server,
+            made.send,
+        )
         await super()._read_data()
         await self.idle_task.stop()
+
+    async def _close(self) -> None:
+        async with self.send_lock:  # an answer may be on its way
+            await super()._close()
+
+
+class _OtherVersion(Exception):
+    """A request has another version of HTTP."""
+
+
+class _Http1(H11Protocol):
+    """Answers `Upgrade: h2c` as HTTP/1.1 does that has no such upgrade, and refuses HTTP/2 from the start."""
+
+    async def handle(self, event: Event) -> None:
+        try:
+            await super().handle(event)
+        except _OtherVersion:
+            await self._send_error_response(505)
+            await self.send(Closed())
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise _OtherVersion
 
 
 async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None:

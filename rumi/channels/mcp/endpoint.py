@@ -9,11 +9,14 @@ import trio
 
 from rumi.channels.mcp.server import make_server
 from rumi.channels.mcp.service import Service
+from rumi.channels.mcp.sessions import Sessions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 MOST_SESSIONS: Final = 32
+"""At once. A new one ends the one that has been idle for the longest time."""
+
 IDLE_S: Final = 1800.0
 """After so long without a request a session ends."""
 
@@ -45,10 +48,10 @@ class McpEndpoint:
         server = await trio.to_thread.run_sync(make_server, self._service())
         server.streamable_http_app(
             streamable_http_path=self.path,
-            max_sessions=MOST_SESSIONS,
+            max_sessions=2 * MOST_SESSIONS,  # `Sessions` keeps to the number; requests may come together
             session_idle_timeout=IDLE_S,
             max_request_body_size=MOST_BYTES,
             host="0.0.0.0",  # the page's guard looks at hosts and origins
         )
         async with server.session_manager.run():
-            yield server.session_manager.handle_request
+            yield Sessions(server.session_manager.handle_request, MOST_SESSIONS)

@@ -47,6 +47,7 @@ from rumi.home import Home
 from rumi.journal import MOST_MOVED, Attachment, JournalMessage, MovedGroups
 from rumi.models import Transcriber
 from rumi.offload import Threads
+from rumi.redact import Redactor
 from rumi.sandbox import prepare_workspace
 from rumi.tools import SendFile as SendFileTool
 from rumi.tools import Tool
@@ -130,7 +131,10 @@ class Telegram(Channel):
 
         async with open_bot(token.reveal(), secrets.telegram_base_url, variable=self._variable) as bot:
             key = secrets.groq_api_key
-            transcriber = Transcriber(key.reveal(), secrets.groq_base_url) if key is not None else None
+            transcriber = None
+            if key is not None:
+                redact = Redactor(secrets.values())
+                transcriber = Transcriber(key.reveal(), secrets.groq_base_url, redact=redact)
             files = TelegramFiles(
                 bot,
                 workspace=workspace,

@@ -89,6 +89,7 @@ BOTS: Final[dict[str, str]] = {
     "{source} has no such skill.": "{source} no tiene esa habilidad.",
     "List its skills: rumi bot skills NAME search SOURCE": "Mirá las que tiene: rumi bot skills NOMBRE search ORIGEN",
     "{folder} has no skills.": "{folder} no tiene habilidades.",
+    "Name a folder or a file of yours.": "Nombrá una carpeta o un archivo tuyo.",
     "Name a folder with files such as tidy.md.": "Nombrá una carpeta con archivos como ordenar.md.",
     "Take over the bots of openbot from FOLDER: configuration, skills, memory and history.": "Toma los bots de openbot de FOLDER: configuración, habilidades, memoria e historia.",
     "Bots and skills that are there already stay as they are.": "Los bots y habilidades que ya están quedan como son.",

@@ -80,6 +80,8 @@ MCP: Final[dict[str, str]] = {
     "The server refused.": "El servidor se negó.",
     "The server's answer does not have the form of one.": "La respuesta del servidor no tiene forma de respuesta.",
     "The server writes lines that are no messages, so it was ended.": "El servidor escribe líneas que no son mensajes, así que se lo terminó.",
+    "The server's folder has more than {mb} MB or {files} files, so it was ended.": "La carpeta del servidor tiene más de {mb} MB o {files} archivos, así que se lo terminó.",
+    "Delete files in {folder}, or set a larger mcp.{name}.max_folder_mb.": "Borrá archivos en {folder}, o poné un mcp.{name}.max_folder_mb más grande.",
     "The server sent more than {most} bytes at once, so it was ended.": "El servidor mandó más de {most} bytes de una vez, así que se lo terminó.",
     "The server was not ready within {seconds} s.": "El servidor no estuvo listo en {seconds} s.",
     "The server did not answer within {late}.": "El servidor no contestó en {late}.",

@@ -1,0 +1,92 @@
+"""Makes room for a new session of `/mcp`: the one that has been idle for the longest time ends for it."""
+
+import logging
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADER: Final = b"mcp-session-id"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Session:
+    """`used` grows with each request of any session. `at_work`: so many of its requests are being answered.
+
+    A stream that a client keeps open to listen is not work.
+    """
+
+    used: int
+    at_work: int = 0
+
+
+class Sessions:
+    """Passes requests on to an application with `most` sessions at once, of which idle ones make room."""
+
+    def __init__(self, app: "ASGIApp", most: int) -> None:
+        self._app = app
+        self._most = most
+        self._known: dict[bytes, _Session] = {}
+        self._turns = count()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer a request; make room before, if it may open a session."""
+        name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
+        if name is None:
+            await self._make_room(scope)
+            await self._app(scope, receive, self._noting(scope, send))
+            return
+        session = self._known.get(name)
+        working = session if scope["method"] == "POST" else None
+        if session is not None:
+            session.used = next(self._turns)
+        if working is not None:
+            working.at_work += 1
+        try:
+            await self._app(scope, receive, self._noting(scope, send, name))
+        finally:
+            if working is not None:
+                working.at_work -= 1
+                working.used = next(self._turns)
+
+    def _noting(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
+        """Note a session that an answer opens, or says to have ended."""
+
+        async def sending(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                opened = next((value for key, value in message["headers"] if key.lower() == HEADER), None)
+                if name is None and opened is not None and message["status"] < 400:
+                    self._known[opened] = _Session(next(self._turns))
+                elif name is not None and (message["status"] == 404 or scope["method"] == "DELETE"):
+                    self._known.pop(name, None)
+            await send(message)
+
+        return sending
+
+    async def _make_room(self, scope: "Scope") -> None:
+        while len(self._known) >= self._most:
+            idle = [name for name, session in self._known.items() if not session.at_work]
+            if not idle:
+                return
+            oldest = min(idle, key=lambda name: self._known[name].used)
+            del self._known[oldest]
+            logger.info("a session of /mcp was ended for a new one")
+            await self._end(oldest, scope)
+
+    async def _end(self, name: bytes, scope: "Scope") -> None:
+        """End a session as its client would."""
+        kept = [(key, value) for key, value in scope["headers"] if key.lower() in (b"host", b"authorization")]
+        ending: MutableMapping[str, Any] = {**scope, "method": "DELETE", "headers": [*kept, (HEADER, name)]}
+
+        async def receive() -> "Message":
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: "Message") -> None:
+            return
+
+        await self._app(ending, receive, send)

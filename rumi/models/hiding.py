@@ -1,0 +1,62 @@
+"""Hides this installation's secrets in what a model's server sends: it may repeat the key that it got."""
+
+import json
+from dataclasses import replace
+
+from rumi.models.types import Emit, ModelError, ModelEvent, Reply, TextDelta, ToolCall, ToolCallNamed
+from rumi.redact import HIDDEN, Redactor
+
+
+class Hiding:
+    """Hides secrets in the events and the outcome of one call, also those that come in two pieces.
+
+    Only known secrets are hidden: an answer may well show what keys look like. A call with a secret in its
+    arguments gets `[hidden]` in place of them all, so that no tool runs with other arguments than were meant.
+    """
+
+    def __init__(self, redact: Redactor, emit: Emit) -> None:
+        self._redact = redact
+        self._emit = emit
+        self._words = redact.stream()
+
+    def emit(self, event: ModelEvent) -> None:
+        """Pass an event on."""
+        if isinstance(event, TextDelta):
+            self._say(self._words.feed(event.text))
+        elif isinstance(event, ToolCallNamed):
+            self._emit(ToolCallNamed(self._redact.known(event.name)))
+        else:
+            self._emit(event)
+
+    def outcome(self, outcome: Reply | ModelError) -> Reply | ModelError:
+        """Return the reply or the error; before, emit what was held back of the words."""
+        self._say(self._words.end())
+        known = self._redact.known
+        if isinstance(outcome, ModelError):
+            outcome.failed_generation = known(outcome.failed_generation)
+            return outcome
+        return replace(
+            outcome,
+            text=known(outcome.text),
+            reasoning=known(outcome.reasoning),
+            finish_reason=known(outcome.finish_reason),
+            tool_calls=tuple(map(self._call, outcome.tool_calls)),
+        )
+
+    def _say(self, words: str) -> None:
+        if words:
+            self._emit(TextDelta(words))
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        known, arguments = self._redact.known, call.arguments
+        if known(arguments) != arguments or ("\\u" in arguments and self._escaped(arguments)):
+            arguments = HIDDEN
+        return replace(call, id=known(call.id), name=known(call.name), arguments=arguments)
+
+    def _escaped(self, arguments: str) -> bool:
+        """Return True if JSON has a secret that is written with escapes."""
+        try:
+            plain = json.dumps(json.loads(arguments), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return False
+        return self._redact.known(plain) != plain
