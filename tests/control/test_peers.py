@@ -4,15 +4,18 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.caller import TERMINAL, Caller
+from rumi.caller import PROGRAM, TERMINAL, WORKER, Caller
 from rumi.control import ControlServer, NotRunning, Peer, Wire, WireClosed, connect, key_of, peer_of
 from rumi.control.peers import NONCE_BYTES, PROOF_BYTES, is_private, listeners_of
 from rumi.errors import ConfigError, RumiError
+from rumi.journal import Member
+from rumi.passing import Passing
 from tests.postgres import free_port
 
 KEY = key_of("a long secret of the workers")
@@ -149,3 +152,39 @@ def test_only_addresses_of_private_networks_are_private(host: str, private: bool
 async def test_nothing_listens_at_all_addresses_at_once() -> None:
     with pytest.raises(ConfigError, match="private network"):
         await listeners_of(Peer("0.0.0.0", free_port(), KEY))
+
+
+async def who(caller: Caller, request: Mapping[str, object]) -> object:
+    await trio.lowlevel.checkpoint()
+    return caller.to_json()
+
+
+@asynccontextmanager
+async def knowing(folder: Path) -> AsyncIterator[Peer]:
+    """A worker that answers who calls."""
+    peer = peer_of(f"127.0.0.1:{free_port()}", KEY)
+    path = folder / "run" / "control.sock"
+    root = Supervisor("test")
+    root.add(ChildSpec("control", lambda: ControlServer(path, {"who": who}, peer=peer)))
+    async with root.running():
+        yield peer
+
+
+async def test_what_a_worker_passes_on_keeps_its_caller(tmp_path: Path) -> None:
+    async with knowing(tmp_path) as peer:
+        passing = Passing(
+            cast(Any, None), cast(Any, None), cast(Any, None), KEY, str.islower, cast(Any, None)
+        )
+        other = Member("b", "0.1.0", f"{peer.host}:{peer.port}", 0.0, 9.0, False, 1)
+        for caller in (PROGRAM, Caller("telegram", "tg7", "own"), TERMINAL):
+            assert await passing.ask(other, caller, "who", {}) == caller.to_json()
+
+
+async def test_a_worker_of_an_earlier_version_passes_requests_on_without_callers(tmp_path: Path) -> None:
+    async with knowing(tmp_path) as peer:
+        async with connect(peer, TERMINAL) as client:
+            await client._wire.send({"call": "who"})
+            assert (await client._wire.receive())["result"] == WORKER.to_json()
+        async with connect(tmp_path / "run" / "control.sock", TERMINAL) as client:
+            await client._wire.send({"call": "who"})
+            assert "names no caller" in str((await client._wire.receive())["error"])
