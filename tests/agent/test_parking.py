@@ -116,5 +116,5 @@ async def test_what_waits_is_bounded() -> None:
     for number in range(MOST_WAITING + 5):
         said = await calls.park(f"call {number}", "May I?")
     assert "too much waits" in said
-    assert "too much waits" in await ParkedCalls([], Kept()).park("x" * 5_000, "May I?")
+    assert "more than 12000 characters" in await ParkedCalls([], Kept()).park("x" * 12_001, "May I?")
     assert len(calls.all) == MOST_WAITING
