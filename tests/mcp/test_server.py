@@ -4,6 +4,8 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import trio
 
 from rumi.mcp import AcceptedTools, McpError, try_once
+from tests.conftest import ROOT
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -225,3 +228,35 @@ async def test_no_server_gets_a_folder_that_holds_the_home(tmp_path: Path) -> No
 async def test_a_missing_command_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(McpError, match=r"The command no-such-thing is not there\."):
         await try_once(fake(command="no-such-thing"), tmp_path, accept=False)
+
+
+@pytest.mark.parametrize("kill", ["in a start", "while it runs"])
+async def test_a_kill_of_rumi_ends_a_server_in_its_sandbox_at_any_moment(tmp_path: Path, kill: str) -> None:
+    marker = f"31536{os.getpid()}"
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "mcp" / "one"), marker]
+    for moment in (0.1, 0.15, 0.2, 0.25, 0.3) if kill == "in a start" else (0,):
+        process = await trio.lowlevel.open_process(words, stdout=subprocess.PIPE, cwd=ROOT)
+        assert process.stdout is not None
+        with trio.fail_after(30):
+            assert (await process.stdout.receive_some()).startswith(b"starts")
+            if kill == "while it runs":
+                await until(lambda: len(processes_with(marker)) >= 6)
+            await trio.sleep(moment)
+        process.kill()
+        await process.wait()
+        await process.stdout.aclose()
+        await until(lambda: not processes_with(marker))
+
+
+KILLED = """
+import sys, trio
+from pathlib import Path
+from rumi.mcp.process import running
+from rumi.mcp.types import ServerSettings
+async def main(home, marker):
+    Path(home).parent.mkdir(exist_ok=True)
+    print("starts", flush=True)
+    async with running(ServerSettings("one", command="sleep", args=(marker,)), Path(home)):
+        await trio.sleep(60)
+trio.run(main, *sys.argv[1:])
+"""
