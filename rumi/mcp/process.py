@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from rumi.child_process import PAUSE_S, kill_descendants, processes
+from rumi.mcp import namespaced
 from rumi.mcp.bwrap import find, sandboxed
 from rumi.mcp.types import McpError, ServerSettings
 from rumi.processes import kill_family
@@ -216,5 +217,5 @@ def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
         environment["LD_LIBRARY_PATH"] = str(libcap.parent)
     with opened(os.memfd_create("seccomp", os.MFD_CLOEXEC)) as filters:
         os.pwrite(filters, program, 0)
-        words = sandboxed(bwrap, settings, home.absolute(), filters)
-        yield words, environment, (filters,)
+        ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
+        yield [*ends, *sandboxed(bwrap, settings, home.absolute(), filters)], environment, (filters,)

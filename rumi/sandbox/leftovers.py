@@ -25,8 +25,9 @@ from rumi.sandbox.types import SandboxError
 
 END_S = 2.0
 """How long the processes may take to end."""
-SEEN_AS = b"workspace"
-"""The last part of the path at which sandboxes have a chat's files; others may mount them elsewhere."""
+SEEN_AS = (b"workspace", b"mcp")
+"""The last part of the path at which sandboxes have a folder of the home: a chat's, or a server's of tools.
+Others may mount them elsewhere."""
 
 
 def processes_left(home: Path, installation: str, known: Collection[str] = ()) -> list[int]:
@@ -118,7 +119,7 @@ def _workspaces(mounts: Path, device: bytes, folder: bytes) -> Iterator[tuple[by
         return
     for line in content.splitlines():
         _, _, of, root, point, *_ = line.split(b" ", 5)
-        if of == device and root.startswith(folder + b"/") and point.rpartition(b"/")[2] == SEEN_AS:
+        if of == device and root.startswith(folder + b"/") and point.rpartition(b"/")[2] in SEEN_AS:
             yield root, point
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ import trio
 
 from rumi.mcp import AcceptedTools, McpError, changes_of, said_of, try_once
 from rumi.redact import HIDDEN, Redactor
+from tests.conftest import ROOT
 from tests.mcp.world import House, fake, house, processes_with, until
 
 pytestmark = pytest.mark.bubblewrap
@@ -262,3 +265,35 @@ async def test_a_server_shows_no_secret_that_it_was_given(tmp_path: Path) -> Non
         content = (await here.call("fake__echo", text=f"it is {secret}")).content
     assert secret not in content
     assert HIDDEN in content
+
+
+@pytest.mark.parametrize("kill", ["in a start", "while it runs"])
+async def test_a_kill_of_rumi_ends_a_server_in_its_sandbox_at_any_moment(tmp_path: Path, kill: str) -> None:
+    marker = f"31536{os.getpid()}"
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "mcp" / "one"), marker]
+    for moment in (0.1, 0.15, 0.2, 0.25, 0.3) if kill == "in a start" else (0,):
+        process = await trio.lowlevel.open_process(words, stdout=subprocess.PIPE, cwd=ROOT)
+        assert process.stdout is not None
+        with trio.fail_after(30):
+            assert (await process.stdout.receive_some()).startswith(b"starts")
+            if kill == "while it runs":
+                await until(lambda: len(processes_with(marker)) >= 6)
+            await trio.sleep(moment)
+        process.kill()
+        await process.wait()
+        await process.stdout.aclose()
+        await until(lambda: not processes_with(marker))
+
+
+KILLED = """
+import sys, trio
+from pathlib import Path
+from rumi.mcp.process import running
+from rumi.mcp.types import ServerSettings
+async def main(home, marker):
+    Path(home).parent.mkdir(exist_ok=True)
+    print("starts", flush=True)
+    async with running(ServerSettings("one", command="sleep", args=(marker,)), Path(home)):
+        await trio.sleep(60)
+trio.run(main, *sys.argv[1:])
+"""

@@ -64,7 +64,7 @@ class Killed:
             found += containers_of(self.installation)
         return found
 
-    async def nothing_left(self, within_s: float = 10) -> float:
+    async def nothing_left(self, within_s: float = 15) -> float:
         """Wait until nothing is left; return how long that took."""
         began = time.monotonic()
         while left := await trio.to_thread.run_sync(self.left):

@@ -16,12 +16,13 @@ import select
 import sys
 import time
 
-LANDS_S = 10.0
-"""How long, while the daemon answers, a create that was sent is awaited. It may never have arrived."""
+LANDS_S, LANDS_LEAST_S, TIMES_THE_LONGEST = 3.0, 1.0, 5
+"""How long, while the daemon answers, a create under way is awaited, which may never have been sent: if none
+was answered before; otherwise at least so long, and so many times the longest of them."""
 ENDS_S = 0.5
 """How long a container that runs may take to end and go by itself: a daemon that does two removals of one at
 the same time may list it still."""
-LONGEST_S = 600.0
+LONGEST_S, LONGEST_PAUSE_S = 600.0, 0.3
 ANSWER_S = 20.0
 
 
@@ -66,7 +67,27 @@ def listed(address: str, owner: str) -> dict[str, tuple[str, set[str]]]:
         raise OSError(f"no list of containers: {error}") from error
 
 
-def clean(address: str, owner: str, under_way: set[str]) -> None:
+class Creates:
+    """The creates that Rumi has told of."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[str, float] = {}
+        self._longest_s = 0.0
+
+    def hear(self, line: str) -> None:
+        """Record that a create begins (`+NAME`), or was answered (`-NAME`)."""
+        if line[:1] == "+":
+            self.under_way[line[1:]] = time.monotonic()
+        elif (began := self.under_way.pop(line[1:], None)) is not None:
+            self._longest_s = max(self._longest_s, time.monotonic() - began)
+
+    @property
+    def lands_s(self) -> float:
+        """How long those under way are awaited."""
+        return max(LANDS_LEAST_S, TIMES_THE_LONGEST * self._longest_s) if self._longest_s else LANDS_S
+
+
+def clean(address: str, owner: str, creates: Creates) -> None:
     """Remove the owner's containers until none is left, and none of those under way may still come."""
     pause, began = 0.01, time.monotonic()
     quiet_since = began
@@ -74,25 +95,26 @@ def clean(address: str, owner: str, under_way: set[str]) -> None:
         try:
             found = listed(address, owner)
             for container, (state, names) in found.items():
-                under_way -= names
+                for name in names:
+                    creates.under_way.pop(name, None)
                 if state == "created" or time.monotonic() - began > ENDS_S:
                     call(address, "DELETE", f"/containers/{container}?force=true&v=true")
         except OSError:
             quiet_since = time.monotonic()  # a daemon that hangs may still make what it was told to make
         else:
-            if not found and (not under_way or time.monotonic() - quiet_since > LANDS_S):
+            if not found and (not creates.under_way or time.monotonic() - quiet_since > creates.lands_s):
                 return
         time.sleep(pause)
-        pause = min(pause * 1.5, 1)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
-def listen(parent: int) -> set[str] | None:
-    """Return the creates that are under way when the parent ends; None if it needs this process no more."""
+def listen(parent: int) -> Creates | None:
+    """Return the creates when the parent ends; None if it needs this process no more."""
     poll, text = select.poll(), b""
     poll.register(0, select.POLLIN)
     with contextlib.suppress(OSError):  # it has ended: then the pipe is closed
         poll.register(os.pidfd_open(parent), select.POLLIN)
-    under_way = set[str]()
+    creates = Creates()
     while True:
         ready = dict(poll.poll())
         data = os.read(0, 65536) if 0 in ready else b""
@@ -100,17 +122,17 @@ def listen(parent: int) -> set[str] | None:
         if b"." in lines:
             return None
         for line in lines:
-            (under_way.add if line[:1] == b"+" else under_way.discard)(line[1:].decode())
+            creates.hear(line.decode())
         if not data:
-            return under_way
+            return creates
 
 
 def main() -> None:
     """Wait for Rumi's end, then remove its containers."""
     address, parent, owner = sys.argv[1:]
     os.setsid()
-    if (under_way := listen(int(parent))) is not None:
-        clean(address, owner, under_way)
+    if (creates := listen(int(parent))) is not None:
+        clean(address, owner, creates)
 
 
 if __name__ == "__main__":

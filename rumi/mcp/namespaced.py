@@ -1,0 +1,91 @@
+"""Runs a program in a process namespace that ends with Rumi, whatever the program does.
+
+A program, not a module of Rumi: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap's own first process
+has the uid of the server in it, which could keep it from ending, and a bubblewrap that is killed at its start
+leaves a process. The first process of this namespace is outside of bubblewrap's: with its end, the kernel
+ends all others.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(result: int) -> None:
+    """Raise the errno of a failed call into libc as an OSError."""
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def enter_namespaces() -> None:
+    """Make a mount namespace, and a process namespace for the children."""
+    uid, gid = os.geteuid(), os.getegid()
+    call(libc.unshare(CLONE_NEWNS | CLONE_NEWPID | (CLONE_NEWUSER if uid else 0)))
+    for name, text in {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}.items():
+        if uid:
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+
+
+def be_first(words: list[str]) -> int:
+    """Run the program as the first process of the namespace; return its exit code."""
+    call(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    call(libc.mount(b"none", b"/", b"", ctypes.c_ulong(MS_REC | MS_PRIVATE), b""))
+    call(libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC), b""))
+    program = os.fork()
+    if program == 0:
+        os.execv(words[0], words)
+    forget_streams()
+    while True:
+        pid, status = os.wait()
+        if pid == program:
+            return exit_code(status)
+
+
+def forget_streams() -> None:
+    """Close the server's streams here, so that they end with the server."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code of a status, as a shell does."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def main() -> int:
+    """Run the program until it ends, or until the parent does."""
+    parent, *words = sys.argv[1:]
+    asker = os.pidfd_open(int(parent))
+    if os.getppid() != int(parent):
+        return 1  # it has ended, and another process may have its number
+    enter_namespaces()
+    first = os.fork()
+    if first == 0:
+        code = 1
+        try:
+            code = be_first(words)
+        except BaseException as error:  # noqa: BLE001 - this is another process, and it ends here
+            os.write(2, f"{error}\n".encode())
+        os._exit(code)
+    forget_streams()
+    poll = select.poll()
+    for handle in (asker, os.pidfd_open(first)):
+        poll.register(handle, select.POLLIN)
+    poll.poll()
+    os.kill(first, signal.SIGKILL)  # it is our child, so this pid is still its own
+    return exit_code(os.waitpid(first, 0)[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
