@@ -37,6 +37,10 @@ _ONE_LINE: Final = frozenset(
 )
 _SIMPLE: Final = frozenset(("command", "declaration_command", "unset_command", "test_command"))
 
+_GROUPS: Final = frozenset(
+    ("program", "compound_statement", "subshell", "do_group", "case_item", "else_clause", "elif_clause")
+) | {"command_substitution", "process_substitution"}
+
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
@@ -233,7 +237,8 @@ class _Walk:
                     raise _unreadable(self._source, node.start_byte)
                 self._bodies_until = max(self._bodies_until, node.end_byte)
                 parent, following = node.parent or node, node.next_sibling
-                if following is None or following.type != "&":  # in the background it is gone with its shell
+                # In the background it is gone with its shell, and in a pipe or behind `&&` it may never be there.
+                if parent.type in _GROUPS and (following is None or following.type != "&"):
                     self._functions.append(Function(text, node.end_byte, parent.end_byte))
                 if len(self._functions) > MAX_FUNCTIONS:
                     raise CommandRefused(

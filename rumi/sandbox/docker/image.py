@@ -23,7 +23,7 @@ from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
-FORMAT = "4"
+FORMAT = "5"
 """Increased when older images must be replaced; the images carry it as a label."""
 LABEL_FORMAT = "rumi.runner"
 LABEL_SOURCE = "rumi.runner.source"
@@ -325,7 +325,7 @@ async def _try_out(
             (home / "workspace").mkdir()
             container = await engine.create("image", home / "workspace")
             by_exec = await engine.starts_by_exec()
-            command = Command(("bash", "-c", look, "look", *selection.programs))
+            command = Command(("bash", "-c", look, "look", *selection.allowed))
             if await container.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
         finally:
