@@ -37,6 +37,9 @@ _ONE_LINE: Final = frozenset(
 )
 _SIMPLE: Final = frozenset(("command", "declaration_command", "unset_command", "test_command"))
 
+_END_WORD: Final = re.compile(rb"[\w.+!-]+|'[\w.+! -]+'|\"[\w.+! -]+\"|\\[\w.+!-]+")
+_ARITHMETIC: Final = re.compile(rb"\$\(\([\w \t+*/%<>=!&|^~?:,.$\[\]{}#-]*\)\)")
+_DESCRIPTOR: Final = re.compile(r"\{[A-Za-z_]\w*\}")
 _GROUPS: Final = frozenset(
     ("program", "compound_statement", "subshell", "do_group", "case_item", "else_clause", "elif_clause")
 ) | {"command_substitution", "process_substitution"}
@@ -98,11 +101,12 @@ def read(line: str) -> Script:
     """
     if line.count("|") > MAX_PIPES:
         raise CommandRefused(f"Refused: more than {MAX_PIPES} `|` in one line.", "Give long text as `stdin`.")
+    if _SPACE.decode() in line:
+        raise CommandRefused("Refused: the character U+0001 in the line.", r"Write it as `$'\x01'`.")
     source = line.encode()
     if (len(source) - len(source.rstrip(b"\\"))) % 2:
         source += b"\\"  # bash takes a backslash at the end as text; the grammar refuses it
-    if _SPACE not in source:
-        source = _ESCAPED_SPACE.sub(rb"\1\\" + _SPACE, source)
+    source = _ESCAPED_SPACE.sub(rb"\1\\" + _SPACE, source)
     if b"time" in source or b"coproc" in source:
         source = _without_keywords(source)
     root = _parsed(source)
@@ -237,7 +241,7 @@ class _Walk:
                     raise _unreadable(self._source, node.start_byte)
                 self._bodies_until = max(self._bodies_until, node.end_byte)
                 parent, following = node.parent or node, node.next_sibling
-                # In the background it is gone with its shell, and in a pipe or behind `&&` it may never be there.
+                # In the background it is gone with its shell; in a pipe or behind `&&` it may not be there.
                 if parent.type in _GROUPS and (following is None or following.type != "&"):
                     self._functions.append(Function(text, node.end_byte, parent.end_byte))
                 if len(self._functions) > MAX_FUNCTIONS:
@@ -247,7 +251,9 @@ class _Walk:
             case "file_redirect" | "heredoc_redirect" | "herestring_redirect":
                 self._redirect(node)
             case "command_substitution":
-                if self._source.startswith(b"$((", node.start_byte):  # to bash this may be arithmetic
+                if _ARITHMETIC.fullmatch(self._bytes(node)):  # in here-documents
+                    self._until = node.end_byte
+                elif self._source.startswith(b"$((", node.start_byte):  # to bash this may be arithmetic
                     raise _unreadable(self._source, node.start_byte, advice="Write `$( (` for a subshell.")
                 self._backticks(node)
             case "expansion":
@@ -304,8 +310,10 @@ class _Walk:
             case "raw_string" | "ansi_c_string":
                 wrong = _QUOTED_SUBSTITUTION.search(text) is not None and _is_expanded(node)
                 wrong = wrong or (kind == "raw_string" and text.count(b"'") != 2)
-            case "heredoc_start" | "heredoc_end":
-                wrong = False
+            case "heredoc_start":
+                wrong = _END_WORD.fullmatch(text) is None
+            case "heredoc_end":
+                wrong = not self._ends(node)
             case "string_content" | "heredoc_content" | "heredoc_body":
                 quoted = kind == "heredoc_body" and self._is_quoted(node)
                 wrong = not quoted and _QUOTED_SUBSTITUTION.search(text) is not None
@@ -315,6 +323,15 @@ class _Walk:
         if wrong:
             advice = _QUOTE_END if kind.startswith("heredoc") else SIMPLER
             raise _unreadable(self._source, node.start_byte, advice=advice)
+
+    def _ends(self, end: "Node") -> bool:
+        """Return True if bash also ends the here-document here."""
+        word = (
+            next(each for each in end.parent.children if each.type == "heredoc_start") if end.parent else end
+        )
+        line = self._source[: end.end_byte].rpartition(b"\n")[2].lstrip(b"\t")
+        following = self._source[end.end_byte : end.end_byte + 1]
+        return line == self._bytes(word).strip(b"'\"\\") and following in (b"", b"\n", b")", b"`")
 
     def _is_quoted(self, body: "Node") -> bool:
         redirect = body.parent
@@ -370,11 +387,17 @@ class _Walk:
         else:
             target, words = (self._word(targets[0]) if targets else None), targets[1:]
         command = self._owner(node)
-        program = None if command is None else command.words[0].text if command.words else ""
+        bare = node.parent is not None and node.parent.child_by_field_name("body") is None
+        program = "" if bare else None
+        if command is not None:
+            program = command.words[0].text if command.words else ""
         redirection = Redirection(operator, target, program)
         self._redirections.append(redirection)
         if command is not None:
             command.redirections.append(redirection)
+            last = command.words[-1].raw if command.words else ""
+            if _DESCRIPTOR.fullmatch(last) and self._source.endswith(last.encode(), 0, node.start_byte):
+                command.words.pop()  # `{fd}> f`
             command.words.extend(map(self._word, words))
         elif words:
             raise _unreadable(self._source, words[0].start_byte)

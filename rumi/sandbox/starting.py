@@ -15,7 +15,8 @@ from rumi.sandbox.grammar import SIMPLER, Function, Redirection, Script, SimpleC
 from rumi.sandbox.starters import SHELLS, STARTERS, WRITE_IT_OUT, base_name, unknown
 from rumi.sandbox.words import CommandRefused, Word, shown
 
-MAX_DEPTH: Final = 8
+MAX_DEPTH: Final = 20
+MAX_SIZE: Final = 250_000
 # fmt: off
 BUILTINS: Final = frozenset((
     ":", ".", "[", "[[", "((", "alias", "bg", "break", "builtin", "caller", "cd", "command", "continue",
@@ -80,10 +81,19 @@ class _Found:
     """What was found so far. One for all scripts of a line."""
 
     depth: int = 0
+    size: int = 0
     starts: list[Start] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
     exported: set[str] = field(default_factory=set)
     """Functions that the shells know which this line starts."""
+
+    def deeper(self) -> None:
+        """Count a program that starts another, or a script within a script."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise CommandRefused(
+                "Refused: programs that start others, too deep to read.", "Use fewer levels."
+            )
 
 
 @dataclass
@@ -99,8 +109,10 @@ class _Shell:
     def script(self, text: str) -> Script:
         """Read a script and all that it starts."""
         found = self.found
-        if found.depth >= MAX_DEPTH:
-            raise CommandRefused("Refused: scripts within scripts, too deep to read.", "Use fewer levels.")
+        found.deeper()
+        found.size += len(text)
+        if found.size > MAX_SIZE:
+            raise CommandRefused("Refused: too much script within scripts to read.", "Use a script file.")
         script = read(text)
         found.redirections += script.redirections
         # A function that may be gone when it is called does not count.
@@ -109,7 +121,6 @@ class _Shell:
         for function in script.functions:
             if function.name not in unset:
                 self.functions.setdefault(function.name, []).append(function)
-        found.depth += 1
         for command in script.commands:
             self.command = command
             if command.words:
@@ -141,7 +152,7 @@ class _Shell:
         first = words[0]
         if first.text is None:
             raise CommandRefused(
-                f"Refused: the program's name `{shown(first.raw)}`, not literal.", WRITE_IT_OUT
+                f"Refused: the program's name `{shown(first.raw)}` is not literal.", WRITE_IT_OUT
             )
         if in_shell and first.raw in _RESERVED:
             raise CommandRefused(f"Refused: I cannot read the line near `{first.raw}`.", SIMPLER)
@@ -154,7 +165,9 @@ class _Shell:
             _refuse_subscripts(name, words)
             self._export(name, words)
         if (starter := STARTERS.get(name)) is not None:
+            self.found.deeper()
             starter(self, name, words[1:])
+            self.found.depth -= 1
 
     def _export(self, name: str, words: Sequence[Word]) -> None:
         if name in ("export", "declare", "typeset") and any(re.match("-[a-zA-Z]*f", w.raw) for w in words):
