@@ -12,7 +12,7 @@ from typing import Final
 
 from rumi.sandbox.grammar import Redirection
 from rumi.sandbox.starters import base_name
-from rumi.sandbox.starting import BUILTINS, Start, reading
+from rumi.sandbox.starting import BUILTINS, Reading, Start, reading
 from rumi.sandbox.words import CommandRefused, shown
 from runner.programs import CORE_ONLY
 
@@ -120,14 +120,26 @@ def in_bash(line: str) -> tuple[str, ...]:
     return ("bash", "-c", line)
 
 
+def read_of(argv: Sequence[str]) -> Reading | None:
+    """Return what a line for bash starts; None for another command, and for a line that cannot be read."""
+    if len(argv) != 3 or tuple(argv) != in_bash(argv[2]):
+        return None
+    try:
+        return reading(argv[2])
+    except CommandRefused:
+        return None
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """Return the program that runs first: a line's own rather than bash."""
+    read = read_of(argv)
+    return base_name(read.starts[0].name) if read is not None and read.starts else argv[0]
+
+
 def may_write(argv: Sequence[str]) -> bool:
     """Return True if a command that the policy allowed may change a file."""
-    if len(argv) != 3 or tuple(argv) != in_bash(argv[2]):
+    if (read := read_of(argv)) is None:
         return not argv or argv[0] not in READERS
-    try:
-        read = reading(argv[2])
-    except CommandRefused:
-        return True
     if any(base_name(each.name) not in READERS and not each.wraps for each in read.starts):
         return True
     return any(map(writes, read.redirections))

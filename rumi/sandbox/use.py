@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from rumi.sandbox.policy import in_bash, writes
+from rumi.sandbox.policy import read_of, writes
 from rumi.sandbox.starters import base_name
-from rumi.sandbox.starting import reading
 from rumi.sandbox.types import SandboxLimits
-from rumi.sandbox.words import CommandRefused
 
 GROWTH_BYTES = 1024 * 1024
 GROWTH_FILES = 64
@@ -67,12 +65,8 @@ def only_frees(argv: Sequence[str]) -> bool:
 
     A line for bash may run if all its programs may, and it writes only empty files (`true > FILE`).
     """
-    if len(argv) != 3 or tuple(argv) != in_bash(argv[2]):
+    if (read := read_of(argv)) is None:
         return argv[0] in FREEING
-    try:
-        read = reading(argv[2])
-    except CommandRefused:
-        return False
     if any(base_name(each.name) not in FREEING and not each.wraps for each in read.starts):
         return False
     return all(each.program in ("", ":", "true") for each in read.redirections if writes(each))
