@@ -22,6 +22,7 @@ MAX_FUNCTIONS: Final = 100
 MAX_PIPES: Final = 2000
 """After an error the grammar takes time that is quadratic in the open pipes, in one step."""
 
+_ORDINARY: Final = bytes(each if each < 0x80 else 2 for each in range(256))
 _BLANKS: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _JOINED: Final = re.compile(rb"\\\n")
 _JOINS: Final = b" \t\n;&|()"
@@ -124,9 +125,12 @@ def _parser() -> "Parser":
 
 def _parsed(source: bytes) -> "Node":
     until = monotonic() + PARSE_S
+    # To bash, other characters than ASCII are ordinary ones. The grammar takes some of them as blanks, and
+    # its scanner reads beyond a table for those above U+FFFF, which crashes the process.
+    ascii_only = source.translate(_ORDINARY)
 
     def piece(at: int, _: "Point") -> bytes:
-        return source[at : at + 65536]
+        return ascii_only[at : at + 65536]
 
     parser = _parser()
     try:

@@ -1,5 +1,7 @@
 """The command policy: any syntax of bash, and only programs on the list, however a line starts them."""
 
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -517,6 +519,23 @@ def test_long_commands_are_judged_quickly(filler: str) -> None:
         except CommandRefused:
             continue
     assert time.process_time() - began < 4
+
+
+def test_no_character_crashes_the_process_through_the_grammar() -> None:
+    code = """if True:
+        import random
+        from rumi.sandbox.policy import STRICT, CommandRefused
+        chosen = random.Random(1)
+        parts = ["{", "a", " ", "$", "<<E\\n", "\\nE", "'", "[[", "=~", "("]
+        for _ in range(5000):
+            strange = [chr(chosen.randrange(0x10000, 0x110000)), chr(chosen.randrange(0x80, 0xD800))]
+            line = "".join(chosen.choice([*parts, *strange]) for _ in range(chosen.randint(1, 14)))
+            try:
+                STRICT.parse(line)
+            except CommandRefused:
+                pass
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @given(st.text(max_size=40))
