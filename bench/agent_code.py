@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from bench.agent_work import Seen, after, edit, python, read, says, sh, task, unless_refused, write
+from bench.agent_work import Seen, after, edit, python, read, says, sh, task, write
 
 CART = '''\
 """What a customer buys."""
@@ -90,7 +90,6 @@ for kind in txt md; do
 done
 """
 COUNTED = says("txt {t}, md {m}", t=r"txt (\d+)", m=r"md (\d+)")
-RUN = (unless_refused(COUNTED, sh("env sh count.sh")), COUNTED)
 CALLS = {
     "app/main.py": "from app.load import get_data\n\nprint(len(get_data('x')))\n",
     "app/load.py": "def get_data(path):\n    return list(path)\n\n\ndef get_database():\n    return None\n",
@@ -199,8 +198,8 @@ TASKS = (
     task(
         "write a script and run it",
         "Write count.sh, which prints the number of lines of all txt and all md files, and run it.",
-        [[sh("tee count.sh", SCRIPT), sh("sh count.sh")], *RUN],
-        [[write("count.sh", SCRIPT), sh("sh count.sh")], *RUN],
+        [[sh("tee count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
+        [[write("count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
         check=lambda folder, answer: answer == "txt 3, md 1" and (folder / "count.sh").read_text() == SCRIPT,
         given={"a.txt": "1\n2\n", "b.txt": "3\n", "c.md": "4\n"},
     ),

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rumi.sandbox import CommandPolicy, CommandRefused
-from rumi.sandbox.shell import read_words
 from runner.programs import Selection
 
 FILE = Path(__file__).parent / "data" / "commands.txt"
@@ -39,24 +38,22 @@ def by_kind() -> Mapping[str, list[str]]:
 
 @dataclass
 class Judged:
-    """What a policy says of lines. `unexpanded` are allowed ones with a glob that no shell will expand."""
+    """What a policy says of lines."""
 
     allowed: int = 0
-    unexpanded: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     parts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def judge(self, policy: CommandPolicy, line: str) -> bool:
         try:
-            argv = policy.parse(line)
+            policy.parse(line)
         except CommandRefused as refusal:
-            said = re.sub(r" (in|out)side `sh -c`", "", refusal.message.removeprefix("Refused: ").strip("."))
+            said = refusal.message.removeprefix("Refused: ").strip(".")
             reason = re.sub("`[^`]*`", "…", said)
             self.reasons[reason] += 1
             self.parts.setdefault(reason, Counter()).update(re.findall("`([^`]*)`", said))
             return False
         self.allowed += 1
-        self.unexpanded += argv[0] != "sh" and any(word.expands for word in read_words(line))
         return True
 
     def why(self) -> Iterator[str]:
@@ -77,8 +74,6 @@ def show() -> None:
         )
         print(f"  {f'{kind} ({len(each)})':46}" + "".join(f"{share:13.1%}" for share in shares))
     print(f"  {'allowed':46}" + "".join(f"{each.allowed / lines:13.1%}" for each in judged.values()))
-    apart = "".join(f"{each.unexpanded / lines:13.1%}" for each in judged.values())
-    print(f"  {'of these with a glob or ~ that stays as it is':46}{apart}")
     for name, each in judged.items():
         if each.reasons:
             print(f"\n  why `{name}` refuses {lines - each.allowed}, and what most often:")

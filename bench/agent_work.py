@@ -90,17 +90,6 @@ def after(pattern: str, reply: Reply) -> Step:
     return step
 
 
-def unless_refused(step: Step, instead: Reply) -> Step:
-    """Do this, or something else if the command policy has refused the last call."""
-
-    def decide(seen: Seen) -> Reply:
-        if seen.results[-1].startswith("Refused: "):
-            return instead
-        return step(seen) if callable(step) else step
-
-    return decide
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A message and the steps that answer it: with commands, and with the file tools if there are any."""

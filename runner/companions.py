@@ -31,6 +31,8 @@ GIT_NETWORK: Final = re.compile(
 )
 """Parts of git that speak to a network, or serve one."""
 
+TERMINALS: Final = (Path("/lib/terminfo"), Path("/usr/lib/terminfo"), Path("/usr/share/terminfo"))
+
 NODE_MODULES: Final = Path("/usr/share/nodejs")
 NODE_OWN: Final = ("acorn", "acorn-walk", "cjs-module-lexer", "minimatch", "undici")
 """Where Debian keeps parts of node itself, and their names there."""
@@ -45,6 +47,13 @@ def companions(found: Mapping[str, Program]) -> Iterator[Entry]:
         yield from _git(found["git"].source, found)
     if "file" in found:
         yield from _file(found["file"].source)
+    if "perl" in found:
+        yield from _perl(found["perl"].source)
+    if found.keys() & {"top", "watch", "less"}:
+        for folder in TERMINALS:
+            for name in ("d/dumb", "x/xterm", "l/linux", "v/vt100"):
+                if (path := folder / name).is_file():
+                    yield Entry(path, path)
     if "node" in found:
         for name in NODE_OWN:
             yield from _all_below(NODE_MODULES / name)
@@ -74,15 +83,26 @@ def _file(file: Path) -> Iterator[Entry]:
                 yield Entry(compiled, compiled)
 
 
+def _perl(perl: Path) -> Iterator[Entry]:
+    """Yield Perl's modules: with Debian those of `perl-base`, elsewhere all that come with it."""
+    folders = [Path(line) for line in _said(perl, "-e", 'print "$_\\n" for @INC').splitlines()]
+    base = [folder for folder in folders if folder.name == "perl-base"]
+    own = _said(perl, "-MConfig", "-e", 'print "$Config{privlibexp}\\n$Config{archlibexp}\\n"').splitlines()
+    for folder in base or map(Path, own):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix not in (".pod", ".h", ".ld"):
+                yield Entry(path, path, elf=path.suffix == ".so")
+
+
 def _all_below(folder: Path) -> Iterator[Entry]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             yield Entry(path, path)
 
 
-def _said(program: Path, option: str) -> str:
+def _said(program: Path, *options: str) -> str:
     said = subprocess.run(
-        [program, option], capture_output=True, text=True, check=False, timeout=30, env={"LC_ALL": "C"}
+        [program, *options], capture_output=True, text=True, check=False, timeout=30, env={"LC_ALL": "C"}
     )
     return said.stdout.strip()
 

@@ -21,17 +21,21 @@ CORE: tuple[str, ...] = (
     "base64", "md5sum", "sha256sum", "pwd", "basename", "dirname", "realpath", "date", "cal",
     "expr", "seq", "sleep", "true", "false", "test", "[", "env", "printenv", "id", "whoami", "tar",
     "gzip", "gunzip", "zcat", "sh", "xargs", "nl", "tac", "split", "column", "fold", "rev", "shuf",
-    "timeout", "nice",
+    "timeout", "nice", "bash", "kill", "nohup", "chmod", "chown", "chgrp", "ln", "link", "unlink", "readlink",
+    "mktemp", "mkfifo", "truncate", "shred", "dd", "install", "sync", "od", "pr", "fmt", "expand", "unexpand",
+    "csplit", "tsort", "factor", "numfmt", "cksum", "sum", "sha1sum", "sha224sum", "sha384sum", "sha512sum",
+    "b2sum", "base32", "nproc", "uname", "arch", "groups", "who", "users", "tty", "cmp", "diff3",
 )
 WORK: tuple[str, ...] = (
     "python3", "python", "pip", "git", "jq", "rg", "patch", "file", "bc", "unzip", "zip", "xz", "sqlite3",
-    "tree", "make", "node", "chmod", "ln", "mktemp", "readlink", "cmp", "od", "uname",
+    "tree", "make", "node", "perl", "ps", "pgrep", "pstree", "top", "watch", "hostname", "time", "bzip2",
+    "cpio", "rename",
 )
 # fmt: on
-"""The programs that commands may name: `CORE` always, `WORK` where `[sandbox] tools` is `work`."""
+"""The programs that commands may name: `CORE` always, `WORK` where `[sandbox] tools` is `work`.
 
-OWN: tuple[str, ...] = ("bash", "kill")
-"""Programs that the sandbox needs for itself: its first process, and the end of all others."""
+The sandbox itself needs `bash`, `sleep` and `kill`.
+"""
 
 SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 PYTHONS = ("python3", "python")
@@ -50,11 +54,6 @@ class Selection:
         """Return the programs that a person or a model may run."""
         work = WORK if self.tools == "work" else ()
         return tuple(dict.fromkeys((*CORE, *work, *self.extra)))
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        """Return these and what the sandbox needs for itself."""
-        return tuple(dict.fromkeys((*self.allowed, *OWN)))
 
     @property
     def beyond_core(self) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def missing_programs(selection: Selection) -> tuple[str, ...]:
     if "pip" in selection.allowed and (program := find_program("python3")) is not None:
         python = interpreter(program)
         found |= {"pip"} if python is not None and pip_of(python) is not None else set()
-    return tuple(name for name in selection.programs if name not in found)
+    return tuple(name for name in selection.allowed if name not in found)
 
 
 def accounts(uid: int, gid: int) -> dict[str, str]:
@@ -215,7 +215,7 @@ def _make_tree(
             copies.place(library, _merged(libc.with_name(library.name)))
     size = _settle(tree)
     programs = {*usable, *(["pip"] if "usr/bin/pip" in places else [])}
-    missing = tuple(name for name in selection.programs if name not in programs)
+    missing = tuple(name for name in selection.allowed if name not in programs)
     report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree))
     stamped = [program.source for program in found.values()]
     # Of thousands of modules only their folders: an upgrade changes those, and the interpreter.
@@ -246,7 +246,7 @@ def _place(entry: Entry, copies: "_Copies", loader: str) -> Iterable[Path]:
 
 def _usable(selection: Selection) -> dict[str, Program]:
     """Return the programs that this host has; a script counts if its interpreter is among them."""
-    found = {name: program for name in selection.programs if (program := find_program(name)) is not None}
+    found = {name: program for name in selection.allowed if (program := find_program(name)) is not None}
     return {name: p for name, p in found.items() if p.kind == "elf" or Path(p.interpreter).name in found}
 
 

@@ -20,7 +20,7 @@ async def test_tasks_of_the_bench_are_done_and_one_that_is_not_is_wrong() -> Non
     *costs, wrong = await run_tasks([*tasks, lazy], SETTINGS)
     assert [(cost.variant, cost.wrong) for cost in costs] == [("bash", ""), ("files", "")] * len(SOME)
     assert all(cost.calls >= 3 and cost.prompt > 1000 and cost.completion > 0 for cost in costs)
-    assert {cost.task for cost in costs if cost.refused} == {"write a script and run it"}
+    assert not any(cost.refused for cost in costs)
     assert not any(cost.errors for cost in costs)
     assert "Done." in wrong.wrong
 
@@ -37,6 +37,6 @@ def test_the_command_policy_judges_ordinary_lines() -> None:
         for line in lines:
             judged[name].judge(policy, line)
     assert judged["open work"].allowed == len(lines)
-    assert 0.7 < judged["strict work"].allowed / len(lines) < 1
+    assert 0.85 < judged["strict work"].allowed / len(lines) < 1
     assert judged["strict core"].allowed < judged["strict work"].allowed
     assert judged["strict work"].reasons.total() == len(lines) - judged["strict work"].allowed

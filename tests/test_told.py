@@ -50,13 +50,12 @@ SAMPLES = {
     "memory/writing.py: The {…} of a fact may have {…} characters, and this one has {…}.": [
         "The value of a fact may have 10 characters, and this one has 12."
     ],
-    "sandbox/policy.py: Refused: {…} not on the list.": [
-        "Refused: the program `x` is not on the list.",
-        "Refused: an empty program name is not on the list.",
+    "sandbox/grammar.py: Refused: {…} near `{…}`.": [
+        "Refused: I cannot read the line near `x`.",
+        "Refused: `@P` expands text a second time near `${x@P}`.",
+        "Refused: a variable that makes bash run a command near `BASH_ENV=x`.",
     ],
-    "sandbox/policy.py: Refused: `sh` with {…}.": ["Refused: `sh` with no arguments."],
     "sandbox/sandbox.py: {…} {…}": ["The sandbox was not made. The Docker daemon does not answer in time."],
-    "sandbox/shell.py: Refused: {…} {…}.": ["Refused: `$HOME` inside `sh -c`."],
     "skills/front_matter.py: its front matter is not YAML{…}: {…}": [
         "its front matter is not YAML (line 2): odd",
         "its front matter is not YAML: odd",

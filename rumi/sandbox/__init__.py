@@ -15,7 +15,7 @@ from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.incoming import about_file, file_in, put_file, safe_name
 from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, Leases, boottime, no_leases
 from rumi.sandbox.packing import PackLimits, SpoiltWorkspace, Unpackable
-from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, may_write
+from rumi.sandbox.policy import STRICT, CommandPolicy, CommandRefused, in_bash, may_write
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.shared import Fault, faults
 from rumi.sandbox.types import (
@@ -89,6 +89,7 @@ __all__ = [
     "file_in",
     "finish_entries",
     "free_on",
+    "in_bash",
     "listing",
     "make_entries",
     "may_write",

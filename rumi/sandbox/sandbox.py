@@ -14,6 +14,7 @@ from rumi.sandbox.disk import Disk, Free, Running
 from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.lease import BEATS, Leased, LeaseLostError
 from rumi.sandbox.open_files import ShowsProcesses
+from rumi.sandbox.policy import program_of
 from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.types import (
     Command,
@@ -215,7 +216,7 @@ class Sandbox(Actor[SandboxMessage]):
         if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
             return CommandResult(None, Output(), Output(), 0, why, container.container_id, ran=False)
-        self._doing = f"running {command.argv[0]}"
+        self._doing = f"running {program_of(command.argv)}"
         keep = command.keep or limits.output_limit
         course = _Course(HeadTail(keep), HeadTail(keep))
         began = trio.current_time()

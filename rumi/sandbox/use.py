@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from rumi.sandbox.shell import CONTROLS, CommandRefused, Operator, read_script
+from rumi.sandbox.policy import read_of, writes
+from rumi.sandbox.starters import base_name
 from rumi.sandbox.types import SandboxLimits
 
 GROWTH_BYTES = 1024 * 1024
@@ -17,6 +18,7 @@ GROWTH_FILES = 64
 
 _FREEING = (
     "rm rmdir ls du df find stat wc cat head tail sort grep pwd basename dirname realpath echo test [ true"
+    " [[ : cd printf read false"
 )
 FREEING = frozenset(_FREEING.split())
 """The programs that may run while the workspace is over its limit: they free space, or help to find it.
@@ -61,32 +63,13 @@ def over_limits(use: Use, limits: SandboxLimits, room: int = 0) -> bool:
 def only_frees(argv: Sequence[str]) -> bool:
     """Return True if a command may run while its workspace is over the limit.
 
-    A script for `sh -c` may run if all its programs may, and it writes only empty files (`true > FILE`).
+    A line for bash may run if all its programs may, and it writes only empty files (`true > FILE`).
     """
-    if argv[0] != "sh":
+    if (read := read_of(argv)) is None:
         return argv[0] in FREEING
-    if len(argv) != 3 or argv[1] != "-c":
+    if any(base_name(each.name) not in FREEING and not each.wraps for each in read.starts):
         return False
-    try:
-        tokens = read_script(argv[2])
-    except CommandRefused:
-        return False
-    program = redirection = ""
-    for token in tokens:
-        if isinstance(token, Operator):
-            if token.text in CONTROLS:
-                program = ""
-            elif token.text != "2>&1":
-                redirection = token.text
-        elif redirection:
-            if redirection != "<" and token.text != "/dev/null" and program != "true":
-                return False
-            redirection = ""
-        elif not program:
-            program = token.text
-            if program != "cd" and program not in FREEING:
-                return False
-    return True
+    return all(each.program in ("", ":", "true") for each in read.redirections if writes(each))
 
 
 def with_room_to_free(limits: SandboxLimits, before: Use) -> SandboxLimits:

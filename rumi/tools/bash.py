@@ -6,28 +6,25 @@ from functools import partial
 from typing import Protocol
 
 from rumi.models import ToolSpec
-from rumi.sandbox import STRICT, Command, CommandPolicy, CommandRefused, CommandResult, Output
+from rumi.sandbox import STRICT, Command, CommandPolicy, CommandRefused, CommandResult, Output, in_bash
 from rumi.tools.base import CommandTrace, Question, ToolResult
 
-_FIRST = "Run one line in the sandbox, in /workspace; get its exit code, output and error output.\n"
+_FIRST = "Run a line or lines of bash in the sandbox, in /workspace; get exit code, output and error output."
 _STRICT = (
-    "A line with | && || ; > >> < 2> outside quotes runs in sh, where * expands; redirections go to "
-    "/workspace, /tmp or relative paths. Other lines have no shell, so * is only text. $ and backticks "
-    "are never expanded; quote them with '…'."
+    "\nAll of bash works. Each program must be on the list and named literally, also behind env, xargs, "
+    "find -exec and bash -c '…'; programs named by variables, eval of them, and source are refused."
 )
-_OPEN = "The line or lines run in sh (POSIX, not bash): pipes, loops, $, here-documents."
-
 
 _PARAMETERS = {
     "type": "object",
     "properties": {
-        "command": {"type": "string", "description": "The program and its arguments"},
+        "command": {"type": "string", "description": "As for bash -c"},
         "stdin": {"type": "string", "description": "Text for the program's standard input"},
     },
     "required": ["command"],
 }
-STRICT_SPEC = ToolSpec("bash", f"{_FIRST}{_STRICT}", _PARAMETERS)
-OPEN_SPEC = ToolSpec("bash", f"{_FIRST}{_OPEN}", _PARAMETERS)
+STRICT_SPEC = ToolSpec("bash", _FIRST + _STRICT, _PARAMETERS)
+OPEN_SPEC = ToolSpec("bash", _FIRST, _PARAMETERS)
 
 
 class Shell(Protocol):
@@ -81,8 +78,9 @@ class Bash:
             argv = self._policy.parse(command)
         except CommandRefused as refusal:
             return ToolResult(False, str(refusal), refused=True)
-        command = Command(argv, stdin.encode("utf-8", "replace"), began=partial(self._began, argv))
-        result = await self._shell.run(command)
+        began = partial(self._began, argv)
+        line = Command(in_bash(command), stdin.encode("utf-8", "replace"), began=began)
+        result = await self._shell.run(line)
         return replace(report(argv, result), tainted=self._shell.tainted)
 
     def _began(self, argv: tuple[str, ...], container_id: str) -> None:

@@ -48,6 +48,7 @@ from rumi.stopping import Everything, Pause
 from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, account_of, places
 from rumi.texts import Language
 from rumi.undo import Snapshots
+from tests.fakes.lines import words_of
 
 T = TypeVar("T")
 
@@ -82,9 +83,10 @@ class MemorySandboxes:
         self.running[chat_id] = self.running.get(chat_id, 0) + 1
         try:
             command.began(f"box-{self.live[chat_id]}")
-            if command.argv[0] == "sleep":
-                await trio.sleep(float(command.argv[1]))
-            words = " ".join(command.argv[1:]).encode()
+            program, *given = words_of(command.argv)
+            if program == "sleep":
+                await trio.sleep(float(given[0]))
+            words = " ".join(given).encode()
             return CommandResult(
                 0, Output(words, b"", len(words)), Output(), 1, "exited", f"box-{self.live[chat_id]}"
             )

@@ -52,12 +52,12 @@ def bash(command: str) -> ToolCall:
 
 
 FIRST = (
-    bash("sh -c 'mkdir d; echo one > d/one; echo two > two; echo keep > keep'"),
+    bash("mkdir d; echo one > d/one; echo two > two; echo keep > keep"),
     call("remember", key="city", value="Rosario"),
     call("remind", text="call", in_minutes=1000),
 )
 SECOND = (
-    bash("sh -c 'rm -r d; echo changed > two; echo new > new'"),
+    bash("rm -r d; echo changed > two; echo new > new"),
     ToolCall("c1", "remember", json.dumps({"key": "dog", "value": "Toby"})),
     ToolCall("c2", "forget", json.dumps({"key": "city"})),
     ToolCall("c3", "remind", json.dumps({"text": "walk", "in_minutes": 2000})),

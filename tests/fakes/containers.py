@@ -8,6 +8,7 @@ import trio
 
 from rumi.sandbox import Command, ContainerInfo, EngineKind, SandboxError, Sink
 from rumi.sandbox.types import ContainerGoneError
+from tests.fakes.lines import words_of
 
 
 @dataclass
@@ -25,7 +26,7 @@ class FakeBox:
         await trio.lowlevel.checkpoint()
         if self.gone.is_set():
             raise ContainerGoneError("the box is gone")
-        program, *words = command.argv
+        program, *words = words_of(command.argv)
         self.engine.commands.append((self.chat_id, program))
         if program == "fork":
             self.running.append("forked")

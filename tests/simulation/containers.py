@@ -8,6 +8,7 @@ import trio
 
 from rumi.sandbox import Command, ContainerInfo, EngineKind, SandboxError, Sink
 from rumi.sandbox.types import ContainerGoneError
+from tests.fakes.lines import words_of
 from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import World
 
@@ -144,7 +145,7 @@ class Box:
         if world.dice("sandbox", 0.03):
             raise SandboxError("the daemon does not answer")
         container.commands.append(command)
-        program, *words = command.argv
+        program, *words = words_of(command.argv)
         if program == "sleep":
             return await self._sleep(float(words[0]))
         if program == "tail":

@@ -48,7 +48,7 @@ async def call(result: CommandResult, **arguments: object) -> ToolResult:
 async def test_words_and_standard_input_reach_the_sandbox() -> None:
     shell = Recorder(ended())
     result = await Bash(shell).call({"command": "tee 'a b.txt'", "stdin": "uno\n"})
-    assert shell.commands == [Command(("tee", "a b.txt"), b"uno\n")]
+    assert shell.commands == [Command(("bash", "-c", "tee 'a b.txt'"), b"uno\n")]
     assert result.trace is not None
     assert (result.trace.argv, result.trace.container_id) == (("tee", "a b.txt"), "abc")
 
@@ -130,9 +130,17 @@ def test_chats_with_the_same_policy_share_the_description() -> None:
     assert one.spec is other.spec
 
 
-async def test_the_open_policy_runs_a_line_as_it_is_and_says_so() -> None:
+@pytest.mark.parametrize("open_policy", [False, True])
+async def test_both_policies_run_a_line_in_bash_as_it_is(open_policy: bool) -> None:
     shell = Recorder(ended())
-    bash = Bash(shell, CommandPolicy(open=True))
-    assert "here-documents" in bash.spec.description
-    assert (await bash.call({"command": "for i in 1; do echo $i; done"})).ok
-    assert shell.commands[0].argv == ("sh", "-c", "for i in 1; do echo $i; done")
+    bash = Bash(shell, CommandPolicy(open=open_policy))
+    line = ' for i in {1..2}; do echo "$i $(date)" ~ *.py; done # all\n'
+    result = await bash.call({"command": line})
+    assert shell.commands[0].argv == ("bash", "-c", line)
+    assert result.trace is not None
+    assert result.trace.argv == ("bash", "-c", line)
+
+
+def test_only_the_strict_policy_tells_of_a_list() -> None:
+    assert "on the list" in Bash(Recorder(ended())).spec.description
+    assert "list" not in Bash(Recorder(ended()), CommandPolicy(open=True)).spec.description

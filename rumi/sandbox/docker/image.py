@@ -328,7 +328,7 @@ async def _try_out(
             (home / "workspace").mkdir()
             container = await engine.create("image", home / "workspace")
             by_exec = await engine.starts_by_exec()
-            command = Command(("bash", "-c", look, "look", *selection.programs))
+            command = Command(("bash", "-c", look, "look", *selection.allowed))
             if await container.execute(command, found.extend, found.extend) != 0:
                 raise SandboxError(f"The image does not run: {found.decode('utf-8', 'replace').strip()}")
         finally:

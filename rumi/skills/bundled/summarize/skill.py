@@ -48,8 +48,8 @@ class SummarizeSkill:
             return texts[:MOST_PARTS], "the text", ", its end is left out" * (len(texts) > MOST_PARTS)
         parts = []
         for at in range(0, min(size, PART_BYTES * MOST_PARTS), PART_BYTES):
-            script = f"tail -c +{at + 1} {_word(path)} | head -c {PART_BYTES}"
-            read = await context.tool("bash", command=f"sh -c {shlex.quote(script)}")
+            line = f"tail -c +{at + 1} {_word(path)} | head -c {PART_BYTES}"
+            read = await context.tool("bash", command=line)
             if "\0" in read.output or read.output.count("\ufffd") > len(read.output) // 20 + 4:
                 return [], path, ""
             if read.output.strip():

@@ -1,0 +1,297 @@
+"""Programs and builtins of bash that start other programs, and how each names what it starts."""
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Protocol, TypeAlias
+
+from rumi.sandbox.words import CommandRefused, Word, shown
+
+WRITE_IT_OUT: Final = "Write names out; put a script into single quotes, with values as arguments (`$1`)."
+SHELLS: Final = frozenset(("sh", "bash", "dash"))
+_SYSTEM_FOLDERS: Final = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"))
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_INPUTS: Final = frozenset(("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+_LONG: Final = frozenset(
+    (
+        *("--unset", "--chdir", "--argv0", "--arg-file", "--delimiter", "--max-lines", "--max-args"),
+        *("--max-procs", "--max-chars", "--process-slot-var", "--kill-after", "--signal", "--adjustment"),
+        *("--input", "--output", "--error", "--class", "--classdata", "--interval", "--format", "--user"),
+        "--group",
+    )
+)
+"""Long options of the programs below with a value in the next word."""
+_RUNS_ONE: Final = {
+    "sort": ("--compress-program",),
+    "split": ("--filter",),
+    "tar": (
+        *("--to-command", "--use-compress", "--checkpoint-action=exec", "--info-script", "--new-volume"),
+        *("--rmt-command", "--rsh-command"),
+    ),
+    "hash": ("-p",),
+}
+"""Options that name a program, or change what a name means."""
+
+
+class Shell(Protocol):
+    """The bash that reads a line: it notes each program that is started."""
+
+    def started(self, words: Sequence[Word], *, in_shell: bool) -> None:
+        """Note the program that these words start, and those that it starts."""
+        ...
+
+    def again(self, text: str) -> None:
+        """Read a script that this shell evaluates."""
+        ...
+
+    def other(self, text: str) -> None:
+        """Read a script for another shell."""
+        ...
+
+    def knows(self, name: str) -> bool:
+        """Return True if the present command can call a function of that name."""
+        ...
+
+
+Starter: TypeAlias = Callable[[Shell, str, Sequence[Word]], None]
+"""Judges the words behind a name. It raises CommandRefused where only bash can know what is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A program that starts the words behind its options; `takes` are its options with a value."""
+
+    takes: str = ""
+    operands: int = 0
+    assigns: bool = False
+    in_shell: bool = False
+
+    def __call__(self, shell: Shell, name: str, words: Sequence[Word]) -> None:
+        """Judge what it starts."""
+        if rest := self.rest(name, words):
+            shell.started(rest, in_shell=self.in_shell)
+
+    def rest(self, name: str, words: Sequence[Word]) -> Sequence[Word]:
+        """Return the words that it starts."""
+        rest = _behind_options(name, words, self.takes)
+        while self.assigns and rest and _ASSIGNMENT.match(rest[0].raw):
+            if rest[0].raw.startswith("BASH_ENV="):
+                raise unknown(name, rest[0])
+            rest = rest[1:]
+        return rest[self.operands :]
+
+
+_PREFIXES: Final = {
+    "env": Prefix("uCa", assigns=True),
+    "timeout": Prefix("ks", operands=1),
+    "nice": Prefix("n"),
+    "nohup": Prefix(),
+    "setsid": Prefix(),
+    "stdbuf": Prefix("ioe"),
+    "ionice": Prefix("cnpPu"),
+    "chrt": Prefix("TPD", operands=1),
+    "taskset": Prefix(operands=1),
+    "time": Prefix("fo"),
+    "sudo": Prefix("ugpChrtTU", assigns=True),
+    "doas": Prefix("uC"),
+    "chroot": Prefix(operands=1),
+    "strace": Prefix("abeEIoOpPsSuUX"),
+    "ltrace": Prefix("aADeFlnopsuwxX"),
+    "busybox": Prefix(),
+    "coproc": Prefix(in_shell=True),
+    "exec": Prefix("a"),
+}
+
+
+def unknown(name: str, word: Word | None = None) -> CommandRefused:
+    """Return the refusal of a program of which only bash can know what it starts."""
+    what = f" {shown(word.raw)}" if word is not None and name not in ("[", "[[", "((") else ""
+    return CommandRefused(f"Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT)
+
+
+def base_name(name: str) -> str:
+    """Return the name of a program without a folder of the system; other paths stay."""
+    folder, base = posixpath.split(name)
+    return base if folder in _SYSTEM_FOLDERS else name
+
+
+def _behind_options(name: str, words: Sequence[Word], takes: str, optional: str = "") -> Sequence[Word]:
+    """Return the words behind the options of a program. `optional` may have a value in the same word."""
+    at = 0
+    while at < len(words):
+        option = words[at].raw if words[at].text is None else words[at].text or ""
+        if option == "--":
+            return words[at + 1 :]
+        if not option.startswith("-") or (option == "-" and name != "env"):
+            break
+        if name == "env" and re.match(r"-[iv0]*S|--split-string", option):
+            raise unknown("env", words[at])
+        if option.startswith("--"):
+            at += option in _LONG
+        elif takes or optional:
+            value = re.search(f"[{takes}{optional}]", option[1:])
+            at += value is not None and value.end() == len(option) - 1 and value[0] in takes
+        at += 1
+    return words[at:]
+
+
+def _command(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    """`command` and `builtin`: they start no functions, and with `-v` and `-V` nothing at all."""
+    if any(re.fullmatch(r"-p?[vV]p?", word.raw) for word in words[:2]):
+        return
+    if rest := _behind_options(name, words, ""):
+        if shell.knows(rest[0].text or ""):
+            raise unknown(name, rest[0])
+        shell.started(rest, in_shell=True)
+
+
+def _xargs(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    rest = _behind_options(name, words, "InPLdEsa", "ile")
+    if not rest:
+        return
+    replaced = _replaced([word.text or "" for word in words[: len(words) - len(rest)]])
+    if replaced and replaced in (rest[0].text or ""):
+        raise unknown(name, rest[0])
+    runs = base_name(rest[0].text or "")
+    if runs in SHELLS:
+        if len(rest) < 2 or (replaced and any(replaced in word.raw for word in rest[1:3])):
+            raise unknown(name, rest[0])
+    elif (prefix := _PREFIXES.get(runs)) is not None and not prefix.rest(runs, rest[1:]):
+        raise unknown(name, rest[0])  # its input says what is started
+    shell.started(rest, in_shell=False)
+
+
+def _replaced(options: Sequence[str]) -> str:
+    """Return the text that `xargs` replaces by its input; empty for none."""
+    for option, following in pairwise((*options, "")):
+        if option.startswith("--replace"):
+            return option.partition("=")[2] or "{}"
+        if found := re.match(r"-[0rtxp]*([iI])(.*)", option):
+            return found[2] or (following if found[1] == "I" else "{}")
+    return ""
+
+
+def _find(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    at = 0
+    while at < len(words):
+        action = words[at].text
+        at += 1
+        if action not in ("-exec", "-execdir", "-ok", "-okdir"):
+            continue
+        end = next((i for i in range(at, len(words)) if words[i].text in (";", "+")), len(words))
+        started = words[at:end]
+        if not started:
+            return  # find refuses it
+        program = started[0].text or ""
+        script = base_name(program) in SHELLS and len(started) > 2 and re.fullmatch(r"-\w*c", started[1].raw)
+        if "{}" in program or (script and "{}" in started[2].raw):
+            raise unknown(f"find {action}", started[2] if script else started[0])
+        shell.started(started, in_shell=False)
+        at = end
+
+
+def _shell(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    """`sh -c SCRIPT` is read, `sh FILE` is a script in a file; a script from standard input is refused."""
+    at, script = 0, False
+    while at < len(words) and (text := words[at].text) is not None:
+        at += 1
+        if text in ("--version", "--help"):
+            return
+        if text in ("--rcfile", "--init-file") or re.fullmatch(r"[-+]\w*s\w*", text):
+            raise unknown(name, words[at - 1])
+        if text in ("-", "--"):
+            break
+        if not text.startswith(("-", "+")):
+            at -= 1
+            break
+        if not text.startswith("--"):
+            script = script or (text.startswith("-") and "c" in text)
+            at += len(re.findall("[oO]", text))
+    if at >= len(words):
+        raise unknown(name)
+    given = words[at]
+    if script:
+        if given.text is None:
+            raise unknown(f"{name} -c", given)
+        shell.other(given.text)
+    elif given.text in _INPUTS or (given.text is None and not re.match(r"[~./\w\"]", given.raw)):
+        raise unknown(name, given)
+
+
+def _eval(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    texts: list[str] = []
+    for word in words:
+        if word.text is None:
+            raise unknown(name, word)
+        texts.append(word.text)
+    shell.again(" ".join(texts))
+
+
+def _trap(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    rest = words[1:] if words and words[0].raw == "--" else words
+    if len(rest) > 1 and rest[0].text not in ("-", "", "-p", "-l"):
+        _eval(shell, name, rest[:1])
+
+
+def _source(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    raise CommandRefused(
+        f"Refused: `{name}`, because a file may change what names mean.",
+        "`bash FILE` runs a script in a file.",
+    )
+
+
+def _alias(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    for word in words:
+        if word.text is None:
+            raise unknown(name, word)
+        if value := word.text.partition("=")[2]:
+            shell.again(value)
+
+
+def _watch(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    rest = _behind_options(name, words, "nq")
+    if any(word.raw in ("-x", "--exec") for word in words[: len(words) - len(rest)]):
+        shell.started(rest, in_shell=False)
+    elif rest:
+        _eval(shell, name, rest)
+
+
+def _callback(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    """`mapfile -C` evaluates its callback."""
+    for at, word in enumerate(words):
+        if word.raw.startswith("-") and "C" in word.raw:
+            _eval(shell, f"{name} -C", words[at + 1 : at + 2])
+
+
+def _shopt(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    if any(word.text in ("expand_aliases", "posix") for word in words):
+        raise CommandRefused(
+            f"Refused: `{name}` with aliases, which change what names mean.", "Use a function."
+        )
+
+
+def _runs_one(shell: Shell, name: str, words: Sequence[Word]) -> None:
+    for word in words:
+        if word.raw.startswith(_RUNS_ONE[name]):
+            raise CommandRefused(
+                f"Refused: `{name} {shown(word.raw)}`, which can start any program.", "Use a pipe or a loop."
+            )
+
+
+STARTERS: Final[Mapping[str, Starter]] = {
+    **_PREFIXES,
+    **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(("command", "builtin"), _command),
+    **dict.fromkeys((".", "source"), _source),
+    **dict.fromkeys(("mapfile", "readarray"), _callback),
+    **dict.fromkeys(("set", "shopt"), _shopt),
+    **dict.fromkeys(_RUNS_ONE, _runs_one),
+    "xargs": _xargs,
+    "find": _find,
+    "eval": _eval,
+    "trap": _trap,
+    "alias": _alias,
+    "watch": _watch,
+}
