@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-stop \
+.PHONY: chat test histories check format lint types imports docs docs-check pictures bench bench-actors bench-questions bench-stop \
         bench-turn bench-idle bench-start bench-skills bench-status bench-command bench-reading \
         bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-cost bench-crowd bench-agent bench-recall bench-million bench-cluster chaos chaos-cluster soak lock clean simulate
 
@@ -67,7 +67,7 @@ docs-check: $(READY)
 pictures: $(READY)
 	$(BIN)/python -m docs.making.pictures
 
-bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall
+bench: bench-actors bench-stop bench-stop-telegram bench-stop-research bench-stop-cluster bench-tasks bench-schedules bench-status bench-turn bench-idle bench-start bench-skills bench-command bench-reading bench-cost bench-crowd bench-agent bench-recall bench-questions
 
 # triotp asks for an old trio; it runs on ours, so it comes without what it asks for.
 bench-actors: $(READY)
@@ -77,6 +77,10 @@ bench-actors: $(READY)
 # How well earlier conversations are found, beside plain BM25, and how fast among 100,000 exchanges.
 bench-recall: $(READY)
 	$(BIN)/python -m bench.recall
+
+# How many honest tasks of servers' tools ask, by what spares questions; and that no injected call runs.
+bench-questions: $(READY)
+	$(BIN)/python -m bench.questions
 
 bench-stop: $(READY)
 	$(BIN)/python -m bench.stop

@@ -8,9 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from math import log2
 from typing import Final
 
-from rumi.tools import Claims
-from rumi.tools.consent import LEAST_CHARS, Place, Words, chooses, places, plain, stands_in
-from rumi.tools.destinations import is_address
+from rumi.tools import LEAST_CHARS, Claims, Place, Words, chooses, is_address, places, plain, stands_in
 
 CALL_BITS: Final = 64
 TURN_BITS: Final = 128

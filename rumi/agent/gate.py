@@ -19,9 +19,7 @@ from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
 from rumi.agent.intent import DeclareFor, Intent
 from rumi.models import Message
 from rumi.texts import MOST_QUESTION_CHARS, Language, Verdict
-from rumi.tools import AlwaysAsks, Question, Tool, ToolResult, claims_of
-from rumi.tools.consent import Words, plain
-from rumi.tools.deeds import deed_in
+from rumi.tools import AlwaysAsks, Question, Tool, ToolResult, Words, claims_of, deed_in, plain
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.

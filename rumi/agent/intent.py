@@ -13,9 +13,17 @@ from typing import Final, TypeAlias
 import trio
 
 from rumi.models import Message, Model, ModelError, ModelRequest, ToolSpec
-from rumi.tools import Claims, Tool, claims_of
-from rumi.tools.consent import Words
-from rumi.tools.declare import SPEC, Declaration, DeclareTool, declarations_in, destinations_of
+from rumi.tools import (
+    DECLARE,
+    Claims,
+    Declaration,
+    DeclareTool,
+    Tool,
+    Words,
+    claims_of,
+    declarations_in,
+    destinations_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -102,12 +110,12 @@ def declaring(model: Model, instructions: str) -> DeclareFor:
             for each in tools
         )
         request = ModelRequest(
-            (Message("system", f"{instructions}\n\n{listed}"), Message("user", words)), (SPEC,)
+            (Message("system", f"{instructions}\n\n{listed}"), Message("user", words)), (DECLARE,)
         )
         try:
             with trio.move_on_after(DECLARE_S):
                 reply = await model.reply(request, lambda event: None)
-                calls = [call.arguments for call in reply.tool_calls if call.name == SPEC.name]
+                calls = [call.arguments for call in reply.tool_calls if call.name == DECLARE.name]
                 return [each for call in calls for each in _parsed(call)]
             logger.info("the changes of a message were not declared in time")
         except ModelError as error:

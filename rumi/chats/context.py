@@ -37,8 +37,7 @@ from rumi.people import People
 from rumi.skills import Ask as AskSkills
 from rumi.skills import ForPrompt, skills_block, skills_command
 from rumi.texts import Language
-from rumi.tools import Tool
-from rumi.tools.consent import own_words
+from rumi.tools import Tool, own_words
 from rumi.viewing import Seen
 
 logger = logging.getLogger(__name__)

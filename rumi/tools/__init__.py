@@ -16,8 +16,10 @@ from rumi.tools.base import (
     claims_of,
 )
 from rumi.tools.bash import Bash, Shell
-from rumi.tools.declare import DeclareTool
-from rumi.tools.destinations import is_destination
+from rumi.tools.consent import LEAST_CHARS, Place, Words, chooses, own_words, places, plain, stands_in
+from rumi.tools.declare import DECLARE, Declaration, DeclareTool, declarations_in, destinations_of
+from rumi.tools.deeds import deed_in
+from rumi.tools.destinations import destinations_first, is_address, is_destination
 from rumi.tools.edit_file import EditFile
 from rumi.tools.file_access import FILE_TOOLS, NO_LINKS, FileTool, named
 from rumi.tools.forget import ForgetTool
@@ -31,7 +33,9 @@ from rumi.tools.web_search import WebSearch
 from rumi.tools.write_file import WriteFile
 
 __all__ = [
+    "DECLARE",
     "FILE_TOOLS",
+    "LEAST_CHARS",
     "NO_LINKS",
     "AlwaysAsks",
     "Bash",
@@ -40,10 +44,12 @@ __all__ = [
     "CallsTools",
     "Claims",
     "CommandTrace",
+    "Declaration",
     "DeclareTool",
     "EditFile",
     "FileTool",
     "ForgetTool",
+    "Place",
     "Progress",
     "Question",
     "ReadFile",
@@ -58,10 +64,21 @@ __all__ = [
     "UseSkill",
     "WebFetch",
     "WebSearch",
+    "Words",
     "WriteFile",
+    "chooses",
     "claims_of",
+    "declarations_in",
+    "deed_in",
+    "destinations_first",
+    "destinations_of",
+    "is_address",
     "is_destination",
     "named",
+    "own_words",
     "page_inside",
     "page_result",
+    "places",
+    "plain",
+    "stands_in",
 ]

@@ -19,7 +19,7 @@ from rumi.tools.destinations import is_destination, leads_in
 MOST_CALLS: Final = 20
 MOST_TIMES: Final = 10
 
-SPEC = ToolSpec(
+DECLARE: Final = ToolSpec(
     name="declare_changes",
     description=(
         "Before you read anything: say which calls of other programs' tools that change something the user's "
@@ -103,7 +103,7 @@ def _stands(place: Place, words: Words) -> bool:
 class DeclareTool(Tool):
     """Declares the changing calls of one turn. `tainted` says that it has read something from outside."""
 
-    spec = SPEC
+    spec = DECLARE
     concurrent = False
 
     def __init__(self, tainted: Callable[[], bool]) -> None:
