@@ -4,7 +4,8 @@ import errno
 import os
 import platform
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -140,8 +141,8 @@ def docker_profile() -> dict[str, object]:
         if names:
             only = {"arches": [_DOCKERS_NAMES.get(machine, machine)]}
             calls.append({"names": sorted(names), "action": "SCMP_ACT_ALLOW", "includes": only})
-    calls.extend(_docker_rule(rule, {"excludes": {"arches": ["s390", "s390x"]}}) for rule in rules("x86_64"))
-    calls.extend(_docker_rule(rule, {"includes": {"arches": ["s390", "s390x"]}}) for rule in rules("s390x"))
+    calls.extend(_docker_rules(rules("x86_64"), {"excludes": {"arches": ["s390", "s390x"]}}))
+    calls.extend(_docker_rules(rules("s390x"), {"includes": {"arches": ["s390", "s390x"]}}))
     architectures = [{"architecture": name, "subArchitectures": []} for name in _MACHINES.values()]
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
@@ -151,8 +152,17 @@ def docker_profile() -> dict[str, object]:
     }
 
 
-def _docker_rule(rule: Rule, where: dict[str, object]) -> dict[str, object]:
-    entry: dict[str, object] = {"names": [rule.name], "action": "SCMP_ACT_ALLOW", **where}
+def _docker_rules(all_rules: Iterable[Rule], where: dict[str, object]) -> Iterator[dict[str, object]]:
+    """Yield one entry for all calls with the same comparisons: each create sends the whole profile."""
+    names: dict[Rule, list[str]] = {}
+    for rule in all_rules:
+        names.setdefault(replace(rule, name=""), []).append(rule.name)
+    for rule, called in names.items():
+        yield _docker_rule(rule, called, where)
+
+
+def _docker_rule(rule: Rule, names: list[str], where: dict[str, object]) -> dict[str, object]:
+    entry: dict[str, object] = {"names": names, "action": "SCMP_ACT_ALLOW", **where}
     if rule.refused_with:
         entry |= {"action": "SCMP_ACT_ERRNO", "errnoRet": rule.refused_with}
     if rule.comparisons:
