@@ -121,8 +121,8 @@ def in_bash(line: str) -> tuple[str, ...]:
 
 
 def read_of(argv: Sequence[str]) -> Reading | None:
-    """Return what a line for bash starts; None for another command, and for a line that cannot be read."""
-    if len(argv) != 3 or tuple(argv) != in_bash(argv[2]):
+    """Return what a line for a shell starts; None for another command, and for a line that cannot be read."""
+    if len(argv) != 3 or argv[0] not in ("bash", "sh") or argv[1] != "-c":
         return None
     try:
         return reading(argv[2])

@@ -90,15 +90,15 @@ def test_a_command_over_time_is_ended_and_keeps_its_output(program: Program) -> 
 
 
 @pytest.mark.bubblewrap
-def test_with_the_open_policy_a_loop_runs(bubblewrap: Program) -> None:
-    loop = "run for i in 1 2 3; do echo $i; done | wc -l"
+def test_with_the_open_policy_every_line_runs(bubblewrap: Program) -> None:
+    loop = "run for i in {1..3}; do eval echo $i; done | wc -l"
     refused = bubblewrap.run("chat", "-p", loop).stdout
-    assert "sandbox.policy" in refused
+    assert "what `eval $i` starts" in refused
     bubblewrap.env["RUMI_SANDBOX__POLICY"] = "open"
     (result,) = [e for e in bubblewrap.events("-p", loop) if e["event"] == "tool_result"]
     assert (result["exit_code"], result["content"].split()[-1]) == (0, "3")
     ran = [line["argv"] for line in bubblewrap.audit() if line.get("argv")]
-    assert ran == [["sh", "-c", loop.removeprefix("run ")]]
+    assert ran == [["bash", "-c", loop.removeprefix("run ")]]
 
 
 @pytest.mark.bubblewrap
@@ -106,7 +106,8 @@ def test_with_the_open_policy_a_loop_runs(bubblewrap: Program) -> None:
     ("command", "ok"),
     [
         ("run cat a | wc -l", True),
-        ("run cat a |& wc -l", False),
+        ("run cat a |& wc -l", True),
+        ("run x=a; $x b", False),
         ("run curl x", False),
         ('run sh -c "cat a.txt | wc -l"', True),
         ('run echo "a | b"', True),

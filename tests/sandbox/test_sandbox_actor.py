@@ -253,7 +253,8 @@ async def test_over_the_limit_only_what_frees_space_runs(autojump_clock: MockClo
         (("sh", "-c", "yes | cat"), False),
         (("sh", "-c", "rm $(x)"), False),
         (("sh", "x"), False),
-        (("bash", "-c", "rm x"), False),
+        (("bash", "-c", "rm x; : > y"), True),
+        (("bash", "-c", "rm x", "name"), False),
     ],
 )
 def test_a_script_frees_space_if_all_its_programs_do(argv: tuple[str, ...], may: bool) -> None:
