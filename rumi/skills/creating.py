@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rumi.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
-from rumi.skills.types import SkillError, SkillsUnwritable, UnknownSkill
+from rumi.skills.types import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:
@@ -134,7 +134,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
             written.
     """
     if not is_name(name):
-        raise UnknownSkill(
+        raise SkillError(
             f"{name[:80]!r} cannot be a skill's name.",
             "It takes letters, digits, - and _, at most 64, and begins with a letter or a digit: tidy-folder",
         )

@@ -23,7 +23,7 @@ class SkillError(RumiError):
 
 
 class UnknownSkill(SkillError, UsageError):
-    """No skill has that name, or none can have it."""
+    """No skill has that name."""
 
 
 class SkillFailed(SkillError):

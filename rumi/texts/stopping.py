@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rumi.texts.bots import bot_resume
 from rumi.texts.language import Language, pick
+from rumi.texts.replies import nothing_running
 
 
 def stop_all_refused(language: Language) -> str:
@@ -49,8 +50,7 @@ def stopped_all(
 
 def stopped_at_rest(language: Language, tasks: int, paused: int) -> str:
     """Say what was stopped and paused while no process runs."""
-    none = ("Ningún Rumi corre, así que no hay turnos que detener.", "No Rumi runs, so no turn runs.")
-    lines = [pick(language, *none)]
+    lines = [nothing_running(language)]
     if tasks:
         lines.append(
             pick(

@@ -13,6 +13,7 @@ from rumi.offload import Offload
 from rumi.safe_open import shown
 from rumi.sandbox import WorkspaceError, open_beneath, safe_name
 from rumi.tools.base import Question, Tool, ToolResult
+from rumi.tools.deeds import deed_in
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Telegram's limit for files from a bot."""
@@ -68,7 +69,7 @@ class SendFile(Tool):
         path = None if self._shows else arguments.get("path")
         if not isinstance(path, str):
             return None
-        return Question("send_file", {"path": path}, (_relative(path) or path,))
+        return Question("send_file", {"path": path}, (_relative(path) or path,), _asks_to_send)
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the file and send it. Cancelled, it sends nothing more and has no file open."""
@@ -90,6 +91,11 @@ class SendFile(Tool):
             return ToolResult(False, f"not sent: {error}")
         said = f"sent {name} ({len(content)} bytes) to the user"
         return ToolResult(True, said, shows=(relative,) if self._shows else ())
+
+
+def _asks_to_send(text: str) -> bool:
+    """Return True if the text asks for a file, not only names one: a page that is read could want it sent."""
+    return any(deed_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
 
 
 def _relative(path: str) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
+from rumi.caller import Caller
 from rumi.cli.asking import when_free
 from rumi.control import ControlServer, WentAway, socket_path
 from rumi.home import Home
@@ -25,7 +26,7 @@ async def test_what_changes_nothing_is_asked_again_when_the_process_ended(
     home = Home(tmp_path / "home").make()
     asked = trio.Event()
 
-    async def hangs(fields: Mapping[str, object]) -> object:
+    async def hangs(caller: Caller, fields: Mapping[str, object]) -> object:
         asked.set()
         await trio.sleep_forever()
 

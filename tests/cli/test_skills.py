@@ -59,17 +59,19 @@ def test_create_makes_one_that_hides_the_bundled_one_and_info_says_so(rumi: Prog
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code", "said"),
     [
-        (("info", "nothing"), "Unknown skill “nothing”."),
-        (("disable", "summarise text"), "The nearest are: summarize."),
-        (("enable", "nothing"), "Unknown skill"),
-        (("trust", "nothing"), "Unknown skill"),
-        (("create", "a b"), "cannot be a skill's name"),
+        (("info", "nothing"), 2, "Unknown skill “nothing”."),
+        (("disable", "summarise text"), 2, "The nearest are: summarize."),
+        (("enable", "nothing"), 2, "Unknown skill"),
+        (("trust", "nothing"), 2, "Unknown skill"),
+        (("create", "a b"), 1, "cannot be a skill's name"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(rumi: Program, words: tuple[str, ...], said: str) -> None:
-    done = rumi.run("skills", *words, code=2)
+def test_what_is_not_there_is_one_sentence(
+    rumi: Program, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = rumi.run("skills", *words, code=code)
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -37,13 +37,16 @@ def test_stopping_all_without_a_process_pauses_schedules_and_stops_tasks(bubblew
             " attached) VALUES ('web', 'local', 'why?', 'cli', '{}', 'en', '', 'queued', 1, 0)"
         )
     assert bubblewrap.run("stop", "--all").stdout == (
-        "No Rumi runs, so no turn runs.\n"
+        "Nothing is running.\n"
         "Stopped 1 task: the next start does not resume them.\n"
         "Paused 1 schedule; /schedules lists and resumes them.\n"
     )
     assert " paused " in bubblewrap.run("schedule", "list").stdout
     assert " stopping " in bubblewrap.run("tasks", "list").stdout
-    assert bubblewrap.run("stop", "--all").stdout.startswith("No Rumi runs, so no turn runs.\n")
+    assert (
+        bubblewrap.run("stop", "--all").stdout
+        == "Nothing is running.\nStopped 1 task: the next start does not resume them.\n"
+    )
 
 
 UNKNOWN = (

@@ -22,7 +22,7 @@ from tests.chats.house import House
 from tests.chats.test_confirmations import Page
 from tests.fakes.tools import Unasked
 
-QUESTION = re.compile(r"^(\d+)\. This chat.*\n  address: (\S+)", re.MULTILINE)
+QUESTION = re.compile(r"^(\d+)\. This chat.*\n```\n  address: (\S+)", re.MULTILINE)
 ALLOWED = re.compile(r"^- visit (.*)$", re.MULTILINE)
 
 

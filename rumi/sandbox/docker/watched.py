@@ -34,7 +34,8 @@ class Watched:
             try:
                 self._start()
             except OSError as error:
-                raise SandboxError(f"The sandbox's watcher cannot be started: {error.strerror}.") from error
+                why = error.strerror
+                raise SandboxError(f"The sandbox's watcher cannot be started: {why}.") from error
         self._say(f"+{name}\n")
 
     def answered(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 SANDBOX: Final[dict[str, str]] = {
+    "The sandbox's watcher cannot be started: {why}.": "El vigilante del sandbox no se puede iniciar: {why}.",
     # Choosing an engine.
     "No Docker daemon answers, and many users need one: bubblewrap bounds less.": "No contesta ningún Docker, y muchos usuarios necesitan uno: bubblewrap limita menos.",
     'Start Docker, or choose it anyway in config.toml: [sandbox] backend = "bubblewrap"': 'Arrancá Docker, o elegilo igual en config.toml: [sandbox] backend = "bubblewrap"',
