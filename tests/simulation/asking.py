@@ -27,7 +27,7 @@ MOST_NOS = 3
 HEARD_S = 15.0
 """After this time an answer has been heard, where nothing is disturbed."""
 
-FIRST_LINES = tuple(texts.question(language, "send_file", {}) for language in ("es", "en"))
+FIRST_LINES = tuple(texts.question(language, "send_file", {}).text for language in ("es", "en"))
 TOASTS = {texts.verdict(language, word): word for language in ("es", "en") for word in ("yes", "no")}
 CLOSED = frozenset(texts.question_closed(language) for language in ("es", "en"))
 
