@@ -55,7 +55,8 @@ class LineFile:
             if self._is_current(self._descriptor):
                 return self._descriptor
             self._close()
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not with its parents: a home that somebody has deleted is not made again.
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._path, flags, 0o600)
         try:

@@ -19,7 +19,7 @@ async def test_tasks_of_the_bench_are_done_and_one_that_is_not_is_wrong() -> Non
     lazy = replace(tasks[0], name="lazy", turns=[Turn(tasks[0].turns[0].says, ["Done."])])
     *costs, wrong = await run_tasks([*tasks, lazy], SETTINGS)
     assert [(cost.variant, cost.wrong) for cost in costs] == [("bash", ""), ("files", "")] * len(SOME)
-    assert all(cost.calls >= 3 and cost.prompt > 1000 and cost.completion > 0 for cost in costs)
+    assert all(cost.calls >= 2 and cost.prompt > 1000 and cost.completion > 0 for cost in costs)
     assert not any(cost.refused for cost in costs)
     assert not any(cost.errors for cost in costs)
     assert "Done." in wrong.wrong

@@ -205,10 +205,10 @@ def _show(text: str) -> None:
 
 def _secrets() -> tuple[str, ...]:
     """Return the secrets of this installation, as far as they can be read: this raises no other error."""
-    from rumi.config import home_from, load_settings
+    from rumi.config import home_path, load_settings
 
     try:
-        return tuple(load_settings(home_from(os.environ), os.environ, {}).secrets.values())
+        return tuple(load_settings(home_path(os.environ), os.environ, {}).secrets.values())
     except Exception:  # noqa: BLE001  # perhaps the shown error is that the configuration cannot be read
         names = ("_KEY", "_TOKEN", "_PASSWORD")
         return tuple(value for name, value in os.environ.items() if name.endswith(names))

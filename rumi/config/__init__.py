@@ -6,13 +6,13 @@ imported at their first use.
 
 from typing import TYPE_CHECKING
 
-from rumi.config.files import find_home, home_from
+from rumi.config.files import find_home, home_from, home_path
 from rumi.config.secrets import Secret
 
 if TYPE_CHECKING:
     from rumi.config.cascade import Loaded, load_settings
 
-__all__ = ["Loaded", "Secret", "find_home", "home_from", "load_settings"]
+__all__ = ["Loaded", "Secret", "find_home", "home_from", "home_path", "load_settings"]
 
 
 def __getattr__(name: str) -> object:

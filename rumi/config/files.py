@@ -41,11 +41,7 @@ def find_home(environment: Mapping[str, str]) -> Path:
     Raises:
         ConfigError: The path is not a folder, or the folder cannot be made.
     """
-    given = environment.get("RUMI_HOME", "")
-    user = environment.get("HOME") or os.path.expanduser("~")
-    if given == "~" or given.startswith("~/"):
-        given = user + given[1:]
-    home = Path(os.path.abspath(given or os.path.join(user, ".rumi")))
+    home = home_path(environment)
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -54,6 +50,15 @@ def find_home(environment: Mapping[str, str]) -> Path:
         advice = "Make room on its disk" if full else "Set RUMI_HOME to a folder that you may write to"
         raise ConfigError(f"The home {home} cannot be made: {why}.", f"{advice}.") from None
     return home
+
+
+def home_path(environment: Mapping[str, str]) -> Path:
+    """Return the path that `find_home` returns; make nothing."""
+    given = environment.get("RUMI_HOME", "")
+    user = environment.get("HOME") or os.path.expanduser("~")
+    if given == "~" or given.startswith("~/"):
+        given = user + given[1:]
+    return Path(os.path.abspath(given or os.path.join(user, ".rumi")))
 
 
 def read_text(path: Path) -> str:

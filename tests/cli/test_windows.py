@@ -374,7 +374,7 @@ def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) ->
     bubblewrap.run("reset", "cli")
     with held(bubblewrap):
         assert bubblewrap.run("reset", "nope", code=2).stderr == said
-        assert "Nothing is running" in bubblewrap.run("stop", "nope").stdout
+        assert bubblewrap.run("stop", "nope", code=2).stderr == said
         bubblewrap.run("chat", "--chat", "work", "-p", "hi")
         assert "Session reset" in bubblewrap.run("reset", "work").stdout
     assert "Session reset" in bubblewrap.run("reset", "work").stdout
