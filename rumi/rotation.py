@@ -26,6 +26,7 @@ class LineFile:
         self._keep = keep
         self._descriptor: int | None = None
         self._torn = False
+        self._made = False
         self._lock = threading.Lock()
 
     def append(self, line: bytes) -> None:
@@ -55,8 +56,9 @@ class LineFile:
             if self._is_current(self._descriptor):
                 return self._descriptor
             self._close()
-        # Not with its parents: a home that somebody has deleted is not made again.
-        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        # Its parents only the first time: a home that was deleted since is not made again.
+        self._path.parent.mkdir(mode=0o700, parents=not self._made, exist_ok=True)
+        self._made = True
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._path, flags, 0o600)
         try:
