@@ -274,17 +274,18 @@ class Home:
             found = os.stat(self.run / "lock", follow_symlinks=False)
         except FileNotFoundError:
             return None
-        except (
-            OSError
-        ) as error:  # a network file system that does not answer is no proof that the home is gone
+        except OSError as error:
             raise self.unusable(error) from error
         return found.st_dev, found.st_ino
 
     async def wait_until_gone(self) -> None:
         """Wait until the home is gone: the lock that this process holds was deleted or replaced."""
         held, missed = self.lock_identity(), 0
-        while held is None or missed < GONE_AFTER:
+        if held is None:  # this process holds no lock
+            await trio.sleep_forever()
+        while missed < GONE_AFTER:
             await trio.sleep(LOOK_AT_LOCK_S)
+            # A network file system that does not answer is no proof that the home is gone.
             with contextlib.suppress(UsageError):
                 missed = missed + 1 if self.lock_identity() != held else 0
 

@@ -284,6 +284,7 @@ class Chat(Actor[ChatMessage]):
             case UnknownCommand(name, meant):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
+                self._offered = None  # a later yes must not answer what a command has settled
                 room, language = room_of(self._services.rooms, command), self._language(message)
                 refused = self._context.people.refusal(message, language, name, rest, room=room is not None)
                 if refused:

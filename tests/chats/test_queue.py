@@ -298,6 +298,22 @@ async def test_a_yes_after_other_words_or_too_late_resets_nothing(
         assert note.exists()
 
 
+@pytest.mark.parametrize("command", ["/reset files yes", "/stop"])
+async def test_a_yes_behind_a_command_answers_no_earlier_offer(
+    autojump_clock: MockClock, tmp_path: Path, note: Path, command: str
+) -> None:
+    async with waiting(tmp_path) as home:
+        await home.say("20", "/reset files")
+        await trio.sleep(5)
+        await home.say(command)
+        await home.settled()
+        note.write_text("written since")
+        await home.say("yes")
+        await home.settled()
+        assert home.heard["cli"].texts[-1] == "you said yes"
+        assert note.exists()
+
+
 async def test_resets_that_become_one_say_all_that_they_dropped(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
