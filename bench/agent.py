@@ -23,10 +23,10 @@ from bench.agent_commands import show as show_commands
 from bench.agent_misbehaving import show as show_misbehaving
 from bench.agent_work import Model, Task, Variant
 from bench.rounds import row
-from rumi.agent import ToolFinished
-from rumi.app import App
-from rumi.chats import Replied
-from rumi.sandbox import prepare_workspace
+from rumi.agent.events import ToolFinished
+from rumi.app.app import App
+from rumi.chats.events import Replied
+from rumi.sandbox.workspace import prepare_workspace
 from tests.fakes.groq_server import KEY, serve_groq
 from tests.fakes.web_server import gives, serving
 

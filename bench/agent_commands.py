@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rumi.sandbox import CommandPolicy, CommandRefused
+from rumi.sandbox.policy import CommandPolicy
+from rumi.sandbox.words import CommandRefused
 from runner.programs import Selection
 
 FILE = Path(__file__).parent / "data" / "commands.txt"

@@ -19,12 +19,11 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox import Command, Container, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.bubblewrap.keeper import bwrap_flags
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.seccomp import bpf_program
-from rumi.sandbox.types import skills_folder
+from rumi.sandbox.types import Command, Container, SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 
 INSTALLATION = "bench0bench0"

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rumi.channels.telegram.formatting import format_reply
-from rumi.chat_ids import TASK
+from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.platform.chat_ids import TASK
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_chats import EPOCH
 from tests.fakes.bot_api_world import Message

@@ -21,7 +21,7 @@ import trio
 
 from bench import house
 from bench.rounds import percentile, row
-from rumi.app import App
+from rumi.app.app import App
 from rumi.cli.serve import look_for_cycles_seldom
 
 REPLY_S = 2.0

@@ -29,11 +29,11 @@ import trio
 from actors import Supervisor
 from bench.bubblewrap_command import INSTALLATION, PAUSE_S
 from bench.bubblewrap_command import bare as bare_bubblewrap
-from rumi.sandbox import Command, SandboxLimits
 from rumi.sandbox.docker.api import DEFAULT_SOCKET
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
+from rumi.sandbox.types import Command, SandboxLimits
 from runner.rootfs import build_rootfs
 
 SOCKET = os.environ.get("DOCKER_HOST", f"unix://{DEFAULT_SOCKET}").removeprefix("unix://")

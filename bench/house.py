@@ -8,11 +8,11 @@ from pathlib import Path
 
 import trio
 
-from rumi.app import App, open_app
-from rumi.building import ready_engine
-from rumi.chats import reply_to
-from rumi.config import load_settings
-from rumi.home import Home
+from rumi.app.app import App, open_app
+from rumi.app.engine import ready_engine
+from rumi.chats.hub import reply_to
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
 
 
 @asynccontextmanager

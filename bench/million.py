@@ -20,24 +20,14 @@ from random import Random
 import psycopg
 
 from bench.rounds import percentile, row, spread
-from rumi.journal import (
-    ON_A_SERVER,
-    STATE,
-    Accept,
-    Begin,
-    Claim,
-    HistoryEntry,
-    Incoming,
-    Join,
-    NewestOpen,
-    OpenChats,
-    Release,
-    Renew,
-    Settle,
-    Store,
-)
-from rumi.models import Message
+from rumi.models.types import Message
 from rumi.store.backend import PostgresServer
+from rumi.store.journal.inbox import Accept, Begin, NewestOpen, OpenChats
+from rumi.store.journal.leases import Claim, Join, Release, Renew
+from rumi.store.journal.outbox import Settle
+from rumi.store.journal.records import HistoryEntry, Incoming
+from rumi.store.journal.schema import ON_A_SERVER, STATE
+from rumi.store.journal.store import Store
 from rumi.store.ownership import Ownership
 from tests.postgres import Server, server
 
@@ -133,7 +123,7 @@ def timed() -> Iterator[list[float]]:
 _WORKER = """
 import resource, sys, time
 began = time.perf_counter()
-from rumi.journal import *
+from rumi.store.journal import *
 from rumi.store.backend import PostgresServer
 from rumi.store.ownership import Ownership
 ownership = Ownership("starts")

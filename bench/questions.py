@@ -1,13 +1,13 @@
 """How many of the honest tasks ask in a turn that reads, with and without what spares questions.
 
-The tasks are those of `tests/mcp/injections.py`; a gate judges the calls of an ideal model. Beside them stand
-the injected deeds against the same tasks, of which none may run.
+The tasks are those of `tests/agent/mcp/injections.py`; a gate judges the calls of an ideal model. Beside them
+stand the injected deeds against the same tasks, of which none may run.
 """
 
 import trio
 
-from tests.mcp.injections import TASKS, attacks, tools
-from tests.mcp.test_injections import behind, questions
+from tests.agent.mcp.injections import TASKS, attacks, tools
+from tests.agent.mcp.test_injections import behind, questions
 
 WAYS = (
     ("none of them", {"own": False, "closed": False, "yes": False, "declares": False}),

@@ -23,7 +23,7 @@ import trafilatura
 from readability import Document
 
 from bench.rounds import row, spread
-from rumi.web.reading.page import read_page
+from rumi.web.readers.pages.page import read_page
 from tests.web.saved_pages import (
     FIXED_AFTER,
     TUNED_ON,

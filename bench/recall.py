@@ -19,21 +19,13 @@ from pathlib import Path
 
 from rank_bm25 import BM25Okapi
 
-from rumi.chat_ids import ChatIds, Prefix
-from rumi.models import text_tokens
-from rumi.recall import (
-    ENGLISH,
-    CatchUp,
-    Count,
-    Passage,
-    Search,
-    Store,
-    language_of,
-    plain_words,
-    says_something,
-    shown,
-)
-from tests.recall.states import State
+from rumi.memory.recall.presenting import shown
+from rumi.memory.recall.store import Store
+from rumi.memory.recall.types import CatchUp, Count, Passage, Search
+from rumi.memory.recall.words import ENGLISH, language_of, plain_words, says_something
+from rumi.models.types import text_tokens
+from rumi.platform.chat_ids import ChatIds, Prefix
+from tests.memory.recall.states import State
 
 DATA = Path(__file__).parent / "data" / "recall"
 IDS = ChatIds((Prefix("c", "a set", groups="-"), Prefix("g", "generated", groups="-")))

@@ -21,10 +21,11 @@ from bench import house
 from bench.rounds import percentile, row, spread
 from bench.tasks import started
 from bench.telegram_house import Machine
-from rumi.app import App
-from rumi.chats import Replied
+from rumi.app.app import App
+from rumi.chats.events import Replied
 from rumi.cli.serve import look_for_cycles_seldom
-from rumi.journal import AddSchedule, ScheduleRecord
+from rumi.store.journal.records import ScheduleRecord
+from rumi.store.journal.schedules import AddSchedule
 from tests.fakes.groq_server import KEY, Answer, Body, serve_groq
 
 SCHEDULES = 10_000

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import yaml
 
-from rumi.skills import Catalogue, Source, skills_block
+from rumi.agent.skills.catalogue import Catalogue
+from rumi.agent.skills.prompt import skills_block
+from rumi.agent.skills.types import Source
 
 SKILLS = 500
 ROUNDS = 31

@@ -28,10 +28,11 @@ from bench import telegram_house as house
 from bench.rounds import percentile, row, spread
 from bench.stop_telegram import Bench, Model, chat_of
 from bench.telegram_house import until
-from rumi.caller import TERMINAL
-from rumi.control import connect, socket_path
-from rumi.control.quick import STATUS, ask
-from rumi.home import Home
+from rumi.channels.control.client import connect
+from rumi.channels.control.paths import socket_path
+from rumi.channels.control.quick import STATUS, ask
+from rumi.platform.caller import TERMINAL
+from rumi.platform.home import Home
 
 CHATS = 200
 ROUNDS = 3

@@ -13,9 +13,9 @@ import trio
 
 from bench import house
 from bench.rounds import percentile, ratios, row, spread
-from rumi.agent import ToolStarted
-from rumi.app import App
-from rumi.chats import reply_to
+from rumi.agent.events import ToolStarted
+from rumi.app.app import App
+from rumi.chats.hub import reply_to
 
 BUBBLEWRAP_CHATS = 200
 DOCKER_CHATS = 20

@@ -21,12 +21,12 @@ import psycopg
 import trio
 
 from bench.rounds import percentile, row
-from rumi.caller import TERMINAL
-from rumi.control import connect
+from rumi.channels.control.client import connect
+from rumi.platform.caller import TERMINAL
 from rumi.sandbox.bubblewrap.processes import descendants
 from rumi.store.ownership import partition_of
-from tests.cluster.homes import Database, Worker, workers
 from tests.postgres import server
+from tests.store.cluster.homes import Database, Worker, workers
 
 CHATS = 50
 AT_ONCE = 8
@@ -39,7 +39,7 @@ def control(worker: Worker) -> Path:
 
 async def begin_all(worker: Worker, chats: list[str], database: Database) -> None:
     """Start a turn in each chat, and return when all of them are in a command."""
-    from rumi.windows import Wish, attach
+    from rumi.channels.attach.remote import Wish, attach
 
     async def one(chat: str) -> None:
         async with attach(
@@ -86,8 +86,11 @@ async def stopped_by_call(worker: Worker, chats: list[str]) -> list[float]:
 
 async def stopped_by_message(worker: Worker, chats: list[str], url: str) -> list[float]:
     """Give each `/stop` as a channel of the worker does, and wait for the reply in the database."""
-    from rumi.cluster import ClusterSettings, cluster_of
-    from rumi.journal import Accept, Incoming, NotStored, Store
+    from rumi.store.cluster.building import cluster_of
+    from rumi.store.cluster.lease import ClusterSettings
+    from rumi.store.journal.inbox import Accept
+    from rumi.store.journal.records import Incoming, NotStored
+    from rumi.store.journal.store import Store
 
     backend = cluster_of(url, ClusterSettings("bench")).backend
     from rumi.store.ownership import Ownership

@@ -31,8 +31,8 @@ import trio
 from bench import telegram_house as house
 from bench.rounds import percentile, ratios, row, spread
 from bench.telegram_house import Outside, Process, until
-from rumi import texts
 from rumi.models.concurrency import AT_FIRST
+from rumi.platform import texts
 from rumi.sandbox.bubblewrap.processes import descendants
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.bot_api_faults import Flood

@@ -24,10 +24,10 @@ import trio
 from bench import house
 from bench.rounds import percentile, row, spread
 from bench.telegram_house import ROOT, Machine
-from rumi.app import App
+from rumi.app.app import App
 from rumi.cli.serve import look_for_cycles_seldom
-from rumi.journal import TaskRecord
 from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.store.journal.records import TaskRecord
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, last_user_text, serve_groq
 
 TASKS = CHATS = 50

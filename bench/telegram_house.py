@@ -237,10 +237,10 @@ def _own_s() -> float:
 
 def _witnessed() -> None:
     """The program itself, with somebody who listens to all chats."""
-    import rumi.app
+    import rumi.app.app
     from rumi.cli import main
 
-    real = rumi.app.open_app
+    real = rumi.app.app.open_app
 
     @asynccontextmanager
     async def open_app(*args: Any, **options: Any) -> AsyncIterator[Any]:
@@ -249,14 +249,14 @@ def _witnessed() -> None:
             yield app
             nursery.cancel_scope.cancel()
 
-    rumi.app.open_app = open_app
+    rumi.app.app.open_app = open_app
     sys.argv[1:] = ["telegram"]
     main()
 
 
 async def _tell(app: Any) -> None:
-    from rumi.agent import ToolStarted
-    from rumi.chats import Replied, TurnStarted
+    from rumi.agent.events import ToolStarted
+    from rumi.chats.events import Replied, TurnStarted
 
     with app.services.hub.listening() as events:
         while True:

@@ -15,9 +15,9 @@ from groq import AsyncGroq
 
 from bench import house
 from bench.rounds import ratios, row, spread
-from rumi.app import App
-from rumi.models import Emit, ModelRequest, Reply
+from rumi.app.app import App
 from rumi.models.chat_completions import ChatCompletions, Seen
+from rumi.models.types import Emit, ModelRequest, Reply
 from rumi.models.wire import messages_json, tools_json
 
 KEY = "gsk_benchmark"

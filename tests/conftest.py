@@ -35,7 +35,16 @@ REQUIRED = frozenset(os.environ.get("RUMI_TESTS_REQUIRE", "").split(","))
 """What may not be missing: where it is, a skip is a failure."""
 
 
-SLOW_FIRST = ("cluster", "simulation", "sandbox", "cli", "page", "chats", "telegram", "web")
+SLOW_FIRST = (
+    "store/cluster",
+    "simulation",
+    "sandbox",
+    "cli",
+    "channels/page",
+    "chats",
+    "channels/telegram",
+    "web",
+)
 """Folders in the order in which they begin: a slow module that begins last keeps one worker busy alone."""
 
 # What Hypothesis collects of modules and of Unicode is kept with the environment: it takes a worker a second.
@@ -53,8 +62,8 @@ hypothesis.settings.load_profile("rumi")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
-        return SLOW_FIRST.index(folder) if folder in SLOW_FIRST else len(SLOW_FIRST)
+        path = item.path.relative_to(ROOT / "tests").as_posix()
+        return next((at for at, folder in enumerate(SLOW_FIRST) if path.startswith(folder)), len(SLOW_FIRST))
 
     items.sort(key=rank)  # stable: within a folder the order stays
 
@@ -64,7 +73,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()  # thousands of collected tests are no garbage, and each search would look at all of them
 
 
-ALONE = ("tests/simulation/", "tests/bots/test_weeks.py", "tests/schedules/test_month.py")
+ALONE = ("tests/simulation/", "tests/tasks/bots/test_weeks.py", "tests/tasks/schedules/test_month.py")
 """Tests that share nothing and take long."""
 
 
@@ -94,9 +103,9 @@ def postgres() -> Iterator["Server"]:
 @pytest.fixture(scope="session")
 def empty_database(postgres: "Server") -> str:
     """The URL of a database with empty tables, to be copied."""
-    from rumi.journal import ON_A_SERVER, STATE
     from rumi.memory.schema import MEMORY
     from rumi.store.backend import PostgresServer
+    from rumi.store.journal.schema import ON_A_SERVER, STATE
 
     url = postgres.new_database()
     for name, schema in (("state", STATE), ("memory", MEMORY)):
@@ -107,8 +116,8 @@ def empty_database(postgres: "Server") -> str:
 @cache
 def why_no_docker() -> str:
     """Empty where a Docker daemon answers, otherwise the reason."""
-    from rumi.sandbox import SandboxError
     from rumi.sandbox.docker.api import EngineApi
+    from rumi.sandbox.types import SandboxError
 
     async def ping() -> None:
         # Not the SDK's: a connect that fails leaves its socket open, and another test would be blamed for it.

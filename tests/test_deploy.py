@@ -12,8 +12,8 @@ import yaml
 
 from docs.making import profile
 from docs.making.shown import misread
-from rumi.config import load_settings
-from rumi.config.schema import StoreSection
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.config.schema import StoreSection
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILE = re.sub(r"\\\n", "", (ROOT / "deploy/Dockerfile").read_text("utf-8"))

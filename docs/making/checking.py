@@ -112,8 +112,8 @@ def targets() -> frozenset[str]:
 
 def wrong_settings(text: str) -> Iterator[str]:
     """Yield pieces of config.toml that the program refuses."""
-    from rumi.config import load_settings
     from rumi.errors import ConfigError
+    from rumi.platform.config.cascade import load_settings
 
     for piece in re.findall(r"^( *)```toml\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL):
         with tempfile.TemporaryDirectory() as home:
@@ -127,8 +127,8 @@ def wrong_settings(text: str) -> Iterator[str]:
 @cache
 def configured() -> frozenset[str]:
     """Return every dotted key of the configuration."""
-    from rumi.config import load_settings
-    from rumi.config.given import MAPS
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.given import MAPS
 
     with tempfile.TemporaryDirectory() as home:
         return frozenset(load_settings(Path(home), {}, {}).origins) | {".".join(key) for key in MAPS}

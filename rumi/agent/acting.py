@@ -11,13 +11,8 @@ from typing import Final
 import trio
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent
-from rumi.agent.gate import Gate
-from rumi.errors import RumiError, single
-from rumi.marked import one_line
-from rumi.models import ToolCall
-from rumi.redact import HIDDEN
-from rumi.texts import Language, told
-from rumi.tools import (
+from rumi.agent.permissions.gate import Gate
+from rumi.agent.tools.base import (
     BringsTools,
     CallsTools,
     CommandTrace,
@@ -27,6 +22,11 @@ from rumi.tools import (
     Tool,
     ToolResult,
 )
+from rumi.errors import RumiError, single
+from rumi.models.types import ToolCall
+from rumi.platform.logs.redact import HIDDEN
+from rumi.platform.texts import Language, told
+from rumi.platform.untrusted_text import one_line
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rumi.models import ToolCall, Usage
-from rumi.texts import Breaker
-from rumi.tools import ToolResult
+from rumi.agent.tools.base import ToolResult
+from rumi.models.types import ToolCall, Usage
+from rumi.platform.texts import Breaker
 
 ENDS_SOON = 2
 """With so many model calls left the model is told so."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.texts import Verdict
-from rumi.tools import ToolResult
+from rumi.agent.tools.base import ToolResult
+from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.platform.texts import Verdict
 
 Reason: TypeAlias = Literal[
     "complete",

@@ -8,7 +8,8 @@ for a while. The prompt then has one new beginning, which stays unchanged again.
 from collections.abc import Iterable
 from typing import Final
 
-from rumi.models import SHORT_CHARS, Message, messages_tokens, shortened, without_pictures
+from rumi.models.fitting import SHORT_CHARS, messages_tokens, shortened, without_pictures
+from rumi.models.types import Message
 
 STEP_SHARE: Final = 0.5
 """The share of the budget that is used after results have been shortened, if shortening suffices."""

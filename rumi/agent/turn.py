@@ -13,17 +13,18 @@ from dataclasses import dataclass, field, replace
 
 import trio
 
-from rumi import texts
 from rumi.agent.acting import Acting
 from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
 from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
-from rumi.agent.gate import Confirm, Gate, Parking
-from rumi.agent.intent import DeclareFor
+from rumi.agent.permissions.gate import Confirm, Gate, Parking
+from rumi.agent.permissions.intent import DeclareFor
+from rumi.agent.tools.base import Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models import (
-    SHORT_CHARS,
+from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
+from rumi.models.room import context_of, prompt_share
+from rumi.models.types import (
     Discarded,
     Message,
     Model,
@@ -36,15 +37,10 @@ from rumi.models import (
     ToolCallNamed,
     ToolSpec,
     Usage,
-    context_of,
-    cut_to,
-    messages_tokens,
-    prompt_share,
-    request_tokens,
     text_tokens,
 )
-from rumi.texts import Breaker, Language
-from rumi.tools import Tool, ToolResult
+from rumi.platform import texts
+from rumi.platform.texts import Breaker, Language
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,17 @@ from rumi.errors import RumiError
 
 if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from actors import ActorRef, Supervisor, TreeEvent
-    from rumi.chat_ids import Prefix
-    from rumi.chats import Hub, Inbox, Subscription
-    from rumi.config import Loaded
-    from rumi.home import Home
-    from rumi.journal import Attachment, JournalMessage
-    from rumi.sandbox import SandboxLimits
-    from rumi.texts import Language
-    from rumi.tools import Tool
+    from rumi.agent.tools.base import Tool
+    from rumi.chats.hub import Hub
+    from rumi.chats.inbox import Inbox
+    from rumi.chats.local import Subscription
+    from rumi.platform.chat_ids import Prefix
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
+    from rumi.sandbox.types import SandboxLimits
+    from rumi.store.journal.records import Attachment
+    from rumi.store.journal.transaction import JournalMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Channel:
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show files of a chat's workspace to its people. A channel whose people see events needs nothing."""
 
-    # A process that serves channels until it is told to end: rumi.channels.serving
+    # A process that serves channels until it is told to end: rumi.app.serve
 
     async def introduce(self, say: Callable[[str], None]) -> None:
         """Say, where the process was started, how the channel is reached.

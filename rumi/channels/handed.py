@@ -8,15 +8,18 @@ from typing import BinaryIO, Final
 
 import trio
 
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.send_file import SendFile
 from rumi.channels.channel import Channel
-from rumi.chats import Inbox
-from rumi.home import Home
-from rumi.journal import Attachment
-from rumi.landing import FileError, Landing, let_cancellation_through
-from rumi.offload import Threads
-from rumi.safe_open import opened
-from rumi.sandbox import SandboxLimits, about_file, open_beneath, prepare_workspace, put_file
-from rumi.tools import SendFile, Tool
+from rumi.chats.inbox import Inbox
+from rumi.platform.home import Home
+from rumi.platform.openat import opened
+from rumi.platform.spooled_file import FileError, Landing, let_cancellation_through
+from rumi.platform.threads import Threads
+from rumi.sandbox.incoming import about_file, put_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import open_beneath, prepare_workspace
+from rumi.store.journal.records import Attachment
 
 AT_ONCE: Final = 4
 """Files that come at the same time; others wait."""

@@ -4,10 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from secrets import token_hex
 
-from rumi import texts
-from rumi.agent import ParkedCalls, answers_in, in_words
-from rumi.journal import Button, Settle
-from rumi.texts import Language
+from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.outbox import Settle
+from rumi.store.journal.records import Button
 
 
 def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi import texts
+from rumi.agent.prompts.handed_on import fetched
 from rumi.chats.commands import (
     FILES,
     FILES_NO,
@@ -33,15 +33,17 @@ from rumi.chats.commands import (
 )
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
-from rumi.chats.outside import fetched
 from rumi.chats.recovery import CrashReplies
 from rumi.chats.services import ChatServices, room_of
 from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
-from rumi.journal import Button, Incoming, OpenMessages, Settle
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.inbox import OpenMessages
+from rumi.store.journal.outbox import Settle
+from rumi.store.journal.records import Button, Incoming
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from rumi import texts
-from rumi.journal import Incoming
+from rumi.platform import texts
+from rumi.store.journal.records import Incoming
 
 CommandName: TypeAlias = Literal[
     "start",

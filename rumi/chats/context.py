@@ -13,32 +13,37 @@ from functools import partial
 import trio
 
 from actors import ActorError
-from rumi import texts
-from rumi.agent import Confirm, Parking, Prompts, TurnInput, TurnLimits, built_in, complete, declaring
-from rumi.chat_ids import ChatIds
-from rumi.chats.noting import Told, holding, note
-from rumi.chats.noting import shown as shown_entries
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.conversation import complete
+from rumi.agent.permissions.consent import own_words
+from rumi.agent.permissions.gate import Confirm, Parking
+from rumi.agent.permissions.intent import declaring
+from rumi.agent.prompts.prompt_notes import Told, holding, note
+from rumi.agent.prompts.prompt_notes import shown as shown_entries
+from rumi.agent.prompts.prompts import Prompts, built_in
+from rumi.agent.skills.actor import Ask as AskSkills
+from rumi.agent.skills.command import skills_command
+from rumi.agent.skills.prompt import skills_block
+from rumi.agent.skills.types import ForPrompt
+from rumi.agent.tools.base import Tool
+from rumi.agent.turn import TurnInput
+from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryRoom
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
-from rumi.journal import Attachment, Incoming
-from rumi.memory import Ask, Block, Fact, Facts, Shared, memory_block, memory_command
-from rumi.models import (
-    OFFLINE,
-    Message,
-    Model,
-    ModelRequest,
-    context_of,
-    prompt_share,
-    request_tokens,
-    takes_pictures,
-)
-from rumi.people import People
-from rumi.skills import Ask as AskSkills
-from rumi.skills import ForPrompt, skills_block, skills_command
-from rumi.texts import Language
-from rumi.tools import Tool, own_words
-from rumi.viewing import Seen
+from rumi.memory.actor import Ask
+from rumi.memory.block import Block, memory_block
+from rumi.memory.command import memory_command
+from rumi.memory.types import Fact, Facts, Shared
+from rumi.models.fitting import request_tokens
+from rumi.models.room import context_of, prompt_share, takes_pictures
+from rumi.models.types import Message, Model, ModelRequest
+from rumi.platform import texts
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.providers import OFFLINE
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment, Incoming
+from rumi.web.readers.files.viewer import Seen
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,10 @@ from rumi.chats.chat import Chat, ChatMessage, EndTurn, HandOver
 from rumi.chats.commands import is_stop
 from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
-from rumi.journal import Incoming, OpenMessages
+from rumi.platform.texts import told_error
+from rumi.store.journal.inbox import OpenMessages
+from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
-from rumi.texts import told_error
 
 logger = logging.getLogger(__name__)
 

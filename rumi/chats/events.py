@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
-from rumi.agent import (
+from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     Reason,
@@ -18,9 +18,9 @@ from rumi.agent import (
     TurnEvent,
     TurnFinished,
 )
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.texts import Language
-from rumi.tools import CommandTrace, ToolResult
+from rumi.agent.tools.base import CommandTrace, ToolResult
+from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.platform.texts import Language
 
 T = TypeVar("T", covariant=True)
 

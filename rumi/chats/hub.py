@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from actors import Backlog, Subscription, Topic
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
-from rumi.models import TextDelta, Waiting
-from rumi.texts import Language
+from rumi.models.types import TextDelta, Waiting
+from rumi.platform.texts import Language
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000

@@ -8,35 +8,26 @@ from dataclasses import replace
 import trio
 
 from actors import ActorError, ActorRef, ActorStopped, Supervisor
-from rumi import texts
-from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import DEFAULT_CHAT, ChatIds, unknown_chat
+from rumi.agent.prompts.handed_on import bounded
 from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
 from rumi.chats.hub import reply_to
 from rumi.chats.jobs import EndedBy
-from rumi.chats.outside import bounded
 from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
 from rumi.errors import NotServed, NotTaken, RumiError
-from rumi.journal import (
-    Accept,
-    Attachment,
-    DeleteChat,
-    Incoming,
-    JoinAlbums,
-    Knows,
-    MarkFiles,
-    NewestOpen,
-    NewSession,
-    NotStored,
-    OpenMessages,
-    Undelivered,
-)
+from rumi.platform import texts
+from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds, unknown_chat
+from rumi.platform.grace import with_grace
+from rumi.platform.texts import Language
+from rumi.store.journal.forgetting import DeleteChat
+from rumi.store.journal.history import MarkFiles, NewSession
+from rumi.store.journal.inbox import Accept, JoinAlbums, Knows, NewestOpen, OpenMessages
+from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.records import Attachment, Incoming, NotStored
 from rumi.store.ownership import partition_of
-from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

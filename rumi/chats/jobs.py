@@ -6,11 +6,11 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi import texts
+from rumi.agent.prompts.handed_on import fetched
 from rumi.chats.events import Queued, turn_of
-from rumi.chats.outside import fetched
-from rumi.journal import Incoming
-from rumi.texts import Language, Verdict
+from rumi.platform import texts
+from rumi.platform.texts import Language, Verdict
+from rumi.store.journal.records import Incoming
 
 JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", "answer"]
 

@@ -16,10 +16,15 @@ import trio
 from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
-from rumi.journal import JournalMessage, LearnedFrom, LearnNothing, Lesson, NotOwner, PutOff, Study, ToLearn
-from rumi.memory import Extracted, Fact, Facts, Learn, Learned
-from rumi.models import Message, Model, ModelError, context_of
-from rumi.texts import Language
+from rumi.memory.extractor import Extracted
+from rumi.memory.types import Fact, Facts, Learn, Learned
+from rumi.models.room import context_of
+from rumi.models.types import Message, Model, ModelError
+from rumi.platform.texts import Language
+from rumi.store.journal.lessons import LearnedFrom, LearnNothing, PutOff, Study, ToLearn
+from rumi.store.journal.records import Lesson
+from rumi.store.journal.store import NotOwner
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 

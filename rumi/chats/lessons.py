@@ -5,11 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
-from rumi.chat_ids import ChatIds
 from rumi.chats.context import ChatContext
 from rumi.chats.learning import Extract, ExtractorMessage, FactExtractor, LearnNow, Look
 from rumi.errors import RumiError
-from rumi.journal import AskToLearn, JournalMessage, ToLearn
+from rumi.platform.chat_ids import ChatIds
+from rumi.store.journal.lessons import AskToLearn, ToLearn
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 

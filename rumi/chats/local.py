@@ -11,9 +11,12 @@ from rumi.chats.events import ChatEvent, Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.session import ended
-from rumi.journal import Attachment, Delivered, JournalMessage, ReadHistory, StoredEntry, Undelivered
-from rumi.marked import opened
-from rumi.texts import Language
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import opened
+from rumi.store.journal.outbox import Delivered, Undelivered
+from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.records import Attachment, StoredEntry
+from rumi.store.journal.transaction import JournalMessage
 
 RECENT: Final = 3
 """Exchanges that a window shows of what was said before it was opened."""

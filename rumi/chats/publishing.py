@@ -7,15 +7,15 @@ from typing import Any
 
 import trio
 
-from rumi.agent import ToolFinished, ToolProgress, ToolStarted, TurnFinished
-from rumi.audit import AuditLog
+from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
+from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
-from rumi.journal import Incoming
-from rumi.models import ToolCall
+from rumi.models.types import ToolCall
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts import yes_or_no
+from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
-from rumi.texts import yes_or_no
-from rumi.tools import FILE_TOOLS
 
 _USAGE = "usage.prompt_tokens usage.completion_tokens usage.cached_tokens usage.nano_usd"
 _OUTCOME = "result.ok result.exit_code result.duration_ms result.truncated"

@@ -7,31 +7,25 @@ from dataclasses import dataclass, field
 import trio
 
 from actors import Actor, ActorRef, ActorStopped
-from rumi import texts
-from rumi.agent import Parked, ParkedCalls, Reason, TurnFinished
+from rumi.agent.events import Reason, TurnFinished
+from rumi.agent.permissions.parking import Parked, ParkedCalls
+from rumi.agent.prompts.handed_on import described, fetched, opening, result_entries
 from rumi.chats.asking import asking
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
 from rumi.chats.events import Replied, turn_of
-from rumi.chats.outside import described, fetched, opening, result_entries
+from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import RoomCommands, room_of
 from rumi.chats.session import ending
 from rumi.chats.undoing import told_undone
-from rumi.journal import (
-    ChatRecord,
-    Count,
-    FindUndo,
-    HistoryEntry,
-    Incoming,
-    JournalMessage,
-    KeepParked,
-    Load,
-    OpenChats,
-    Settle,
-    Undelivered,
-)
-from rumi.people import People
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.inbox import Count, Load, OpenChats
+from rumi.store.journal.outbox import Settle, Undelivered
+from rumi.store.journal.parked import KeepParked
+from rumi.store.journal.records import ChatRecord, HistoryEntry, Incoming
+from rumi.store.journal.transaction import JournalMessage
+from rumi.store.journal.undo import FindUndo
 
 logger = logging.getLogger(__name__)
 

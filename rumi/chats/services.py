@@ -9,30 +9,26 @@ from typing import Protocol, runtime_checkable
 import trio
 
 from actors import ActorRef
-from rumi import texts
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.hub import Hub
 from rumi.chats.lessons import Lessons
 from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.session import ChatSession
+from rumi.chats.undo.restoring import Restoring
+from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
-from rumi.journal import Incoming, JournalMessage
-from rumi.offload import Offload
-from rumi.recorder import Recorder
-from rumi.sandbox import (
-    STRICT,
-    Command,
-    CommandPolicy,
-    CommandResult,
-    WorkspaceUse,
-    clear_workspace,
-    may_write,
-    measure,
-    remove_workspace,
-)
-from rumi.texts import Language
-from rumi.undo import Restoring, Snapshots
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.platform.threads import Offload
+from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
+from rumi.sandbox.types import Command, CommandResult
+from rumi.sandbox.workspace import WorkspaceUse, measure
+from rumi.sandbox.workspace import clear as clear_workspace
+from rumi.sandbox.workspace import remove as remove_workspace
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.transaction import JournalMessage
 
 
 class Sandboxes(Protocol):
@@ -234,7 +230,7 @@ def room_of(rooms: Mapping[str, RoomCommands], command: ChatCommand) -> RoomComm
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """Everything that chats share, introduced to each of them by `rumi.tree`."""
+    """Everything that chats share, introduced to each of them by `rumi.app.tree`."""
 
     journal: ActorRef[JournalMessage]
     sandboxes: Sandboxes

@@ -8,11 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Final, TypeAlias
 
-from rumi.audit import utc
-from rumi.caller import Caller
-from rumi.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.errors import UsageError
-from rumi.journal import Ask, Knows, ListChats, ReadHistory, SearchHistory, StoredEntry
+from rumi.platform.caller import Caller
+from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
+from rumi.platform.logs.audit import utc
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.inbox import Knows
+from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
+from rumi.store.journal.records import StoredEntry
 
 Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 

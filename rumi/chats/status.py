@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from rumi.agent import ToolStarted
+from rumi.agent.events import ToolStarted
 from rumi.chats.events import TurnState
 from rumi.chats.jobs import Job
 from rumi.chats.session import ChatSession

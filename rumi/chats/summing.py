@@ -14,19 +14,14 @@ from actors import ActorError, ActorRef
 from rumi.chats.session import ChatSession, merged, over
 from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, bounded, fits
 from rumi.errors import RumiError
-from rumi.journal import HistoryEntry, JournalMessage, LeftOut, Summarize, Summary
-from rumi.marked import block
-from rumi.models import (
-    Message,
-    Model,
-    ModelError,
-    ModelRequest,
-    context_of,
-    messages_tokens,
-    prompt_share,
-    text_tokens,
-)
-from rumi.texts import Language
+from rumi.models.fitting import messages_tokens
+from rumi.models.room import context_of, prompt_share
+from rumi.models.types import Message, Model, ModelError, ModelRequest, text_tokens
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import block
+from rumi.store.journal.history import LeftOut, Summarize
+from rumi.store.journal.records import HistoryEntry, Summary
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 

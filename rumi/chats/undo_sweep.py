@@ -7,7 +7,9 @@ import trio
 
 from actors import Actor, ActorRef
 from rumi.chats.services import Undo
-from rumi.journal import FindUndo, JournalMessage, Knows
+from rumi.store.journal.inbox import Knows
+from rumi.store.journal.transaction import JournalMessage
+from rumi.store.journal.undo import FindUndo
 
 SWEEP_S: Final = 3600.0
 

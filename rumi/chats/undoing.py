@@ -11,16 +11,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from rumi import texts
 from rumi.chats.services import ChatServices, Undo
 from rumi.chats.session import ChatSession
+from rumi.chats.undo.snapshots import Unrestorable
 from rumi.errors import RumiError
-from rumi.journal import EndUndo, FindLastTurn, FindUndo, Incoming, TakeBack, Undone
-from rumi.marked import one_line
-from rumi.memory import TakeFactsBack
-from rumi.models import ToolCall
-from rumi.texts import Language
-from rumi.undo import Unrestorable
+from rumi.memory.types import TakeFactsBack
+from rumi.models.types import ToolCall
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import one_line
+from rumi.store.journal.records import Incoming, Undone
+from rumi.store.journal.undo import EndUndo, FindLastTurn, FindUndo, TakeBack
 
 logger = logging.getLogger(__name__)
 

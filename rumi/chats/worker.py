@@ -10,36 +10,43 @@ from secrets import token_hex
 
 import trio
 
-from rumi import texts
-from rumi.agent import (
+from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
-    Kept,
     Reason,
     ToolFinished,
     TurnEvent,
     TurnFinished,
-    run_turn,
 )
+from rumi.agent.prompts.handed_on import answering, brought, described, fetched, opening, result_entries
+from rumi.agent.prompts.prompt_notes import is_whole, told_by
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.write_file import WriteFile
+from rumi.agent.turn import Kept, run_turn
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.jobs import Asked, Job
-from rumi.chats.noting import is_whole, told_by
-from rumi.chats.outside import answering, brought, described, fetched, opening, result_entries
+from rumi.chats.recorder.recorder import recorded
 from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.journal import Begin, HistoryEntry, Retriable, Settle
-from rumi.models import Message, Model, takes_pictures
-from rumi.recorder import recorded
-from rumi.sandbox import SandboxError, WorkspaceUse
-from rumi.texts import Verdict
-from rumi.tools import Bash, EditFile, ReadFile, Tool, WriteFile
-from rumi.viewing import Seen
-from rumi.web import given_in
+from rumi.models.room import takes_pictures
+from rumi.models.types import Message, Model
+from rumi.platform import texts
+from rumi.platform.texts import Verdict
+from rumi.sandbox.types import SandboxError
+from rumi.sandbox.workspace import WorkspaceUse
+from rumi.store.journal.inbox import Begin, Retriable
+from rumi.store.journal.outbox import Settle
+from rumi.store.journal.records import HistoryEntry
+from rumi.web.links import given_in
+from rumi.web.readers.files.viewer import Seen
 
 logger = logging.getLogger(__name__)
 

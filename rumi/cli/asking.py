@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 Work: TypeAlias = "Callable[[Home, Mapping[str, object]], Awaitable[object]]"
 
@@ -18,10 +18,11 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
     import trio
 
-    from rumi.caller import TERMINAL
+    from rumi.channels.control.client import NotRunning, WentAway, connect
+    from rumi.channels.control.paths import socket_path
     from rumi.cli.attach import control_path
-    from rumi.control import NotRunning, WentAway, connect, socket_path
-    from rumi.home import HomeHeld
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.home import HomeHeld
 
     deadline = trio.current_time() + BUSY_S
     while True:

@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rumi.channels.control.paths import socket_path
 from rumi.cli import run_async
 from rumi.cli.printing import echo
-from rumi.config import home_from
-from rumi.control.paths import socket_path
 from rumi.errors import RumiError
-from rumi.home import Home
+from rumi.platform.config.files import home_from
+from rumi.platform.home import Home
 
 if TYPE_CHECKING:
-    from rumi.config import Loaded
-    from rumi.control import ControlClient
+    from rumi.channels.control.client import ControlClient
+    from rumi.platform.config.cascade import Loaded
 
 HELD_S = 5.0
 """How long to wait for a holder that does not listen: it starts, ends, or is a short command."""
@@ -61,7 +61,7 @@ def status_of_holder() -> dict[str, Any]:
     """
     import json
 
-    from rumi.control.quick import STATUS, ask
+    from rumi.channels.control.quick import STATUS, ask
     from rumi.errors import error_of
 
     try:
@@ -82,8 +82,8 @@ async def connected() -> AsyncIterator["ControlClient"]:
     Raises:
         RumiError: No Rumi runs on this home.
     """
-    from rumi.caller import TERMINAL
-    from rumi.control import connect
+    from rumi.channels.control.client import connect
+    from rumi.platform.caller import TERMINAL
 
     async with connect(control_path(), TERMINAL) as client:
         yield client
@@ -117,8 +117,8 @@ def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
     """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
     import json
 
-    from rumi.caller import TERMINAL
-    from rumi.control.quick import ask, line
+    from rumi.channels.control.quick import ask, line
+    from rumi.platform.caller import TERMINAL
 
     given = {} if marks is None else {"marks": dict(marks)}
     try:
@@ -142,7 +142,7 @@ def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
 def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:
     import time
 
-    from rumi.home import HomeHeld
+    from rumi.platform.home import HomeHeld
 
     home = Home(home_from(os.environ)).make()
     until = time.monotonic() + HELD_S
@@ -162,10 +162,10 @@ class NotListening(RumiError):
 def _ask(home: Home, call: str, chat: str) -> str:
     import json
 
-    from rumi.caller import TERMINAL
+    from rumi.channels.control.quick import ask, line
     from rumi.cli.speaking import reader
-    from rumi.control.quick import ask, line
     from rumi.errors import error_of
+    from rumi.platform.caller import TERMINAL
 
     try:
         which: dict[str, object] = {"chat": chat} if chat else {"all": True}
@@ -188,8 +188,8 @@ def _ask(home: Home, call: str, chat: str) -> str:
 def _do(home: Home, call: str, chat: str) -> str:
     """Change the files of a home that no process holds."""
 
-    from rumi.chat_ids import check_chat_id
-    from rumi.config import load_settings
+    from rumi.platform.chat_ids import check_chat_id
+    from rumi.platform.config.cascade import load_settings
 
     if chat:
         check_chat_id(chat)
@@ -198,10 +198,10 @@ def _do(home: Home, call: str, chat: str) -> str:
         return run_async(_stop, home, loaded, chat)
 
     async def command() -> str:
-        from rumi.app import open_app
-        from rumi.building import find_engine
-        from rumi.cluster import leases_of
-        from rumi.settings import cluster_of
+        from rumi.app.app import open_app
+        from rumi.app.engine import find_engine
+        from rumi.app.settings import cluster_of
+        from rumi.store.cluster.building import leases_of
 
         with home.hold(f"rumi {call}"):
             cluster = cluster_of(loaded)
@@ -218,10 +218,13 @@ async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
     Raises:
         UsageError: The chat is unknown.
     """
-    from rumi import texts
-    from rumi.chat_ids import DEFAULT_CHAT, unknown_chat
     from rumi.cli.stored import stored_of
-    from rumi.journal import Knows, MarkStopping, OpenTasks, PauseSchedules, open_journal
+    from rumi.platform import texts
+    from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
+    from rumi.store.journal.actor import open_journal
+    from rumi.store.journal.inbox import Knows
+    from rumi.store.journal.schedules import PauseSchedules
+    from rumi.store.journal.tasks import MarkStopping, OpenTasks
 
     language = texts.detect_language(loaded.settings.language, os.environ)
     folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)

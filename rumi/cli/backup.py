@@ -36,11 +36,11 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     earlier backup. The databases show one moment, the files (workspace/) and the sources of tasks (tasks/)
     are copied one after the other. The backup contains neither the logs nor the cache of repositories.
     """
-    from rumi.backup import back_up
+    from rumi.app.backup import back_up
     from rumi.cli.speaking import say, told
-    from rumi.config import home_from
-    from rumi.home import Home
-    from rumi.texts import short_size
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.platform.texts import short_size
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
     home = Home(home_from(os.environ))

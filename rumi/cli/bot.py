@@ -13,12 +13,12 @@ from rumi.cli.holder import say
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import confirm, echo, echo_json
 from rumi.cli.speaking import reader
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NAME = click.argument("name")
@@ -37,7 +37,7 @@ def command(ctx: click.Context) -> None:
 @click.option("-d", "--description", default="", metavar="TEXT", help="What it is to do.")
 def create(name: str, description: str) -> None:
     """Make the bot NAME: a folder with its config.md, to be edited."""
-    from rumi import texts
+    from rumi.platform import texts
 
     made = _ask("create", name=name, description=description)
     echo(texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
@@ -104,7 +104,7 @@ def run(
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the bots: name, state of the last session, description."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask("list")
     if as_json:
@@ -123,7 +123,7 @@ def list_(as_json: bool = False) -> None:
 @JSON
 def show(name: str, as_json: bool) -> None:
     """Show the bot NAME: its configuration, its instructions and its last session."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask("show", name=name)
     if as_json:
@@ -143,7 +143,7 @@ def show(name: str, as_json: bool) -> None:
 @NAME
 def stop(name: str) -> None:
     """Stop the bot NAME. Its session can go on later."""
-    from rumi import texts
+    from rumi.platform import texts
 
     _ask("stop", name=name)
     echo(texts.bot_stops(reader(), name))
@@ -154,7 +154,7 @@ def stop(name: str) -> None:
 @click.argument("text", default="")
 def wake(name: str, text: str) -> None:
     """End the sleep of the bot NAME, and say TEXT to it."""
-    from rumi import texts
+    from rumi.platform import texts
 
     _ask("wake", name=name, text=text)
     echo(texts.bot_wakes(reader(), name))
@@ -165,7 +165,7 @@ def wake(name: str, text: str) -> None:
 @JSON
 def history(name: str, as_json: bool) -> None:
     """Show the sessions of the bot NAME, the latest first, with the summaries of their iterations."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask("history", name=name)
     if as_json:
@@ -219,7 +219,7 @@ def memory_set(name: str, key: str, value: str) -> None:
 @click.pass_obj
 def memory_remove(name: str, key: str) -> None:
     """Forget all facts under KEY."""
-    from rumi import texts
+    from rumi.platform import texts
 
     echo(texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
 
@@ -228,7 +228,7 @@ def memory_remove(name: str, key: str) -> None:
 @click.pass_obj
 def memory_clear(name: str) -> None:
     """Forget all facts."""
-    from rumi import texts
+    from rumi.platform import texts
 
     echo(texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
 
@@ -280,8 +280,8 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
 
     SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
     """
-    from rumi import texts
-    from rumi.bots import BotError
+    from rumi.platform import texts
+    from rumi.tasks.bots.config import BotError
 
     language, found = reader(), [each for each in skills_of(source) if not wanted or each.name in wanted]
     if not found:
@@ -319,7 +319,7 @@ def import_(folder: str, as_json: bool) -> None:
 
     Bots and skills that are there already stay as they are.
     """
-    from rumi import texts
+    from rumi.platform import texts
 
     done = _ask("import", folder=os.path.abspath(os.path.expanduser(folder)))
     if as_json:
@@ -344,8 +344,8 @@ def _print(what: object) -> None:
 
 
 def _ask(do: str, **fields: object) -> Any:
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     request = {"do": do, "language": reader(), **fields}
@@ -354,15 +354,16 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: no bot runs there."""
-    from rumi.bots import BotFiles, bots_calls
-    from rumi.caller import TERMINAL
-    from rumi.chats import Workspaces
+    from rumi.chats.services import Workspaces
     from rumi.cli.stored import stored_of
-    from rumi.config import load_settings
-    from rumi.journal import open_journal
-    from rumi.memory import open_memory
-    from rumi.offload import Threads
-    from rumi.tasks import StoredTasks
+    from rumi.memory.actor import open_memory
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.threads import Threads
+    from rumi.store.journal.actor import open_journal
+    from rumi.tasks.bots.files import BotFiles
+    from rumi.tasks.bots.serving import bots_calls
+    from rumi.tasks.tasks import StoredTasks
 
     threads = Threads()
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)

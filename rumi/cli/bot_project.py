@@ -11,7 +11,8 @@ from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import reader
 
 if TYPE_CHECKING:
-    from rumi.bots import Changes, Project
+    from rumi.tasks.bots.project.changes import Changes
+    from rumi.tasks.bots.project.link import Project
 
 NAME = click.argument("name")
 
@@ -24,7 +25,7 @@ def diff(name: str, stat: bool) -> None:
 
     A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
     """
-    from rumi import texts
+    from rumi.platform import texts
 
     _, opened = _changed(name)
     with opened as changes:
@@ -41,8 +42,8 @@ def apply(name: str, yes: bool) -> None:
 
     If that folder has changed in the same places, nothing is applied.
     """
-    from rumi import texts
-    from rumi.bots import apply as carry_out
+    from rumi.platform import texts
+    from rumi.tasks.bots.project.applying import apply as carry_out
 
     language = reader()
     project, opened = _changed(name)
@@ -63,10 +64,12 @@ def apply(name: str, yes: bool) -> None:
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
     """Return the project of a bot, and what opens its changes."""
-    from rumi.bots import BotFiles, Bounds
-    from rumi.building import sandbox_limits
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
+    from rumi.app.engine import sandbox_limits
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.tasks.bots.files import BotFiles
+    from rumi.tasks.bots.project.tree import Bounds
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, {})
@@ -78,8 +81,8 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
 
 
 def _print(changes: "Changes", *, stat: bool) -> None:
-    from rumi import texts
-    from rumi.bots import unified
+    from rumi.platform import texts
+    from rumi.tasks.bots.project.changes import unified
 
     for path, reason in changes.left_out:
         say(texts.bot_left_out(reader(), path, reason))
@@ -91,7 +94,7 @@ def _print(changes: "Changes", *, stat: bool) -> None:
 
 
 def _print_stat(changes: "Changes") -> None:
-    from rumi.bots import stat_lines
+    from rumi.tasks.bots.project.changes import stat_lines
 
     for letter, what in stat_lines(changes):
         echo(f"{letter} {what}")

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.research import connected_to
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
+from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.control import ControlClient
-    from rumi.home import Home
+    from rumi.channels.control.client import ControlClient
+    from rumi.platform.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Run:
 
 def run_bot(given: Run) -> None:
     """Run a bot, print its report, and exit as it ended."""
-    from rumi import texts
+    from rumi.platform import texts
 
     try:
         begun = begin(DEFAULT_CHAT, {})
@@ -57,8 +57,8 @@ def run_bot(given: Run) -> None:
 
 async def _do(begun: Begun, given: Run) -> dict[str, Any]:
     """Have the process that holds the home do it; return the session."""
-    from rumi import texts
-    from rumi.caller import TERMINAL
+    from rumi.platform import texts
+    from rumi.platform.caller import TERMINAL
 
     fields = {**given.asked, "name": given.name, "language": begun.language}
     async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
@@ -82,7 +82,7 @@ async def _attached(
     """Run the session while this waits; lines that are typed wake it."""
     import trio
 
-    from rumi.windows import run_task
+    from rumi.channels.attach.remote import run_task
 
     done: list[dict[str, Any]] = []
     async with trio.open_nursery() as nursery:
@@ -101,7 +101,7 @@ async def _listen(home: "Home", name: str) -> None:
     """
     import trio
 
-    from rumi.caller import TERMINAL
+    from rumi.platform.caller import TERMINAL
 
     while True:
         await trio.lowlevel.wait_readable(sys.stdin)

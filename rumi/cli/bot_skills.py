@@ -5,21 +5,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.research import connected_to
-from rumi.printable import flat
+from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from rumi.bots import BotSkill
+    from rumi.tasks.bots.files import BotSkill
 
 
 def skills_of(source: str) -> "list[BotSkill]":
     """Return the skills of a folder, a file or an address, and say what of it cannot be read."""
-    from rumi.bots import BotFiles, BotSkill, checked_source, is_remote
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.tasks.bots.fetching import checked_source, is_remote
+    from rumi.tasks.bots.files import BotFiles, BotSkill
 
     if is_remote(source):
         checked_source(source)  # what is refused starts no process
@@ -36,8 +37,8 @@ def skills_of(source: str) -> "list[BotSkill]":
 
 async def _fetched(begun: Begun, source: str) -> Any:
     """Have the process that holds the home fetch a repository."""
-    from rumi.bots import FETCH_S
-    from rumi.caller import TERMINAL
+    from rumi.platform.caller import TERMINAL
+    from rumi.tasks.bots.fetching import FETCH_S
 
     async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"

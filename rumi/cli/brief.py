@@ -3,8 +3,8 @@
 import os
 import sys
 
-from rumi.control.quick import STATUS, ask
-from rumi.unsafe import dangers
+from rumi.channels.control.quick import STATUS, ask
+from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0
 """After that time the command asks again, waits longer, and reports the error."""
@@ -39,6 +39,6 @@ def _safe(dump: bytes) -> bytes:
     """Return the JSON without what a terminal would obey; most of it is ASCII, and has nothing of that."""
     if dump.isascii() and b"\x7f" not in dump:
         return dump
-    from rumi.printable import escaped
+    from rumi.platform.printable import escaped
 
     return escaped(dump.decode("utf-8", "replace")).encode()

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder, say
 from rumi.cli.model_names import model_option
+from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.caller import Caller
-    from rumi.config import Loaded
-    from rumi.home import Home
-    from rumi.windows import Gone, RemoteChat, Wish
+    from rumi.channels.attach.remote import Gone, RemoteChat, Wish
+    from rumi.platform.caller import Caller
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
 
 
 @click.command()
@@ -85,13 +85,15 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
     import trio
 
-    from rumi import texts
-    from rumi.caller import TERMINAL
+    from rumi.app.settings import model_settings_of
+    from rumi.channels.attach.lasting import LastingChat
+    from rumi.channels.attach.remote import Wish
     from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.cli.attach import see_it_end
-    from rumi.models import OFFLINE, lacks_key
-    from rumi.settings import model_settings_of
-    from rumi.windows import LastingChat, Wish
+    from rumi.models.build import lacks_key
+    from rumi.platform import texts
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.providers import OFFLINE
 
     home, loaded, language = begun.home, begun.loaded, begun.language
     files, most = options.pop("files"), loaded.settings.session.handed_chars
@@ -162,7 +164,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
 
 def _deleted(home: "Home") -> "Gone | None":
     """Return why no other process takes the window over; None if one may: the home is still there."""
-    from rumi.windows import Gone
+    from rumi.channels.attach.remote import Gone
 
     if home.lock_identity() is not None:
         return None
@@ -171,9 +173,11 @@ def _deleted(home: "Home") -> "Gone | None":
 
 async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
-    from rumi import texts
-    from rumi.models import OFFLINE, local_servers, missing_key
-    from rumi.settings import model_settings_of
+    from rumi.app.settings import model_settings_of
+    from rumi.models.build import missing_key
+    from rumi.models.trying import local_servers
+    from rumi.platform import texts
+    from rumi.platform.config.providers import OFFLINE
 
     variable = missing_key(model_settings_of(loaded, wish.language))
     if port.model != OFFLINE or not variable:
@@ -201,7 +205,7 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 
 def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
     """Say what the user should know of the process before the chat begins."""
-    from rumi import texts
+    from rumi.platform import texts
 
     language = begun.language
     if port.service:
@@ -219,8 +223,8 @@ async def attach_window(caller: "Caller", wish: "Wish", home: "Home") -> "AsyncI
     Raises:
         NotThere: None holds it, or it takes no windows yet.
     """
-    from rumi.control.paths import socket_path
-    from rumi.windows import NotThere, attach
+    from rumi.channels.attach.remote import NotThere, attach
+    from rumi.channels.control.paths import socket_path
 
     holder = home.holder()
     if not holder:

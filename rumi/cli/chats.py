@@ -12,10 +12,10 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.printing import Styled, echo, echo_json, prompt
 from rumi.cli.speaking import say, told
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
@@ -127,8 +127,8 @@ def delete(chat: str, yes: bool) -> None:
 
     A turn that runs is stopped first.
     """
-    from rumi import texts
     from rumi.errors import UsageError
+    from rumi.platform import texts
 
     _ask("show", chat=chat, before=1)  # an unknown chat is told before the question
     if not yes:
@@ -152,8 +152,8 @@ def _pages(chat: str) -> Iterator[list[dict[str, Any]]]:
 
 def _ask(do: str, **fields: object) -> Any:
     """Send a request to the chats of this home: through its holder, or directly to the file."""
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     return run_async(when_free, home, "chats", _do, {"do": do, **fields})
@@ -161,13 +161,15 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
-    from rumi.chats import Workspaces, chats_calls
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.chats.services import Workspaces
+    from rumi.chats.serving import chats_calls
     from rumi.cli.stored import stored_of
-    from rumi.config import load_settings
-    from rumi.journal import DeleteChat, open_journal
-    from rumi.offload import Threads
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.threads import Threads
+    from rumi.store.journal.actor import open_journal
+    from rumi.store.journal.forgetting import DeleteChat
 
     with home.hold("rumi chats"):
         async with open_journal(stored_of(home).state) as ask:

@@ -21,7 +21,7 @@ def command() -> None:
 @command.command()
 def path() -> None:
     """Print the path of config.toml, which may not exist yet."""
-    from rumi.config import home_from
+    from rumi.platform.config.files import home_from
 
     echo(str(home_from(os.environ) / "config.toml"))
 
@@ -32,7 +32,8 @@ def show() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from rumi.config import home_from, load_settings
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
 
     loaded = load_settings(home_from(os.environ), os.environ, {})
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
@@ -57,11 +58,12 @@ def set_(pairs: tuple[str, ...]) -> None:
     A list is JSON: '[1, 2]'. An empty VALUE takes an optional key away. A key of a service, such as
     GROQ_API_KEY, goes into .env; as VALUE, - reads one line of standard input, so that no shell stores it.
     """
-    from rumi.config import home_from, load_settings
-    from rumi.config.editing import as_toml, set_keys, set_variables
-    from rumi.config.secrets import NAMES
-    from rumi.home import Home
-    from rumi.redact import Redactor
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.editing import as_toml, set_keys, set_variables
+    from rumi.platform.config.files import home_from
+    from rumi.platform.config.secrets import NAMES
+    from rumi.platform.home import Home
+    from rumi.platform.logs.redact import Redactor
 
     if len(pairs) % 2:
         raise click.UsageError("Each KEY needs a VALUE.")
@@ -93,11 +95,10 @@ def _value(text: str) -> str:
 
 def _referenced(root: "Path") -> set[str]:
     """Return the variables that the configuration refers to."""
-    from rumi.config import load_settings
-    from rumi.config.cascade import variables_of
-    from rumi.config.secrets import key_references
-    from rumi.config.sources import key_source
     from rumi.errors import ConfigError
+    from rumi.platform.config.cascade import load_settings, variables_of
+    from rumi.platform.config.secrets import key_references
+    from rumi.platform.config.sources import key_source
 
     try:
         settings = load_settings(root, {}, {}).settings

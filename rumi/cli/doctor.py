@@ -13,7 +13,7 @@ from rumi.cli import run_async
 from rumi.cli.printing import Styled, echo, echo_json
 
 if TYPE_CHECKING:
-    from rumi.doctor import Check
+    from rumi.cli.doctor.check import Check
 
 NAME = 15
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failure": ("✗", "red")}
@@ -32,10 +32,11 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     """
     from functools import partial
 
-    from rumi.config import find_home
-    from rumi.doctor import Check, examine
+    from rumi.cli.doctor.check import Check
+    from rumi.cli.doctor.examining import examine
     from rumi.errors import ConfigError
-    from rumi.home import Home
+    from rumi.platform.config.files import find_home
+    from rumi.platform.home import Home
 
     tell = (lambda _: None) if as_json else _show
     debug = bool(context.find_root().params.get("debug"))

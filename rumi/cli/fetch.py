@@ -13,7 +13,7 @@ from rumi.cli import run_async
 from rumi.cli.printing import echo, write_through
 
 if TYPE_CHECKING:
-    from rumi.web import Verdict
+    from rumi.web.guard import Verdict
 
 _CHUNK_BYTES = 65536
 
@@ -40,11 +40,14 @@ async def _fetch(url: str) -> str:
     """
     import trio
 
-    from rumi.config import home_from, load_settings
-    from rumi.marked import one_line
-    from rumi.settings import web_settings_of
-    from rumi.tools import Progress, WebFetch
-    from rumi.web import FetchError, Method, Page, fetch_once
+    from rumi.agent.tools.base import Progress
+    from rumi.agent.tools.web_fetch import WebFetch
+    from rumi.app.settings import web_settings_of
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.untrusted_text import one_line
+    from rumi.web.tree import fetch_once
+    from rumi.web.types import FetchError, Method, Page
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
     failed: list[FetchError] = []
@@ -74,8 +77,9 @@ async def _check() -> None:
     """Judge every URL of standard input. Names are resolved; no connection is opened."""
     import trio
 
-    from rumi.config import home_from, load_settings
-    from rumi.web import judge_list
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.web.judging import judge_list
 
     settings = load_settings(home_from(os.environ), os.environ, {}).settings.fetch
     # Both ends may block forever, so each has a thread that no task waits for.

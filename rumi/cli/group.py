@@ -197,7 +197,7 @@ def run() -> None:
 
 def _show(text: str) -> None:
     """Show an error without secrets and all that looks like one, because its text may come from outside."""
-    from rumi.redact import Redactor
+    from rumi.platform.logs.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
     echo(Redactor(_secrets()).text(text).encode("utf-8", "replace").decode(), err=True)
@@ -205,7 +205,8 @@ def _show(text: str) -> None:
 
 def _secrets() -> tuple[str, ...]:
     """Return the secrets of this installation, as far as they can be read: this raises no other error."""
-    from rumi.config import home_path, load_settings
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_path
 
     try:
         return tuple(load_settings(home_path(os.environ), os.environ, {}).secrets.values())
@@ -216,7 +217,7 @@ def _secrets() -> tuple[str, ...]:
 
 def _explained(error: BaseException) -> str:
     from rumi.cli.speaking import reader
-    from rumi.texts import told_error
+    from rumi.platform.texts import told_error
 
     return told_error(reader(), error)
 

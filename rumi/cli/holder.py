@@ -13,11 +13,11 @@ from rumi.cli.printing import echo
 if TYPE_CHECKING:
     import trio
 
-    from rumi.config import Loaded
+    from rumi.app.daemon import Starting
     from rumi.errors import RumiError
-    from rumi.holding import Starting
-    from rumi.home import Home
-    from rumi.texts import Language
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
 
 T = TypeVar("T")
 
@@ -60,11 +60,12 @@ class Begun:
 
 def begin(chat_id: str, flags: dict[str, str | None]) -> Begun:
     """Read the configuration, and start the process that holds the home if none does."""
-    from rumi import texts
-    from rumi.channels import BUILT_IN
+    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.attach import make_way
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home, HomeHeld
+    from rumi.platform import texts
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home, HomeHeld
 
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
@@ -74,8 +75,8 @@ def begin(chat_id: str, flags: dict[str, str | None]) -> Begun:
     begun = Begun(chat_id, flags, home, loaded, language, Path.cwd())
     make_way(home, loaded.marks())
     if not home.holder():
-        import rumi.windows  # noqa: F401  # both processes need it
-        from rumi.holding import start
+        import rumi.channels.attach.remote  # noqa: F401  # both processes need it
+        from rumi.app.daemon import start
 
         with suppress(HomeHeld):  # another command was faster: this is a window on its process
             begun.starting = start(home, loaded, language)
@@ -93,11 +94,11 @@ async def on_holder(
     """
     import trio
 
-    from rumi import texts
+    from rumi.app.daemon import starting
+    from rumi.channels.attach.remote import NotThere
     from rumi.channels.terminal import show_progress
-    from rumi.holding import starting
-    from rumi.home import HomeHeld
-    from rumi.windows import NotThere
+    from rumi.platform import texts
+    from rumi.platform.home import HomeHeld
 
     home, language, since, told = begun.home, begun.language, time.monotonic(), False
     while again is None or not again.left.is_set():  # the holder may end just now, or not listen yet
@@ -130,7 +131,7 @@ async def on_holder(
 
 
 def _held(home: "Home", holder: str, error: "RumiError") -> "RumiError":
-    from rumi.home import HomeHeld
+    from rumi.platform.home import HomeHeld
 
     if isinstance(error, HomeHeld) or not holder:
         return error

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rumi.logbook import Wanted
-    from rumi.texts import Language
+    from rumi.platform.logs.entries import Wanted
+    from rumi.platform.texts import Language
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -69,9 +69,9 @@ def command(
     """Read the audit log: what was run, in which chat, and how it ended."""
     if summary and (following or lines is not None):
         raise click.UsageError("--summary counts everything: it goes with neither -f nor -n.")
-    from rumi.config import home_from
-    from rumi.home import Home
-    from rumi.logbook import Wanted, read
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.platform.logs.entries import Wanted, read
 
     wanted = Wanted(frozenset(chats), frozenset(events), since)
     path = Home(home_from(os.environ)).logs / "audit.jsonl"
@@ -81,16 +81,17 @@ def command(
     elif following:
         run_async(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
     elif not _print(_last(read(path, wanted), lines), as_json, language):
-        from rumi import texts
+        from rumi.platform import texts
 
         echo(texts.log_empty(language, str(path)), err=True)
 
 
 def _language() -> "Language":
     """Return the configuration's language. A log must be readable also if the configuration is not."""
-    from rumi.config import home_from, load_settings
     from rumi.errors import RumiError
-    from rumi.texts import detect_language
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.texts import detect_language
 
     try:
         setting = load_settings(home_from(os.environ), os.environ, {}).settings.language
@@ -106,7 +107,7 @@ def _last(entries: "Iterable[dict[str, Any]]", lines: int | None) -> "Iterable[d
 
 
 async def _follow(path: "Path", wanted: "Wanted", lines: int, as_json: bool, language: "Language") -> None:
-    from rumi.logbook import follow
+    from rumi.platform.logs.entries import follow
 
     there, coming = follow(path, wanted)
     _print(_last(there, lines), as_json, language)
@@ -120,7 +121,7 @@ def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Langua
     """Print the entries. Return True if there were any."""
     import shutil
 
-    from rumi.logbook import colour_of, line_of, parts_of
+    from rumi.platform.logs.lines import colour_of, line_of, parts_of
 
     terminal = sys.stdout.isatty()
     width = max(40, shutil.get_terminal_size().columns) if terminal else None
@@ -138,7 +139,7 @@ def _print(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Langua
 
 
 def _print_summary(entries: "Iterable[dict[str, Any]]", as_json: bool, language: "Language") -> None:
-    from rumi.logbook import summed_up, table
+    from rumi.platform.logs.summary import summed_up, table
 
     days = summed_up(entries)
     if as_json:

@@ -14,13 +14,15 @@ from rumi.cli.mcp_serve import serve
 from rumi.cli.printing import confirm, echo, echo_json
 from rumi.cli.speaking import say, told
 from rumi.errors import UsageError
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rumi.home import Home
-    from rumi.mcp import Change, Directory, RemoteTool, ServerSettings
+    from rumi.agent.mcp.described import Change
+    from rumi.agent.mcp.server import Directory
+    from rumi.agent.mcp.types import RemoteTool, ServerSettings
+    from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 NOT_RUNNING = "not running"
@@ -41,7 +43,7 @@ command.add_command(serve)
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the servers: name, state, tools, and what they may do."""
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
     root, servers = _servers()
     states: dict[str, Any] = {}
@@ -96,9 +98,9 @@ def add(
 
     Secrets are given as $VAR, the name of a variable of the environment or of .env.
     """
-    from rumi.config.editing import set_keys
-    from rumi.home import Home
-    from rumi.mcp import find
+    from rumi.agent.mcp.bwrap import find
+    from rumi.platform.config.editing import set_keys
+    from rumi.platform.home import Home
 
     root, servers = _servers()
     if name in servers:
@@ -148,8 +150,8 @@ def test(name: str, accept: bool, as_json: bool) -> None:
     A tool of which anything has changed since it was accepted is withheld until --accept. Each change is
     shown, before and with --accept.
     """
-    from rumi.home import Home
-    from rumi.mcp import try_once
+    from rumi.agent.mcp.servers import try_once
+    from rumi.platform.home import Home
 
     root, servers = _servers()
     settings = _named(servers, name)
@@ -192,9 +194,10 @@ def test(name: str, accept: bool, as_json: bool) -> None:
 @click.option("--files", is_flag=True, help="Delete its own folder too.")
 def remove(name: str, files: bool) -> None:
     """Remove server NAME from config.toml, and what was accepted of it."""
-    from rumi.config.editing import edit_toml
-    from rumi.home import Home
-    from rumi.mcp import FOLDER, AcceptedTools
+    from rumi.agent.mcp.pins import AcceptedTools
+    from rumi.agent.mcp.servers import FOLDER
+    from rumi.platform.config.editing import edit_toml
+    from rumi.platform.home import Home
 
     root, servers = _servers()
     _named(servers, name)
@@ -217,8 +220,9 @@ def remove(name: str, files: bool) -> None:
 
 
 def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
-    from rumi.config import home_from, load_settings
-    from rumi.settings import mcp_settings_of
+    from rumi.app.settings import mcp_settings_of
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
 
     root = home_from(os.environ)
     return root, {each.name: each for each in mcp_settings_of(load_settings(root, os.environ, {}))}
@@ -259,7 +263,7 @@ def _marks(each: "ServerSettings") -> list[str]:
 
 def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
     """Return what has changed of each tool since it was accepted; nothing at the first connection."""
-    from rumi.mcp import changes_of, said_of
+    from rumi.agent.mcp.described import changes_of, said_of
 
     before = known.earlier
     if before is None:
@@ -275,7 +279,7 @@ def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
 
 def _show(changes: "Sequence[Change]") -> None:
     """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
-    from rumi.texts import visible
+    from rumi.platform.texts import visible
 
     for each in changes:
         for mark, text in (("-", each.before), ("+", each.now)):

@@ -14,12 +14,12 @@ from rumi.cli.holder import Begun, begin, on_holder
 from rumi.cli.research import connected_to
 
 if TYPE_CHECKING:
+    from rumi.channels.attach.remote import RemoteChat
+    from rumi.channels.control.client import ControlClient
     from rumi.channels.mcp import McpEndpoint
-    from rumi.config import Loaded
-    from rumi.control import ControlClient
-    from rumi.home import Home
-    from rumi.texts import Language
-    from rumi.windows import RemoteChat
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
 
 T = TypeVar("T")
 
@@ -85,14 +85,14 @@ class _Holder:
 
     def client(self) -> "AbstractAsyncContextManager[ControlClient]":
         """Connect to its control socket, as a program that sees its owner's rows alone."""
-        from rumi.caller import PROGRAM
+        from rumi.platform.caller import PROGRAM
 
         return self._reached(partial(connected_to, PROGRAM))
 
     def window(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
         """Open a program's window on a chat."""
-        from rumi.caller import PROGRAM
-        from rumi.windows import Wish
+        from rumi.channels.attach.remote import Wish
+        from rumi.platform.caller import PROGRAM
 
         wish = Wish(chat, person=False, language=self.language, single=True, tainted=tainted)
         return self._reached(partial(attach_window, PROGRAM, wish))

@@ -14,8 +14,8 @@ from rumi.cli.printing import console, echo, echo_json, prompt
 from rumi.cli.speaking import say, told
 
 if TYPE_CHECKING:
-    from rumi.home import Home
-    from rumi.texts import Language
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -55,7 +55,7 @@ def list_(owner: str, sources: bool, as_json: bool) -> None:
 @JSON
 def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
     """Remember that KEY is VALUE; its history keeps the old value."""
-    from rumi import texts
+    from rumi.platform import texts
 
     answer = _ask("set", owner=owner, key=key, value=value, also=also)
     said = texts.remembered(_language(), answer["key"], answer["value"], answer["others"], replaced=not also)
@@ -68,7 +68,7 @@ def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
 @JSON
 def history(key: str, owner: str, as_json: bool) -> None:
     """Show what KEY was before and is now. Each value has its dates and its source."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = cast("list[dict[str, Any]]", _ask("history", owner=owner, key=key))
     if as_json:
@@ -87,8 +87,8 @@ def history(key: str, owner: str, as_json: bool) -> None:
 @JSON
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay."""
-    from rumi import texts
     from rumi.errors import UsageError
+    from rumi.platform import texts
 
     if not yes:
         if not sys.stdin.isatty():
@@ -119,7 +119,7 @@ def _date(time: str) -> str:
 @JSON
 def forget(key: str, owner: str, as_json: bool) -> None:
     """Forget all values of KEY."""
-    from rumi import texts
+    from rumi.platform import texts
 
     answer = _ask("forget", owner=owner, key=key)
     _say(answer, as_json, texts.forgotten(_language(), answer["key"], answer["forgotten"]))
@@ -130,7 +130,7 @@ def forget(key: str, owner: str, as_json: bool) -> None:
 @JSON
 def extract(owner: str, as_json: bool) -> None:
     """Extract facts from the conversation so far, now."""
-    from rumi import texts
+    from rumi.platform import texts
 
     answer = _ask("extract", owner=owner)
     learned, language = answer["learned"], _language()
@@ -141,10 +141,10 @@ def extract(owner: str, as_json: bool) -> None:
 def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Send a request to the memory of this home: through its holder, or directly to the file."""
 
-    from rumi.channels import BUILT_IN
-    from rumi.config import home_from
-    from rumi.home import Home
-    from rumi.memory import check
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.memory.serving import check
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     here = _in_full if do in ("extract", "forget_everything") else _do
@@ -155,10 +155,11 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
+    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
-    from rumi.memory import memory_calls, open_memory
+    from rumi.memory.actor import open_memory
+    from rumi.memory.serving import memory_calls
+    from rumi.platform.caller import TERMINAL
 
     async def learn(owner: str) -> int:
         raise AssertionError("not here")
@@ -170,13 +171,14 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     """Start a full Rumi: the extraction asks the model, and all of its parts have something to delete."""
-    from rumi.app import open_app
-    from rumi.building import find_engine
-    from rumi.caller import TERMINAL
-    from rumi.cluster import leases_of
-    from rumi.config import load_settings
-    from rumi.control import connect, socket_path
-    from rumi.settings import cluster_of
+    from rumi.app.app import open_app
+    from rumi.app.engine import find_engine
+    from rumi.app.settings import cluster_of
+    from rumi.channels.control.client import connect
+    from rumi.channels.control.paths import socket_path
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.store.cluster.building import leases_of
 
     loaded = load_settings(home.root, os.environ, {})
     with home.hold(f"rumi memory {request['do']}"):
@@ -190,8 +192,9 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
 
 
 def _language() -> "Language":
-    from rumi.config import home_from, load_settings
-    from rumi.texts import detect_language
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.texts import detect_language
 
     return detect_language(load_settings(home_from(os.environ), os.environ, {}).settings.language, os.environ)
 
@@ -209,7 +212,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from rumi import texts
+    from rumi.platform import texts
 
     language = _language()
     if not facts:

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rumi.config import Loaded
+    from rumi.platform.config.cascade import Loaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,8 +29,9 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
     """Return the names that begin so: aliases, what is configured, and what the table of providers has."""
     from click.shell_completion import CompletionItem
 
-    from rumi.config import find_home, load_settings
     from rumi.errors import RumiError
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import find_home
 
     names = list(known_names())
     try:
@@ -44,7 +45,7 @@ def complete(context: click.Context, parameter: click.Parameter, begun: str) -> 
 
 def known_names() -> tuple[str, ...]:
     """Return the full names of the models in the table of providers, and `offline`."""
-    from rumi.providers import OFFLINE, PROVIDERS
+    from rumi.platform.config.providers import OFFLINE, PROVIDERS
 
     names = (
         f"{scheme}:{model.name}"

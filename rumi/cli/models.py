@@ -13,8 +13,8 @@ from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
-    from rumi.config import Loaded
-    from rumi.models import ModelSettings
+    from rumi.models.build import ModelSettings
+    from rumi.platform.config.cascade import Loaded
 
 TRY_S: Final = 30.0
 """How long a model may take to answer the trial."""
@@ -54,7 +54,7 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
 
     The exit code is 4 if one of them does not answer.
     """
-    from rumi.models import check_model_name
+    from rumi.models.build import check_model_name
 
     loaded = _loaded()
     for name in names:
@@ -73,15 +73,16 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _loaded() -> "Loaded":
-    from rumi.config import home_from, load_settings
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
 
     return load_settings(home_from(os.environ), os.environ, {})
 
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
-    from rumi.budgets import price_of
-    from rumi.models import context_tokens_of, model_takes_pictures
-    from rumi.settings import budget_rules_of, model_settings_of
+    from rumi.app.settings import budget_rules_of, model_settings_of
+    from rumi.chats.budgets.prices import price_of
+    from rumi.models.build import context_tokens_of, model_takes_pictures
 
     settings, prices = model_settings_of(loaded, "en", lenient=True), budget_rules_of(loaded).prices
     used = configured(loaded)
@@ -105,8 +106,8 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 
 def _key(settings: "ModelSettings", name: str) -> str:
     """Return the state of a model's key: `set`, `not needed`, `command`, or why there is none."""
-    from rumi.models import missing_key
-    from rumi.providers import key_owner
+    from rumi.models.build import missing_key
+    from rumi.platform.config.providers import key_owner
 
     owner = key_owner(name)
     custom = settings.custom.get(name.removeprefix("custom:"))
@@ -133,8 +134,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:
     import trio
 
-    from rumi.config.commands import read_keys
-    from rumi.settings import model_settings_of
+    from rumi.app.settings import model_settings_of
+    from rumi.platform.config.commands import read_keys
 
     settings = model_settings_of(await read_keys(loaded), reader(), lenient=True)
     settings = replace(settings, timeout_s=TRY_S, first_token_timeout_s=TRY_S, fallbacks=())
@@ -151,9 +152,10 @@ async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any
 
 async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
     """Make one short call; return how long it took, or what failed and what to do."""
-    from rumi import texts
     from rumi.errors import RumiError
-    from rumi.models import build_models, try_out
+    from rumi.models.build import build_models
+    from rumi.models.trying import try_out
+    from rumi.platform import texts
 
     models = None
     try:

@@ -10,8 +10,8 @@ from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import told
 
 if TYPE_CHECKING:
-    from rumi.config import Loaded
-    from rumi.home import Home
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
 
 
 @click.group()
@@ -25,11 +25,11 @@ def list_(as_json: bool) -> None:
     """List the people, their roles and rights, and what they used today."""
     from datetime import datetime
 
-    from rumi import texts
     from rumi.cli import run_async
     from rumi.cli.asking import when_free
     from rumi.cli.speaking import reader
     from rumi.cli.usage import used_here
+    from rumi.platform import texts
 
     home, loaded = _home()
     today = f"{datetime.now().astimezone():%Y-%m-%d}"
@@ -49,7 +49,7 @@ def list_(as_json: bool) -> None:
 @click.option("--role", default="member", show_default=True, help="admin, member, guest, or one of yours.")
 def add(name: str, ids: tuple[int, ...], role: str) -> None:
     """Write the section [people.NAME] into config.toml. A running Rumi reads it at its next start."""
-    from rumi.config.editing import set_keys
+    from rumi.platform.config.editing import set_keys
 
     home, _ = _home()
     values = {f"people.{name}.telegram": json.dumps(ids), f"people.{name}.role": role}
@@ -61,8 +61,8 @@ def add(name: str, ids: tuple[int, ...], role: str) -> None:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove the section [people.NAME] from config.toml. Lists of [telegram] stay as they are."""
-    from rumi.config.editing import edit_toml, section_in
     from rumi.errors import UsageError
+    from rumi.platform.config.editing import edit_toml, section_in
 
     home, loaded = _home()
     if name not in loaded.settings.people:
@@ -72,8 +72,9 @@ def remove(name: str) -> None:
 
 
 def _home() -> "tuple[Home, Loaded]":
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     return home, load_settings(home.root, os.environ, {})
@@ -81,9 +82,9 @@ def _home() -> "tuple[Home, Loaded]":
 
 def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str, Any]]:
     """Return one row for each person, the owner of the home first."""
-    from rumi.channels import BUILT_IN
-    from rumi.people import OWNER
-    from rumi.settings import people_of
+    from rumi.app.settings import people_of
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.chats.people.people import OWNER
 
     speakers = {each.name: each for each in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
     rows = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from rumi.printable import clean, escaped
+from rumi.platform.printable import clean, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console

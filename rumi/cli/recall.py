@@ -13,7 +13,7 @@ from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, say
 
 if TYPE_CHECKING:
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 
 @click.command()
@@ -31,9 +31,10 @@ def command(
 
     A day is like 2026-11-23, yesterday, march, or "el martes pasado".
     """
-    from rumi.config import home_from
-    from rumi.home import Home
-    from rumi.recall import Passage, shown
+    from rumi.memory.recall.presenting import shown
+    from rumi.memory.recall.types import Passage
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     request = {
@@ -58,11 +59,12 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds."""
     import time
 
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
+    from rumi.app.recall_calls import recall_calls
+    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
-    from rumi.journal import open_journal
-    from rumi.recall import open_recall, recall_calls
+    from rumi.memory.recall.actor import open_recall
+    from rumi.platform.caller import TERMINAL
+    from rumi.store.journal.actor import open_journal
 
     with home.hold("rumi recall"):
         state = stored_of(home).state

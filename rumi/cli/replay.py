@@ -11,11 +11,12 @@ from rumi.cli.printing import echo
 from rumi.cli.speaking import say
 
 if TYPE_CHECKING:
-    from rumi.config import Loaded
-    from rumi.home import Home
-    from rumi.models import ModelSet
-    from rumi.recorder import Forked, Now, RecordedTurn, Replayed
-    from rumi.redact import Redactor
+    from rumi.chats.recorder.recording import RecordedTurn
+    from rumi.chats.recorder.replaying import Forked, Now, Replayed
+    from rumi.models.build import ModelSet
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.logs.redact import Redactor
 
 
 @click.command()
@@ -28,10 +29,11 @@ def command(turn: str, step: int | None, model: str | None) -> None:
     TURN is an id such as t12, or the file of a recording. Nothing is done or asked outside: replies and
     results come from the recording. If a request differs, the exit code is 1.
     """
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
-    from rumi.recorder import find_recording, read_recording
-    from rumi.redact import Redactor
+    from rumi.chats.recorder.recording import find_recording, read_recording
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.platform.logs.redact import Redactor
 
     if model is not None and step is None:
         raise click.UsageError("--model needs --from.")
@@ -50,22 +52,22 @@ def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Repl
     import trio
     from trio.testing import MockClock
 
-    from rumi.recorder import replay
+    from rumi.chats.recorder.replaying import replay
 
     return trio.run(replay, recorded, now, redact, clock=MockClock(autojump_threshold=0))  # the clock of then
 
 
 def _models(loaded: "Loaded", model: str | None) -> "ModelSet":
-    from rumi import texts
-    from rumi.models import build_models
-    from rumi.settings import model_settings_of
+    from rumi.app.settings import model_settings_of
+    from rumi.models.build import build_models
+    from rumi.platform import texts
 
     language = texts.detect_language(loaded.settings.language, os.environ)
     return build_models(model_settings_of(loaded, language, default=model))
 
 
 def _forked(recorded: "RecordedTurn", now: "Now", step: int, models: "ModelSet") -> "Forked":
-    from rumi.recorder import fork
+    from rumi.chats.recorder.replaying import fork
 
     async def run() -> "Forked":
         try:
@@ -78,9 +80,9 @@ def _forked(recorded: "RecordedTurn", now: "Now", step: int, models: "ModelSet")
 
 def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
     """Return what the code makes now, of the programs that the turn had."""
-    from rumi.recorder import Now
-    from rumi.settings import prompts_of
-    from rumi.toolbox import specs_now
+    from rumi.app.settings import prompts_of
+    from rumi.app.toolbox import specs_now
+    from rumi.chats.recorder.replaying import Now
 
     head = recorded.head
     return Now(prompts_of(home).instructions(head["programs"], head["command_timeout_s"]), specs_now())

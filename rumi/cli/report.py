@@ -20,10 +20,12 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
 
     Known secrets and everything that looks like a key are hidden. The rest is what was said and done.
     """
-    from rumi.config import home_from, load_settings
+    from rumi.chats.recorder.recording import find_recording, read_recording
+    from rumi.chats.recorder.report import contents, pack
     from rumi.errors import UsageError
-    from rumi.recorder import contents, find_recording, pack, read_recording
-    from rumi.redact import Redactor
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.logs.redact import Redactor
 
     home = home_from(os.environ)
     redact = Redactor(load_settings(home, os.environ, {}).secrets.values())

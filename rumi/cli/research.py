@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.holder import Begun, begin, on_holder
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
 from rumi.errors import RumiError, single
+from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.caller import Caller
-    from rumi.control import ControlClient
-    from rumi.home import Home
+    from rumi.channels.control.client import ControlClient
+    from rumi.platform.caller import Caller
+    from rumi.platform.home import Home
 
 MODEL = model_option()
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -106,8 +106,8 @@ def _research(
 
 async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
-    from rumi.caller import TERMINAL
-    from rumi.windows import run_task
+    from rumi.channels.attach.remote import run_task
+    from rumi.platform.caller import TERMINAL
 
     async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
@@ -124,8 +124,9 @@ async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[Control
     Raises:
         NotThere: None holds it, or it does not answer yet.
     """
-    from rumi.control import NotRunning, connect, socket_path
-    from rumi.windows import NotThere
+    from rumi.channels.attach.remote import NotThere
+    from rumi.channels.control.client import NotRunning, connect
+    from rumi.channels.control.paths import socket_path
 
     if not home.holder():
         raise NotThere("No process holds the home any more.")

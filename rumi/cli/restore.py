@@ -22,13 +22,13 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     replaced together. What was there stays in before-restore/ in the home, until the next restore, and can be
     restored like a backup. What the backup does not contain (logs, keys) stays as it is.
     """
+    from rumi.app.restore import restorable
     from rumi.cli.attach import make_way
     from rumi.cli.speaking import say, told
-    from rumi.config import home_from
     from rumi.errors import UsageError
-    from rumi.home import Home
-    from rumi.restore import restorable
-    from rumi.texts import short_size, yes_or_no
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.platform.texts import short_size, yes_or_no
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
     home = Home(home_from(os.environ))

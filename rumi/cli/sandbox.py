@@ -10,8 +10,8 @@ from rumi.cli.printing import echo
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
-    from rumi.config import Loaded
-    from rumi.home import Home
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
 
 
 @click.group()
@@ -41,15 +41,16 @@ def clean() -> None:
 
 
 def _here() -> "tuple[Home, Loaded]":
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     return home, load_settings(home.root, os.environ, {})
 
 
 async def _build() -> None:
-    from rumi.building import build_image, build_rootfs, find_engine
+    from rumi.app.engine import build_image, build_rootfs, find_engine
     from rumi.channels.terminal import show_progress
     from rumi.cli.attach import make_way
 
@@ -68,7 +69,7 @@ async def _build() -> None:
 
 
 async def _status() -> None:
-    from rumi.building import find_engine, sandbox_facts
+    from rumi.app.engine import find_engine, sandbox_facts
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
@@ -80,7 +81,7 @@ async def _status() -> None:
 
 
 async def _clean() -> None:
-    from rumi.building import find_engine, remove_leftovers
+    from rumi.app.engine import find_engine, remove_leftovers
     from rumi.cli.attach import make_way
 
     home, loaded = _here()

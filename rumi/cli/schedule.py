@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, told
 from rumi.errors import UsageError
-from rumi.printable import flat
+from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 ID = click.argument("schedule", type=click.IntRange(min=1), metavar="ID")
@@ -48,8 +48,8 @@ def add(
     when: str, text: str, turn: bool, research: bool, bot: str | None, chat: str, zone: str, as_json: bool
 ) -> None:
     """Send TEXT at WHEN: "in 20 minutes", "tomorrow 09:00", "every monday 08:00", "0 9 * * 1"."""
-    from rumi import texts
-    from rumi.chat_ids import check_chat_id
+    from rumi.platform import texts
+    from rumi.platform.chat_ids import check_chat_id
 
     if turn + research + (bot is not None) > 1:
         raise UsageError("A schedule does one thing.", "Give one of --turn, --research and --bot.")
@@ -75,7 +75,7 @@ def add(
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the schedules: number, what it does, state, when, text."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask("list")
     if as_json:
@@ -98,7 +98,7 @@ def list_(as_json: bool = False) -> None:
 @JSON
 def show(schedule: int, as_json: bool) -> None:
     """Show schedule ID."""
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask("show", id=schedule)
     if as_json:
@@ -139,7 +139,7 @@ def delete(schedule: int) -> None:
 
 
 def _change(do: str, id: int) -> None:
-    from rumi import texts
+    from rumi.platform import texts
 
     found = _ask(do, id=id)
     echo(texts.schedule_changed(reader(), id, do, flat(found["when"]) if found else ""))
@@ -150,8 +150,8 @@ def _print(what: object) -> None:
 
 
 def _ask(do: str, **fields: object) -> Any:
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     request = {"do": do, "language": reader(), **fields}
@@ -160,14 +160,15 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing fires there."""
-    from rumi.bots import BotFiles
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
+    from rumi.app.settings import schedule_limits_of
+    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
-    from rumi.config import load_settings
-    from rumi.journal import open_journal
-    from rumi.schedules import StoredSchedules, schedules_calls
-    from rumi.settings import schedule_limits_of
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.store.journal.actor import open_journal
+    from rumi.tasks.bots.files import BotFiles
+    from rumi.tasks.schedules.serving import schedules_calls
+    from rumi.tasks.schedules.stored import StoredSchedules
 
     limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
     with home.hold("rumi schedule"):

@@ -13,11 +13,11 @@ from rumi.cli import run_async
 from rumi.cli.printing import echo
 
 if TYPE_CHECKING:
-    from rumi.channels import Channel
+    from rumi.channels.channel import Channel
     from rumi.channels.telegram import Telegram
-    from rumi.config import Loaded
-    from rumi.home import Home
-    from rumi.texts import Language
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
 
 
 @click.command()
@@ -99,17 +99,18 @@ async def _serve(
 ) -> None:
     import trio
 
-    from rumi import texts
-    from rumi.app import open_app
-    from rumi.building import ready_engine
-    from rumi.channels.serving import listening_to_signals, serve
+    from rumi.app.app import open_app
+    from rumi.app.disk_check import require_room
+    from rumi.app.engine import ready_engine
+    from rumi.app.serve import listening_to_signals, serve
+    from rumi.app.settings import cluster_of, require_chosen_model, require_model
     from rumi.channels.terminal import show_progress
     from rumi.cli.attach import make_way
-    from rumi.cluster import leases_of
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
-    from rumi.room import require_room
-    from rumi.settings import cluster_of, require_chosen_model, require_model
+    from rumi.platform import texts
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.store.cluster.building import leases_of
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
@@ -161,9 +162,9 @@ def _page(
     if web is None:
         yield ()
         return
-    from rumi import texts
     from rumi.channels.page import Page, open_entrance
     from rumi.cli.mcp_serve import endpoint_of
+    from rumi.platform import texts
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"
@@ -186,7 +187,7 @@ def _listener(
     if where is None:
         yield ()
         return
-    from rumi.channels.listening import open_listener
+    from rumi.channels.http import open_listener
 
     with open_listener(where, language, [bot.deliveries for bot in bots if webhook]) as listener:
         yield (listener,)

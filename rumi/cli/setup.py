@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 import click
 
-from rumi import texts
 from rumi.cli import run_async
 from rumi.cli.printing import echo, prompt
-from rumi.providers import PROVIDERS
+from rumi.platform import texts
+from rumi.platform.config.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rumi.config import Loaded
-    from rumi.models import LocalServer
+    from rumi.models.trying import LocalServer
+    from rumi.platform.config.cascade import Loaded
 
 GROQ_KEYS: Final = "https://console.groq.com/keys"
 
@@ -37,8 +37,9 @@ def command() -> None:
     It asks for the language, the model and its key, the bot's token and the users it serves. Keys are tried
     out online. Enter keeps what is there; comments in the files stay. Ctrl-C leaves, and nothing is written.
     """
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     root = home_from(os.environ)
     home = Home(root).make()
@@ -70,7 +71,7 @@ class _Wizard:
 
     def write(self) -> None:
         """Write what was answered, and say where and how to go on."""
-        from rumi.config.editing import set_keys, set_variables
+        from rumi.platform.config.editing import set_keys, set_variables
 
         if self.secrets and set_variables(self.root / ".env", self.secrets):
             self.say(f"Written: {self.root / '.env'}")
@@ -124,8 +125,9 @@ class _Wizard:
         self.language = texts.detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
 
     def _ask_model(self) -> None:
-        from rumi.models import lacks_key, local_servers
-        from rumi.settings import model_settings_of
+        from rumi.app.settings import model_settings_of
+        from rumi.models.build import lacks_key
+        from rumi.models.trying import local_servers
 
         found = run_async(local_servers)
         now = self.loaded.settings.model.default
@@ -162,7 +164,7 @@ class _Wizard:
 
     def _ask_provider(self, scheme: str) -> None:
         """Ask for the key of a provider of the table, and, except of Groq, for the model."""
-        from rumi.models import ModelSettings
+        from rumi.models.build import ModelSettings
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
         first = next((each.name for each in row.models if not each.name.endswith("*")), "")
@@ -196,7 +198,8 @@ class _Wizard:
                 return
 
     def _ask_server(self, name: str, url: str, *, with_key: bool = True) -> None:
-        from rumi.models import CustomServer, offered
+        from rumi.models.build import CustomServer
+        from rumi.models.trying import offered
 
         while True:
             url = self._prompt("Its address, such as https://host/v1", url)
@@ -225,7 +228,8 @@ class _Wizard:
         that is refused may not.
         """
         from rumi.errors import RumiError, single
-        from rumi.models import ModelError, ModelSettings
+        from rumi.models.build import ModelSettings
+        from rumi.models.types import ModelError
 
         settings = ModelSettings(
             default=model,
@@ -330,7 +334,8 @@ class _Wizard:
 
 
 async def _answer(settings: Any) -> float:
-    from rumi.models import build_models, try_out
+    from rumi.models.build import build_models
+    from rumi.models.trying import try_out
 
     models = build_models(settings)
     try:

@@ -12,10 +12,13 @@ import click
 
 from rumi.cli.printing import echo
 from rumi.cli.speaking import say, told
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from rumi.skills import Catalogue, DisabledSkills, Skill, SkillEntry, TrustedSkills
+    from rumi.agent.skills.catalogue import Catalogue
+    from rumi.agent.skills.disabled import DisabledSkills
+    from rumi.agent.skills.trust import TrustedSkills
+    from rumi.agent.skills.types import Skill, SkillEntry
 
 WIDTH = 80
 
@@ -25,7 +28,7 @@ def command() -> None:
     """Show the skills, switch them on and off, make new ones.
 
     A skill is a folder with a SKILL.md: in RUMI_HOME/skills, in the folders of
-    [skills] dirs, or in .rumi/skills of the folder that you are in.
+    [skills] dirs, or in .rumi/agent/skills of the folder that you are in.
     """
 
 
@@ -63,7 +66,8 @@ def info(name: str) -> None:
 @click.argument("name")
 def enable(name: str) -> None:
     """Switch a skill on, also in a running Rumi."""
-    from rumi.skills import SkillEntry, SkillError, set_disabled
+    from rumi.agent.skills.disabled import set_disabled
+    from rumi.agent.skills.types import SkillEntry, SkillError
 
     here = _Here()
     changed = set_disabled(here.config, name, off=False)
@@ -84,7 +88,7 @@ def enable(name: str) -> None:
 @click.argument("name")
 def disable(name: str) -> None:
     """Switch a skill off, also in a running Rumi."""
-    from rumi.skills import set_disabled
+    from rumi.agent.skills.disabled import set_disabled
 
     here = _Here()
     skill = here.find(name).skill
@@ -102,7 +106,8 @@ def create(name: str, code: bool, description: str) -> None:
 
     NAME is a word such as tidy-folder. It works at once, and has its own test.
     """
-    from rumi.skills import SkillEntry, create_skill, how_to_test
+    from rumi.agent.skills.creating import create_skill, how_to_test
+    from rumi.agent.skills.types import SkillEntry
 
     here = _Here()
     before = here.catalogue.look().find(name)
@@ -126,7 +131,8 @@ def trust(name: str) -> None:
     again. The words of a trusted skill count as yours: without trust, a turn that reads it asks before it
     does anything that could do harm.
     """
-    from rumi.skills import SkillError, snapshot
+    from rumi.agent.skills.folder import snapshot
+    from rumi.agent.skills.types import SkillError
 
     here = _Here()
     skill = here.find(name).skill
@@ -157,8 +163,11 @@ class _Here:
     disabled: "DisabledSkills"
 
     def __init__(self) -> None:
-        from rumi.config import home_from, load_settings
-        from rumi.skills import Catalogue, DisabledSkills, TrustedSkills, sources
+        from rumi.agent.skills.catalogue import Catalogue, sources
+        from rumi.agent.skills.disabled import DisabledSkills
+        from rumi.agent.skills.trust import TrustedSkills
+        from rumi.platform.config.cascade import load_settings
+        from rumi.platform.config.files import home_from
 
         self.home = home_from(os.environ)
         self.config = self.home / "config.toml"
@@ -174,7 +183,7 @@ class _Here:
         Raises:
             SkillError: No skill has that name.
         """
-        from rumi.skills import SkillError
+        from rumi.agent.skills.types import SkillError
 
         found = self.catalogue.look().find(name)
         if isinstance(found, SkillError):
@@ -209,7 +218,8 @@ def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
 
 
 def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
-    from rumi.skills import SkillError, open_skill
+    from rumi.agent.skills.opening import open_skill
+    from rumi.agent.skills.types import SkillError
 
     skill, header = entry.skill, entry.skill.header
     version = f" {flat(header.version)}" if header.version else ""
@@ -243,7 +253,8 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
 
 
 def _code(here: _Here, skill: "Skill") -> str:
-    from rumi.skills import SkillError, snapshot
+    from rumi.agent.skills.folder import snapshot
+    from rumi.agent.skills.types import SkillError
 
     if not skill.has_code:
         return ""

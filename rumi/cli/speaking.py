@@ -7,9 +7,9 @@ from functools import cache
 
 import click
 
-from rumi import texts
 from rumi.cli.printing import echo
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
 """The text that click adds to the help of an option: its default, its range."""

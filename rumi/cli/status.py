@@ -27,7 +27,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         echo_json(status_of_holder())
         return
     if not watch:
-        from rumi.control.view import Choice, render
+        from rumi.channels.control.view import Choice, render
 
         choice = Choice(language=reader())
         if every:
@@ -35,8 +35,8 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         console().print(render(status_of_holder(), choice))
         return
 
+    from rumi.channels.control.watch import watch as keep_watching
     from rumi.cli.attach import control_path
-    from rumi.control.watch import watch as keep_watching
 
     raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader(), console()))
 
@@ -46,14 +46,15 @@ def _of_workers(as_json: bool) -> bool:
     import os
 
     from rumi.cli.attach import status_of_holder
-    from rumi.config import home_from, load_settings
     from rumi.errors import RumiError
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
 
     loaded = load_settings(home_from(os.environ), os.environ, {})
     if not loaded.settings.store.url:
         return False
-    from rumi.cluster import read_workers
-    from rumi.settings import cluster_of
+    from rumi.app.settings import cluster_of
+    from rumi.store.cluster.status import read_workers
 
     cluster = cluster_of(loaded)
     assert cluster is not None, "there is a URL"
@@ -66,7 +67,7 @@ def _of_workers(as_json: bool) -> bool:
         echo_json({**(here or {}), **workers})
         return True
 
-    from rumi.control.view import Choice, render, render_workers
+    from rumi.channels.control.view import Choice, render, render_workers
 
     screen = console()
     screen.print(render_workers(workers, reader()))

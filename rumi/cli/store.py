@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rumi.home import Home
+    from rumi.platform.home import Home
     from rumi.store.copying import Copied, Side, Table
     from rumi.store.sqlite import Schema
 
@@ -32,7 +32,7 @@ def command() -> None:
 @JSON
 def show(as_json: bool) -> None:
     """Show which store is used, its size, its schemas, and the workers that share it."""
-    from rumi.texts import short_size
+    from rumi.platform.texts import short_size
 
     home, url, password = _configured()
     found = _look_at_server(url, password) if url else _look_at_home(home)
@@ -85,8 +85,9 @@ def _tell(done: "Mapping[str, Any]", target: str) -> None:
 
 def _configured() -> "tuple[Home, str, str]":
     """Return the home, the URL of its store, and the password for that."""
-    from rumi.config import home_from, load_settings
-    from rumi.home import Home
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ))
     loaded = load_settings(home.root, os.environ, {})
@@ -95,8 +96,8 @@ def _configured() -> "tuple[Home, str, str]":
 
 
 def _schemas() -> "dict[str, Schema]":
-    from rumi.journal import STATE
-    from rumi.memory import MEMORY
+    from rumi.memory.schema import MEMORY
+    from rumi.store.journal.schema import STATE
 
     return {"state": STATE, "memory": MEMORY}
 
@@ -131,9 +132,9 @@ class _Copy:
     """One run of `rumi store copy`."""
 
     def __init__(self, home: "Home", source: str, target: str, password: str) -> None:
-        from rumi.journal import ON_A_SERVER
         from rumi.store.backend import PostgresServer
         from rumi.store.copying import tables_of
+        from rumi.store.journal.schema import ON_A_SERVER
 
         self._home = home
         self._paths: Mapping[str, Path] = {"state": home.state_db, "memory": home.memory_db}
@@ -190,7 +191,7 @@ class _Copy:
     def _hold(self, stack: ExitStack) -> str:
         """Hold the home, if it takes part; return who else does."""
         from rumi.cli.attach import make_way
-        from rumi.home import HomeHeld
+        from rumi.platform.home import HomeHeld
 
         if HOME not in (self._source, self._target):
             return ""

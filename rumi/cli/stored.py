@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rumi.home import Home
+    from rumi.platform.home import Home
     from rumi.store.backend import PostgresServer
 
 
@@ -25,8 +25,8 @@ def stored_of(home: "Home") -> Stored:
         ConfigError: The configuration is wrong.
         UsageError: `[store] url` is not the URL of a PostgreSQL database.
     """
-    from rumi.config import load_settings
-    from rumi.settings import cluster_of
+    from rumi.app.settings import cluster_of
+    from rumi.platform.config.cascade import load_settings
 
     cluster = cluster_of(load_settings(home.root, os.environ, {}))
     if cluster is None:

@@ -12,12 +12,12 @@ from rumi.cli.holder import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.errors import UsageError
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 EXIT_CODES: Final = {"succeeded": 0, "out_of_budget": 3, "stopped": 130, "interrupted": 130}
@@ -40,7 +40,7 @@ def command(ctx: click.Context) -> None:
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the tasks, the latest first: number, kind, state, when it was asked for, question."""
-    from rumi import texts
+    from rumi.platform import texts
 
     tasks = _ask("list")
     if as_json:
@@ -77,7 +77,7 @@ def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
 @click.argument("task", type=click.IntRange(min=1), metavar="ID")
 def stop(task: int) -> None:
     """Stop task ID. Its result says that it was stopped."""
-    from rumi import texts
+    from rumi.platform import texts
 
     _ask("stop", id=task)
     echo(texts.task_stops(reader(), task))
@@ -109,8 +109,8 @@ def text_of(task: "Mapping[str, Any]") -> str:
 
 
 def _ask(do: str, **fields: object) -> Any:
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     return run_async(when_free, home, "tasks", _here, {"do": do, **fields})
@@ -118,14 +118,15 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
-    from rumi.chats import Workspaces
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.chats.services import Workspaces
     from rumi.cli.stored import stored_of
-    from rumi.config import load_settings
-    from rumi.journal import open_journal
-    from rumi.offload import Threads
-    from rumi.tasks import StoredTasks, tasks_calls
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.threads import Threads
+    from rumi.store.journal.actor import open_journal
+    from rumi.tasks.serving import tasks_calls
+    from rumi.tasks.tasks import StoredTasks
 
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
     with home.hold("rumi tasks"):
@@ -135,8 +136,8 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
 
 
 async def _follow(id: int) -> dict[str, Any]:
+    from rumi.channels.attach.remote import run_task
     from rumi.cli.attach import connected
-    from rumi.windows import run_task
 
     async with connected() as client:
         return await run_task(client, {"do": "follow", "id": id}, say_step)
@@ -149,9 +150,9 @@ def say_step(step: str) -> None:
 
 
 async def _source(id: int, number: int) -> str:
-    from rumi.config import home_from
-    from rumi.home import Home
-    from rumi.research import Sources
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
+    from rumi.tasks.research.sources import Sources
 
     folder = Home(home_from(os.environ)).tasks / str(id)
     if not folder.is_dir():
@@ -164,7 +165,7 @@ async def _source(id: int, number: int) -> str:
 
 
 def _described(task: "Mapping[str, Any]") -> str:
-    from rumi import texts
+    from rumi.platform import texts
 
     spent = task["spent"]
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]

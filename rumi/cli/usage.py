@@ -11,10 +11,10 @@ from rumi.cli.asking import when_free
 from rumi.cli.holder import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
-from rumi.printable import flat
+from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
-    from rumi.home import Home
+    from rumi.platform.home import Home
 
 
 @click.command()
@@ -34,8 +34,8 @@ def command(
     by: str, first: str | None, last: str | None, owner: str | None, chat: str | None, as_json: bool
 ) -> None:
     """Show what model calls have used and cost, and how far the budgets are used."""
-    from rumi.config import home_from
-    from rumi.home import Home
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home
 
     home = Home(home_from(os.environ)).make()
     asked = {"by": by, "first": first, "last": last, "owner": owner, "chat": chat}
@@ -50,13 +50,14 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     """Read it in a home that no process holds."""
     import time
 
-    from rumi.budgets import Budgets, usage_calls
-    from rumi.caller import TERMINAL
-    from rumi.channels import BUILT_IN
+    from rumi.app.budget_calls import usage_calls
+    from rumi.app.settings import budget_rules_of
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.chats.budgets.keeping import Budgets
     from rumi.cli.stored import stored_of
-    from rumi.config import load_settings
-    from rumi.journal import open_journal
-    from rumi.settings import budget_rules_of
+    from rumi.platform.caller import TERMINAL
+    from rumi.platform.config.cascade import load_settings
+    from rumi.store.journal.actor import open_journal
 
     rules = budget_rules_of(load_settings(home.root, os.environ, {}))
     with home.hold("rumi usage"):
@@ -66,7 +67,7 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
 
 def _show(found: Mapping[str, Any]) -> None:
     """Print a table, and the budgets behind it."""
-    from rumi import texts
+    from rumi.platform import texts
 
     language, by = reader(), found["by"]
     if not found["rows"]:

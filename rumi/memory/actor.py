@@ -18,7 +18,7 @@ from rumi.memory.types import (
     MemoryUnwritable,
     Remember,
 )
-from rumi.offload import Offload
+from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
 
 R = TypeVar("R")

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from rumi import texts
 from rumi.memory.types import Fact
-from rumi.models import text_tokens
-from rumi.texts import Language
+from rumi.models.types import text_tokens
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 MAX_TOKENS = 2000
 CHOSEN = 8

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from rumi import texts
 from rumi.memory.actor import Ask
 from rumi.memory.types import Fact, Facts, Forget, PastFact, PastFacts
 from rumi.memory.writing import folded, written
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 MAX_LISTED: Final = 100
 

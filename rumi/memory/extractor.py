@@ -12,8 +12,9 @@ from rumi.memory.filter import worth_keeping
 from rumi.memory.secrets import mentions_secret
 from rumi.memory.types import Fact, NewFact
 from rumi.memory.writing import written
-from rumi.models import Message, Model, ModelEvent, ModelRequest, context_of, prompt_share, text_tokens
-from rumi.texts import Language
+from rumi.models.room import context_of, prompt_share
+from rumi.models.types import Message, Model, ModelEvent, ModelRequest, text_tokens
+from rumi.platform.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 
 import trio
 
-from rumi.audit import utc
-from rumi.caller import Caller
-from rumi.chat_ids import LOCAL, ChatIds
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask
 from rumi.memory.types import Fact, Facts, Forget, PastFacts, Remember
 from rumi.memory.writing import checked, folded, written
+from rumi.platform.caller import Caller
+from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.logs.audit import utc
 
 Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 Learn: TypeAlias = Callable[[str], Awaitable[int]]

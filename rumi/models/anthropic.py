@@ -34,7 +34,7 @@ from rumi.models.types import (
     Usage,
 )
 from rumi.models.wire import arguments_object, plain, sendable, sent_arguments, sent_name
-from rumi.providers import PROVIDERS
+from rumi.platform.config.providers import PROVIDERS
 
 VERSION: Final = "2023-06-01"
 

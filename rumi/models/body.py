@@ -6,7 +6,7 @@ from typing import Final
 
 from rumi.models.types import Effort, ModelRequest
 from rumi.models.wire import messages_json, plain, tools_json
-from rumi.providers import KnownModel, Provider
+from rumi.platform.config.providers import KnownModel, Provider
 
 _GPT_OSS: Final = "openai/gpt-oss-"
 """Groq's models that need their earlier reasoning beside their tool calls; others get a 400 for it."""

@@ -11,8 +11,8 @@ from rumi.models.chain import Chain, Step
 from rumi.models.metering import Account, Meter
 from rumi.models.server import Server
 from rumi.models.types import Effort, Model
-from rumi.providers import CUSTOM, OFFLINE, PROVIDERS, known
-from rumi.texts import Language
+from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, known
+from rumi.platform.texts import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
 DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)

@@ -10,7 +10,6 @@ from typing import Final, Protocol, runtime_checkable
 import trio
 
 from actors import ActorCrashed, ActorStopped, MailboxFull
-from rumi import texts
 from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
@@ -32,7 +31,8 @@ from rumi.models.types import (
     Used,
     Waiting,
 )
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 MAX_WAIT_S: Final = 60.0
 """The longest wait for one model; for a longer one, the next model is asked instead."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rumi import http
 from rumi.models.body import body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.rates import RateLimits
 from rumi.models.reading import Reading, Seen, ServerModel
 from rumi.models.stream import ReplyBuilder
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
-from rumi.providers import Dialect
+from rumi.platform import http
+from rumi.platform.config.providers import Dialect
 
 if TYPE_CHECKING:
     from groq import AsyncGroq, Omit

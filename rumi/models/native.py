@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import trio
 
-from rumi import http
 from rumi.models.body import Sampling
 from rumi.models.reading import Builder, Cutter, Reading, Seen, ServerModel
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.platform import http
 
 if TYPE_CHECKING:
     import httpx

@@ -13,7 +13,6 @@ from typing import Final
 
 import trio
 
-from rumi.marked import opened
 from rumi.models.fitting import request_tokens, without_notes
 from rumi.models.offline_grammar import Step, Unclear, language_of, parse
 from rumi.models.offline_research import Research, fenced, is_research
@@ -27,7 +26,8 @@ from rumi.models.types import (
     ToolCallNamed,
     Usage,
 )
-from rumi.texts import Language
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import opened
 
 _PIECES: Final = 200
 _PIECE_CHARS: Final = 24

@@ -9,10 +9,10 @@ from json import dumps
 from secrets import token_hex
 from typing import Final
 
-from rumi.marked import opened
 from rumi.models.fitting import without_notes
 from rumi.models.types import Message, ToolCall, ToolSpec
-from rumi.texts import Language, pick
+from rumi.platform.texts import Language, pick
+from rumi.platform.untrusted_text import opened
 
 PAGES: Final = 3
 SENTENCES: Final = 2

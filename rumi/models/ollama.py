@@ -25,7 +25,7 @@ from rumi.models.stream import (
 )
 from rumi.models.types import Emit, Message, ModelRequest, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 from rumi.models.wire import plain, sendable, sent_arguments, sent_name, tools_json
-from rumi.providers import PROVIDERS
+from rumi.platform.config.providers import PROVIDERS
 
 _ROW: Final = PROVIDERS["ollama"]
 

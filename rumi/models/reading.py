@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import trio
 
-from rumi import http
 from rumi.models.body import Sampling
 from rumi.models.failures import Failures
 from rumi.models.hiding import Hiding
@@ -14,6 +13,7 @@ from rumi.models.room import Room
 from rumi.models.server import Server
 from rumi.models.stream import MAX_EVENT_BYTES, BadStreamError, EventReader, StreamReportedError, as_chunk
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.platform import http
 
 if TYPE_CHECKING:
     import httpx

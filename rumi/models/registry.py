@@ -20,8 +20,8 @@ from rumi.models.offline import Offline
 from rumi.models.reading import ServerModel
 from rumi.models.room import Room
 from rumi.models.server import Server
-from rumi.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
-from rumi.redact import Redactor
+from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
+from rumi.platform.logs.redact import Redactor
 
 if TYPE_CHECKING:
     pass

@@ -1,13 +1,13 @@
-"""A model server, and its one client, which all its models share; `rumi.http` sets the client up."""
+"""A model server, and its one client, which all its models share; `rumi.platform.http` sets the client up."""
 
 from typing import TYPE_CHECKING
 
 import trio
 
-from rumi import http
 from rumi.models.types import ModelError
-from rumi.providers import PROVIDERS, Dialect, Provider
-from rumi.redact import Redactor
+from rumi.platform import http
+from rumi.platform.config.providers import PROVIDERS, Dialect, Provider
+from rumi.platform.logs.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import Final
 
 import trio
 
-from rumi import http
 from rumi.models.build import ModelSet
 from rumi.models.types import Message, ModelRequest
+from rumi.platform import http
 
 PROBE_S: Final = 0.2
 """How long a local port may take to accept a connection."""

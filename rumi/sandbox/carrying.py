@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from rumi.offload import Offload
-from rumi.replacing import Exchange
+from rumi.platform.atomic_write import Exchange
+from rumi.platform.threads import Offload
 from rumi.sandbox.entries import Entry, Key
 from rumi.sandbox.packing import (
     PIECE_BYTES,

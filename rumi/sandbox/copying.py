@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rumi.safe_open import FOLDER, READ, is_ordinary, opened
+from rumi.platform.openat import FOLDER, READ, is_ordinary, opened
 from rumi.sandbox.workspace import MAX_DEPTH, measure
 
 _CHUNK_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from rumi.safe_open import FOLDER, READ, opened
+from rumi.platform.openat import FOLDER, READ, opened
 
 MAX_DEPTH: Final = 256
 MAX_PATH_BYTES: Final = 3_000

@@ -18,8 +18,8 @@ from typing import Final
 
 import trio
 
-from rumi.home import workspaces_in
-from rumi.safe_open import FOLDER, openat2, opened
+from rumi.platform.home import workspaces_in
+from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.identity import former_users
 from rumi.sandbox.types import SandboxError
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace

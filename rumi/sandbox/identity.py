@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rumi.replacing import replace_file
+from rumi.platform.atomic_write import replace_file
 from rumi.sandbox.types import SandboxError
 
 log = logging.getLogger("rumi.sandbox")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rumi.safe_open import FOLDER, opened
+from rumi.platform.openat import FOLDER, opened
 from rumi.sandbox.disk import free_on
 from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.safe_open import opened
+from rumi.platform.openat import opened
 from rumi.sandbox.bubblewrap.cgroups import groups_of
 from rumi.sandbox.bubblewrap.processes import PROC, named, pids
 from rumi.sandbox.types import SandboxError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rumi.safe_open import opened
+from rumi.platform.openat import opened
 from rumi.sandbox.workspace import BLOCK_BYTES
 
 LOOK_S = 0.5

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from rumi.errors import RumiError
-from rumi.safe_open import FOLDER, openat2, opened
+from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.sandbox.copying import data_in
 from rumi.sandbox.entries import Entry, Key, Kind, Unlistable, Walk, finish_entries, make_entries, version
 

@@ -14,7 +14,7 @@ from actors import (
     Request,
     Supervisor,
 )
-from rumi.home import workspaces_in
+from rumi.platform.home import workspaces_in
 from rumi.sandbox import workspace
 from rumi.sandbox.disk import Disk, DiskWatch
 from rumi.sandbox.handover import Workspaces

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rumi.replacing import to_disk
-from rumi.safe_open import opened
+from rumi.platform.atomic_write import to_disk
+from rumi.platform.openat import opened
 from rumi.sandbox.disk import free_on
 
 LOCK_S: Final = 10.0

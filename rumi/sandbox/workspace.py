@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import RumiError
-from rumi.home import workspaces_in
-from rumi.safe_open import FOLDER, is_ordinary, openat2, opened, shown
+from rumi.platform.home import workspaces_in
+from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened, shown
 
 CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}|task\.[0-9]{1,18}|bot\.[A-Za-z0-9_-]{1,40}")
 MAX_DEPTH = 256

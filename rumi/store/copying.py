@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rumi.errors import RumiError
-from rumi.replacing import to_disk
+from rumi.platform.atomic_write import to_disk
 from rumi.store.backend import PostgresServer, SqliteFile, closed
 from rumi.store.postgres import FLAGS
 from rumi.store.protocol import Database

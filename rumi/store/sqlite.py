@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from rumi.errors import RumiError
-from rumi.replacing import to_disk
-from rumi.reserve import LEAST_BYTES, free_bytes
+from rumi.platform.atomic_write import to_disk
+from rumi.platform.disk_reserve import LEAST_BYTES, free_bytes
 from rumi.store.protocol import Database, Trouble
 
 SPARE_BYTES = 10_000_000

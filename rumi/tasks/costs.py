@@ -5,9 +5,9 @@ from typing import Final
 
 import trio
 
-from rumi.agent import TurnLimits
-from rumi.journal import Spent
-from rumi.models import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.agent.breakers import TurnLimits
+from rumi.models.types import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.store.journal.records import Spent
 from rumi.tasks.kinds import TaskWork
 from rumi.tasks.services import TaskLimits
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rumi.agent import Parking, Reason
-from rumi.journal import Buttons, IterationRecord, Spent, TaskRecord, TaskState
-from rumi.models import Message, Model
-from rumi.texts import Language
-from rumi.tools import Shell, Tool
+from rumi.agent.events import Reason
+from rumi.agent.permissions.gate import Parking
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.bash import Shell
+from rumi.models.types import Message, Model
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Buttons, IterationRecord, Spent, TaskRecord, TaskState
 
 
 @dataclass(frozen=True, slots=True)

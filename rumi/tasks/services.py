@@ -1,4 +1,4 @@
-"""What tasks share, introduced to each of them by `rumi.tree`, and the bounds that hold for them."""
+"""What tasks share, introduced to each of them by `rumi.app.tree`, and the bounds that hold for them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from actors import ActorRef
-from rumi.agent import TurnLimits
-from rumi.chats import Publisher, Sandboxes, Workspaces
-from rumi.fair_limiter import FairLimiter
-from rumi.journal import Incoming, JournalMessage, TaskRecord
-from rumi.models import Account, Limit, Model
-from rumi.people import People
+from rumi.agent.breakers import TurnLimits
+from rumi.chats.people.people import People
+from rumi.chats.publishing import Publisher
+from rumi.chats.services import Sandboxes, Workspaces
+from rumi.models.metering import Account, Limit
+from rumi.models.types import Model
+from rumi.platform.fair_limiter import FairLimiter
+from rumi.store.journal.records import Incoming, TaskRecord
+from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import TaskKind
 
 

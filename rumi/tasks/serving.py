@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Final, TypeAlias
 
-from rumi.audit import utc
-from rumi.caller import Caller
-from rumi.chat_ids import ChatIds
 from rumi.errors import UsageError
-from rumi.journal import TaskRecord
+from rumi.platform.caller import Caller
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.logs.audit import utc
+from rumi.platform.texts import Language
+from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
-from rumi.texts import Language
 
 Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 

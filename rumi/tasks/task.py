@@ -18,40 +18,24 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi import texts
-from rumi.agent import (
-    Kept,
-    Reason,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnEvent,
-    TurnFinished,
-    TurnInput,
-    complete,
-    run_turn,
-)
-from rumi.chat_ids import bot_key, task_key
-from rumi.chats import Replied, Sandboxes, TurnStarted, title_of
+from rumi.agent.conversation import complete
+from rumi.agent.events import Reason, ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.chats.events import Replied, TurnStarted
+from rumi.chats.services import Sandboxes
+from rumi.chats.status import title_of
 from rumi.errors import RumiError
-from rumi.journal import (
-    BeginTask,
-    EndIteration,
-    EndTask,
-    HistoryEntry,
-    IterationRecord,
-    Iterations,
-    KeepTask,
-    Load,
-    LoadTask,
-    MarkFiles,
-    Spent,
-    TaskRecord,
-    TaskState,
-)
-from rumi.marked import one_line
-from rumi.models import Message, Model, Usage, context_of
-from rumi.sandbox import Command, CommandResult, SandboxError, may_write
+from rumi.models.room import context_of
+from rumi.models.types import Message, Model, Usage
+from rumi.platform import texts
+from rumi.platform.chat_ids import bot_key, task_key
+from rumi.platform.untrusted_text import one_line
+from rumi.sandbox.policy import may_write
+from rumi.sandbox.types import Command, CommandResult, SandboxError
+from rumi.store.journal.history import MarkFiles
+from rumi.store.journal.inbox import Load
+from rumi.store.journal.records import HistoryEntry, IterationRecord, Spent, TaskRecord, TaskState
+from rumi.store.journal.tasks import BeginTask, EndIteration, EndTask, Iterations, KeepTask, LoadTask
 from rumi.tasks.costs import Costs, Metered
 from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork
 from rumi.tasks.services import TaskServices

@@ -13,21 +13,22 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
-from rumi import texts
-from rumi.cancellation_grace import with_grace
-from rumi.chat_ids import LOCAL, TASK, ChatIds, task_key
-from rumi.chats import ChatCommand, Workspaces
+from rumi.chats.commands import ChatCommand
+from rumi.chats.services import Workspaces
 from rumi.errors import RumiError, UsageError
-from rumi.fair_limiter import Bounds, FairLimiter
-from rumi.journal import (
+from rumi.platform import texts
+from rumi.platform.chat_ids import LOCAL, TASK, ChatIds, task_key
+from rumi.platform.fair_limiter import Bounds, FairLimiter
+from rumi.platform.grace import with_grace
+from rumi.platform.texts import Language
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.records import Incoming, IterationRecord, Spent, TaskRecord
+from rumi.store.journal.tasks import (
     AddTask,
-    Ask,
     DeleteTask,
     EndIteration,
     EndTask,
-    Incoming,
     InterruptTasks,
-    IterationRecord,
     Iterations,
     ListTasks,
     LoadTask,
@@ -36,14 +37,11 @@ from rumi.journal import (
     OpenTasks,
     ReopenTask,
     SayToTask,
-    Spent,
-    TaskRecord,
 )
 from rumi.store.ownership import partition_of
 from rumi.tasks.costs import Costs
 from rumi.tasks.services import TaskServices
 from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask, keeps_files
-from rumi.texts import Language
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import httpcore
 import trio
 
-from rumi.http import close
+from rumi.platform.http import close
 from rumi.web.addresses import Endpoint, read_address
 from rumi.web.guard import Guard
 from rumi.web.types import FetchError, FetchRefused

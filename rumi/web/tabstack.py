@@ -8,7 +8,7 @@ from typing import Final
 
 from rumi.web.guard import Guard
 from rumi.web.links import links_in
-from rumi.web.reading.cleaning import clean, cut_to, one_line
+from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.search.api import Api
 from rumi.web.types import FetchError, Page
 from rumi.web.url import Target

@@ -21,7 +21,7 @@ from rumi.web.types import (
 )
 
 if TYPE_CHECKING:
-    from rumi.web.fetching import Fetcher
+    from rumi.web.fetch.fetcher import Fetcher
 
 R = TypeVar("R")
 
@@ -76,12 +76,13 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
     def make() -> "Fetcher":
         # Imported with the actor's start and not with the program: other commands need none of it.
-        from rumi.web.fetching import Fetcher, FetchLimits
+        from rumi.web.fetch.download import FetchLimits
+        from rumi.web.fetch.fetcher import Fetcher
         from rumi.web.guard import Guard
         from rumi.web.network import GuardedNetwork
-        from rumi.web.reading import Readers
+        from rumi.web.readers.pages.readers import Readers
         from rumi.web.resolver import SystemResolver
-        from rumi.web.search import Searching
+        from rumi.web.search.searching import Searching
         from rumi.web.tabstack import Tabstack
 
         resolver = SystemResolver(lookups, settings.timeout_s)
@@ -111,7 +112,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
 
 def guarded_streams(settings: WebSettings) -> Streams:
     """Return the way to answers that are read piece by piece, with the guard and limits of the fetcher."""
-    from rumi.web.fetching import GuardedStreams
+    from rumi.web.fetch.stream import GuardedStreams
     from rumi.web.guard import Guard
     from rumi.web.network import GuardedNetwork
     from rumi.web.resolver import SystemResolver

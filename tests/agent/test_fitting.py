@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.agent.fitting import Fitting, in_short
-from rumi.models import Message, ToolCall, cut_to, messages_tokens
+from rumi.models.fitting import cut_to, messages_tokens
+from rumi.models.types import Message, ToolCall
 
 
 def called(number: int, length: int) -> tuple[Message, Message]:

@@ -5,11 +5,15 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from rumi.agent import Kept, TurnEvent, TurnFinished, TurnInput, TurnLimits, run_turn
-from rumi.models import Chain, Message, ModelError, ModelRequest, Room, Step
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.events import TurnEvent, TurnFinished
+from rumi.agent.tools.base import ToolResult
+from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.room import Room
 from rumi.models.server import Server
-from rumi.tools import ToolResult
+from rumi.models.types import Message, ModelError, ModelRequest
 from tests.agent.test_turn import Echo
 from tests.fakes.groq_replies import closes
 from tests.fakes.groq_server import (

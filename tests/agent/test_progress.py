@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from rumi.agent import ToolFinished, ToolProgress, TurnEvent, TurnInput, TurnLimits, run_turn
 from rumi.agent.acting import MAX_STEP_CHARS, STEP_S, STOPPED
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.events import ToolFinished, ToolProgress, TurnEvent
+from rumi.agent.tools.base import Progress, Tool, ToolResult
+from rumi.agent.turn import TurnInput, run_turn
 from rumi.errors import RumiError
-from rumi.marked import one_line
-from rumi.models import Emit, Message, ModelRequest, Reply, ToolCall
-from rumi.texts import Language
-from rumi.tools import Progress, Tool, ToolResult
+from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import one_line
 from tests.fakes.tools import Reporting
 
 

@@ -6,40 +6,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import pytest
 import trio
 
-from rumi.agent import (
-    Kept,
-    Thinking,
-    ToolFinished,
-    ToolStarted,
-    TurnEvent,
-    TurnFinished,
-    TurnInput,
-    TurnLimits,
-    complete,
-    run_turn,
-)
-from rumi.agent.breakers import REPEATED
-from rumi.agent.conversation import CLOSING
-from rumi.models import (
-    Chain,
+from rumi.agent.breakers import REPEATED, TurnLimits
+from rumi.agent.conversation import CLOSING, complete
+from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.tools.base import Question, ToolResult
+from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.models.chain import Chain, Step
+from rumi.models.fitting import messages_tokens, shortened
+from rumi.models.room import Room
+from rumi.models.types import (
     Discarded,
     Emit,
     Message,
     ModelError,
     ModelRequest,
     Reply,
-    Room,
-    Step,
     TextDelta,
     ToolCall,
     ToolCallNamed,
     ToolSpec,
     Usage,
-    messages_tokens,
-    shortened,
 )
-from rumi.texts import Language
-from rumi.tools import Question, ToolResult
+from rumi.platform.texts import Language
 
 Said = Reply | ModelError | Callable[[ModelRequest], Reply]
 

@@ -18,12 +18,16 @@ from typing import Final, Never
 import trio
 
 from actors import Actor, ActorRef, ChildSpec, Supervisor
-from rumi.agent import ConfirmationAsked
-from rumi.channels import Channel, Process
-from rumi.chat_ids import CHAT_ID, Prefix
-from rumi.chats import Hub, Inbox, LocalChat, Replied
+from rumi.agent.events import ConfirmationAsked
+from rumi.channels.channel import Channel, Process
+from rumi.chats.events import Replied
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox
+from rumi.chats.local import LocalChat
 from rumi.errors import RumiError
-from rumi.journal import Incoming, JournalMessage, Update
+from rumi.platform.chat_ids import CHAT_ID, Prefix
+from rumi.store.journal.records import Incoming, Update
+from rumi.store.journal.transaction import JournalMessage
 
 MOST_CONNECTIONS: Final = 100
 MOST_BYTES: Final = 100_000

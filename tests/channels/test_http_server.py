@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from rumi.channels.listening import Listener, listen
-from rumi.channels.listening import server as listening_server
-from rumi.channels.listening.routes import make_app
-from rumi.channels.listening.server import serve
+from rumi.channels.http import Listener, listen
+from rumi.channels.http import server as listening_server
+from rumi.channels.http.routes import make_app
+from rumi.channels.http.server import serve
 
 H2C = (
     b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\n"

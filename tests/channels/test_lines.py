@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.app import App, open_app
-from rumi.channels.serving import wind_down
-from rumi.config import load_settings
+from rumi.app.app import App, open_app
+from rumi.app.serve import wind_down
 from rumi.errors import UsageError
-from rumi.home import Home
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
 from tests.channels.lines import TcpLines
 from tests.fakes.containers import FakeEngine
 

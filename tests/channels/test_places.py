@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from rumi.app import open_app
-from rumi.channels import Channel
+from rumi.app.app import open_app
+from rumi.channels.channel import Channel
 from rumi.channels.page import Page, open_entrance
 from rumi.channels.telegram import Telegram
-from rumi.chats import ChatView
-from rumi.config import load_settings
+from rumi.chats.context import ChatView
 from rumi.errors import RumiError
-from rumi.home import Home
-from rumi.journal import Attachment
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
+from rumi.store.journal.records import Attachment
 from tests.fakes.containers import FakeEngine
 
 ABOVE = [

@@ -11,43 +11,47 @@ from typing import Any, TypeVar
 import trio
 
 from actors import ActorCrashed, ChildSpec, Supervisor
-from rumi import chats
-from rumi.agent import TurnFinished, TurnLimits
-from rumi.audit import AuditLog
-from rumi.budgets import BudgetCommands, Budgets, Ledger, Rules
-from rumi.channels import BUILT_IN, Channel
-from rumi.chat_ids import task_key
-from rumi.chats import (
-    ChatContext,
-    ChatEvent,
-    ChatLimits,
-    ChatServices,
-    Hub,
-    HubSubscription,
-    Inbox,
-    LocalChat,
-    PendingMessages,
-    Publisher,
-    RoomCommands,
-    Undo,
-    UndoSweep,
-    Workspaces,
-    add_chats,
-    add_lessons,
-)
-from rumi.journal import Incoming, Journal, OpenChats, TaskRecord
-from rumi.memory import Facts, Memory, asking, extract
-from rumi.models import Account, Chain, Emit, Model, ModelRequest, Reply, Step
-from rumi.offload import Offload
-from rumi.people import People
-from rumi.redact import Redactor
-from rumi.sandbox import Command, CommandResult, Output
-from rumi.schedules import ScheduleClock, ScheduleLimits, Schedules, ScheduleServices
-from rumi.speakers import PeopleCommands
-from rumi.stopping import Everything, Pause
-from rumi.tasks import TaskKind, TaskLimits, Tasks, TaskServices, account_of, places
-from rumi.texts import Language
-from rumi.undo import Snapshots
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.events import TurnFinished
+from rumi.app.budget_calls import BudgetCommands
+from rumi.app.stop_all import Everything, Pause
+from rumi.channels.built_in import BUILT_IN
+from rumi.channels.channel import Channel
+from rumi.chats.budgets.keeping import Budgets, Ledger, Rules
+from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.events import ChatEvent
+from rumi.chats.hub import Hub, HubSubscription
+from rumi.chats.hub import reply_to as next_reply
+from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lessons import add_lessons
+from rumi.chats.local import LocalChat
+from rumi.chats.people.chat_commands import PeopleCommands
+from rumi.chats.people.people import People
+from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.services import ChatServices, RoomCommands, Undo, Workspaces
+from rumi.chats.undo.snapshots import Snapshots
+from rumi.chats.undo_sweep import UndoSweep
+from rumi.memory.actor import Memory, asking
+from rumi.memory.extractor import extract
+from rumi.memory.types import Facts
+from rumi.models.chain import Chain, Step
+from rumi.models.metering import Account
+from rumi.models.types import Emit, Model, ModelRequest, Reply
+from rumi.platform.chat_ids import task_key
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.texts import Language
+from rumi.platform.threads import Offload
+from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.store.journal.actor import Journal
+from rumi.store.journal.inbox import OpenChats
+from rumi.store.journal.records import Incoming, TaskRecord
+from rumi.tasks.kinds import TaskKind
+from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
+from rumi.tasks.schedules.stored import ScheduleLimits
+from rumi.tasks.services import TaskLimits, TaskServices, account_of
+from rumi.tasks.tasks import Tasks, places
 from tests.fakes.lines import words_of
 
 T = TypeVar("T")
@@ -166,7 +170,7 @@ class House:
 async def reply_to(events: HubSubscription, number: int) -> str:
     """The final reply to a message, within a bound."""
     with trio.fail_after(2000):
-        return (await chats.reply_to(events, number)).text
+        return (await next_reply(events, number)).text
 
 
 def reasons(events: list[ChatEvent]) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.journal import Attachment
-from rumi.models import Emit, ModelError, ModelRequest, Reply
+from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.store.journal.records import Attachment
 from tests.chats.house import FunctionModel, House, echo, house, reply_to
 
 

@@ -11,12 +11,14 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import NodeStatus
-from rumi.chats import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.commands import parse_chat_command
+from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError
-from rumi.journal import Accept, Attachment, Incoming, JournalError
-from rumi.models import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
-from rumi.sandbox import SandboxError
+from rumi.models.types import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.sandbox.types import SandboxError
+from rumi.store.journal.inbox import Accept
+from rumi.store.journal.records import Attachment, Incoming
+from rumi.store.journal.store import JournalError
 from tests.chats.house import FunctionModel, House, MemorySandboxes, echo, house, reasons, reply_to
 
 T = TypeVar("T")

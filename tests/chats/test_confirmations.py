@@ -10,16 +10,18 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.chats import HubSubscription, Replied
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.chats.events import Replied
+from rumi.chats.hub import HubSubscription
 from rumi.chats.jobs import Asked, Job
-from rumi.journal import Incoming, Load
-from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.texts import Verdict
-from rumi.tools import Question, Tool, ToolResult
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.texts import Verdict
+from rumi.store.journal.inbox import Load
+from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house
 from tests.fakes.tools import Unasked
-from tests.journal.accepting import tg
+from tests.store.journal.accepting import tg
 
 
 @dataclass

@@ -9,12 +9,15 @@ from trio.testing import MockClock
 from actors.testing import crash
 from rumi.chats.recovery import CHATS_AT_ONCE, Recovery
 from rumi.chats.session import ChatSession
-from rumi.journal import Accept, Begin, ChatRecord, Incoming, JournalMessage, OpenMessages, Undelivered
-from rumi.journal.store import Store
-from rumi.models import Emit, ModelRequest, Reply
-from rumi.texts import busy, gave_up
+from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.platform.texts import busy, gave_up
+from rumi.store.journal.inbox import Accept, Begin, OpenMessages
+from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.records import ChatRecord, Incoming
+from rumi.store.journal.store import Store
+from rumi.store.journal.transaction import JournalMessage
 from tests.chats.house import House, echo, house, reply_to
-from tests.journal.accepting import tg
+from tests.store.journal.accepting import tg
 
 
 class Bang(Exception):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rumi.agent import (
+from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     Thinking,
@@ -17,11 +17,12 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import (
+from rumi.agent.tools.base import CommandTrace, ToolResult
+from rumi.chats.events import (
+    KINDS,
+    MOST_STEPS,
     ChatEvent,
     Happening,
-    Hub,
-    HubSubscription,
     Moved,
     NotUnderstood,
     Queued,
@@ -31,9 +32,8 @@ from rumi.chats import (
     from_json,
     to_json,
 )
-from rumi.chats.events import KINDS, MOST_STEPS
-from rumi.models import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.tools import CommandTrace, ToolResult
+from rumi.chats.hub import Hub, HubSubscription
+from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 
 anything = st.text(st.characters(codec=None), max_size=20)
 tuples = st.lists(anything, max_size=3).map(tuple)

@@ -2,10 +2,11 @@
 
 import trio
 
-from rumi.agent import Thinking, ToolFinished, ToolStarted
-from rumi.chats import ChatEvent, Happening, Hub, Replied, TurnStarted
-from rumi.models import TextDelta, ToolCall
-from rumi.tools import ToolResult
+from rumi.agent.events import Thinking, ToolFinished, ToolStarted
+from rumi.agent.tools.base import ToolResult
+from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
+from rumi.chats.hub import Hub
+from rumi.models.types import TextDelta, ToolCall
 
 EVENTS = 1000
 

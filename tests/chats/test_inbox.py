@@ -10,13 +10,15 @@ import trio
 from trio.testing import MockClock
 
 from rumi.errors import RumiError
-from rumi.journal import Attachment, Incoming, JournalError, Undelivered, Update
-from rumi.journal.inbox import SEEN_LEAST
-from rumi.marked import block
-from rumi.models import Emit, ModelRequest, Reply
-from rumi.texts import busy, crashed, restarted
+from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.platform.texts import busy, crashed, restarted
+from rumi.platform.untrusted_text import block
+from rumi.store.journal.inbox import SEEN_LEAST
+from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.records import Attachment, Incoming, Update
+from rumi.store.journal.store import JournalError
 from tests.chats.house import House, InPlace, MemorySandboxes, house, reply_to
-from tests.journal.accepting import tg
+from tests.store.journal.accepting import tg
 
 T = TypeVar("T")
 REPORT = Attachment("file", "ref-1", "report.txt", "text/plain", 10)

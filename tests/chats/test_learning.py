@@ -13,11 +13,11 @@ import trio
 from trio.testing import MockClock
 
 from actors import Request
+from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
 from rumi.chats.learning import AGAIN_S, EXTRACT_S, Look
-from rumi.journal import Study
-from rumi.memory import Learn, MemoryUnavailable, NewFact, Remember
-from rumi.models import Emit, ModelError, ModelRequest, Reply
-from rumi.skills import ForPrompt, InPrompt, PromptSkills
+from rumi.memory.types import Learn, MemoryUnavailable, NewFact, Remember
+from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.store.journal.lessons import Study
 from tests.chats.house import House, echo, house, reply_to
 
 EPOCH = 1.0e9

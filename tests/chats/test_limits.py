@@ -7,11 +7,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import TurnLimits
-from rumi.channels import TELEGRAM
-from rumi.chats import reply_to
-from rumi.journal import Accept, Incoming, OpenMessages
-from rumi.models import Emit, ModelRequest, Reply, ToolCall
+from rumi.agent.breakers import TurnLimits
+from rumi.channels.built_in import TELEGRAM
+from rumi.chats.hub import reply_to
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.store.journal.inbox import Accept, OpenMessages
+from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house
 
 LIMITS = {"telegram": TurnLimits(max_turns=2), "terminal": TurnLimits(max_turns=5, timeout_s=50)}

@@ -11,15 +11,18 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import ConfirmationAsked
-from rumi.chats import HubSubscription, Replied
+from rumi.agent.events import ConfirmationAsked
 from rumi.chats.commands import ChatCommand, parse_chat_command
-from rumi.journal import Button, ScheduleRecord, Undelivered
-from rumi.models import Emit, ModelRequest, Reply, ToolCall
-from rumi.schedules import After, ScheduleLimits
+from rumi.chats.events import Replied
+from rumi.chats.hub import HubSubscription
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.records import Button, ScheduleRecord
+from rumi.tasks.schedules.stored import ScheduleLimits
+from rumi.tasks.schedules.when import After
 from tests.chats.house import Answer, House, house
 from tests.chats.test_confirmations import Page, Visit, obedient
-from tests.schedules.test_schedules import START
+from tests.tasks.schedules.test_schedules import START
 
 ANSWERS = "[The user answers"
 ASKED = re.compile(r"^- (\w+) (.*)$", re.MULTILINE)

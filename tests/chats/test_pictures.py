@@ -10,14 +10,18 @@ from typing import Any
 
 import trio
 
-from rumi.journal import Attachment, Load
-from rumi.models import Emit, ModelRequest, Reply
-from rumi.offload import Threads
-from rumi.sandbox import SandboxLimits, about_file, prepare_workspace
-from rumi.viewing import Viewer, ViewLimits
+from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.platform.threads import Threads
+from rumi.sandbox.incoming import about_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import prepare_workspace
+from rumi.store.journal.inbox import Load
+from rumi.store.journal.records import Attachment
+from rumi.web.readers.files.reading import ViewLimits
+from rumi.web.readers.files.viewer import Viewer
 from tests.chats.house import House, house, reply_to
-from tests.viewing import files
-from tests.viewing.test_reading import children, rows_without_end
+from tests.web.readers import files
+from tests.web.readers.test_reading import children, rows_without_end
 
 USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
 

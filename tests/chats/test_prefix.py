@@ -21,22 +21,25 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import Kept, TurnInput, TurnLimits
+from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import CLOSING
+from rumi.agent.prompts import prompt_notes
+from rumi.agent.prompts.prompt_notes import Told
+from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
+from rumi.agent.tools.base import ToolResult
+from rumi.agent.turn import Kept, TurnInput
 from rumi.agent.turn import _Turn as Turn
-from rumi.chats import context, noting
+from rumi.chats import context
 from rumi.chats import session as conversations
 from rumi.chats.context import ChatContext
-from rumi.chats.noting import Told
 from rumi.chats.session import ChatSession
 from rumi.chats.summary_text import INSTRUCTIONS
-from rumi.journal import ChatRecord, HistoryEntry, Summary
-from rumi.journal import history as journal_history
-from rumi.memory import Block, Facts, Forget, NewFact, Remember, memory_block
-from rumi.models import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.memory.block import Block, memory_block
+from rumi.memory.types import Facts, Forget, NewFact, Remember
+from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.models.wire import messages_json, tools_json
-from rumi.skills import ForPrompt, InPrompt, PromptSkills
-from rumi.tools import ToolResult
+from rumi.store.journal import history as journal_history
+from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary
 from tests.chats.house import House, house
 from tests.chats.test_confirmations import Page
 from tests.fakes.tools import Unasked
@@ -353,7 +356,7 @@ def date_stands_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
 
 
 def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(context, "note", lambda told, *parts: noting.note(Told(), *parts))
+    patch.setattr(context, "note", lambda told, *parts: prompt_notes.note(Told(), *parts))
 
 
 def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:

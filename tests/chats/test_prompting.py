@@ -7,9 +7,10 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
+from rumi.agent.tools.base import Tool, ToolResult
 from rumi.chats.summary_text import INSTRUCTIONS
-from rumi.models import Emit, ModelRequest, Reply, ToolCall, request_tokens
-from rumi.tools import Tool, ToolResult
+from rumi.models.fitting import request_tokens
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
 from tests.chats.house import FunctionModel, echo, house
 from tests.chats.test_confirmations import Page
 

@@ -12,15 +12,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from rumi.agent import ConfirmationAsked, TurnFinished
-from rumi.chats import Queued, Replied, TurnStarted
-from rumi.journal import Attachment, Incoming
-from rumi.models import Emit, ModelRequest, Reply
-from rumi.texts import busy, crashed, dropped, queued, restarted, stopped
+from rumi.agent.events import ConfirmationAsked, TurnFinished
+from rumi.chats.events import Queued, Replied, TurnStarted
+from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.platform.texts import busy, crashed, dropped, queued, restarted, stopped
+from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import House, house
 from tests.chats.test_chat import node_of
 from tests.chats.test_confirmations import Page, Visit, obedient
-from tests.journal.accepting import tg
+from tests.store.journal.accepting import tg
 
 
 async def by_words(request: ModelRequest, emit: Emit) -> Reply:

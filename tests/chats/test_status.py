@@ -2,9 +2,9 @@
 
 import pytest
 
-from rumi.agent import ToolStarted
-from rumi.chats import gist, title_of
-from rumi.models import ToolCall
+from rumi.agent.events import ToolStarted
+from rumi.chats.status import gist, title_of
+from rumi.models.types import ToolCall
 
 
 @pytest.mark.parametrize(

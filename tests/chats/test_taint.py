@@ -7,12 +7,15 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
-from rumi.agent import ConfirmationAsked
-from rumi.chats import ChatView, Replied
+from rumi.agent.events import ConfirmationAsked
+from rumi.agent.tools.base import Calls, Question, Tool, ToolResult
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.write_file import WriteFile
+from rumi.chats.context import ChatView
+from rumi.chats.events import Replied
 from rumi.chats.services import ChatShell
-from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.sandbox import SandboxError
-from rumi.tools import Calls, Question, ReadFile, Tool, ToolResult, WriteFile
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.sandbox.types import SandboxError
 from tests.chats.house import House, MemorySandboxes, house
 from tests.chats.test_confirmations import Page, Visit, obedient
 from tests.fakes.tools import Unasked

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.journal import Incoming
-from rumi.memory import Facts, NewFact, Remember
+from rumi.memory.types import Facts, NewFact, Remember
+from rumi.store.journal.records import Incoming
 from tests.chats.house import reply_to
 from tests.chats.undoing import state, undoing
-from tests.schedules.test_schedules import next_reply
+from tests.tasks.schedules.test_schedules import next_reply
 
 ROOT = Path(__file__).parent.parent.parent
 

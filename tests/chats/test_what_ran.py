@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.models import Emit, ModelRequest, Reply, ToolCall
-from rumi.sandbox import Command, CommandResult, Output
-from rumi.tools import ToolResult
+from rumi.agent.tools.base import ToolResult
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.sandbox.types import Command, CommandResult, Output
 from tests.chats.house import MemorySandboxes, house
-from tests.people.speaking import BOB, GUS, Named, obeys, people, say
-from tests.people.test_group import tools
+from tests.chats.people.speaking import BOB, GUS, Named, obeys, people, say
+from tests.chats.people.test_group import tools
 
 ENDS = ("command", "tool", "refused")
 
@@ -143,7 +143,7 @@ async def test_the_check_finds_words_that_are_read_from_the_arguments(
 ) -> None:
     """A planted fault: the trace of what ran is made from what was asked for."""
     from rumi.agent import acting
-    from rumi.tools import CommandTrace
+    from rumi.agent.tools.base import CommandTrace
 
     def guessed(call: ToolCall, result: ToolResult, steps: int) -> object:
         words = tuple(json.loads(call.arguments)["command"].split())

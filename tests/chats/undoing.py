@@ -9,14 +9,18 @@ from pathlib import Path
 
 import trio
 
-from rumi.chat_ids import LOCAL
-from rumi.chats import ChatView
-from rumi.journal import ScheduleRecord
-from rumi.memory import asking_for_turn
-from rumi.models import Emit, ModelRequest, Reply, ToolCall
-from rumi.sandbox import Command, CommandResult, Output
-from rumi.schedules import ScheduleLimits, Schedules, schedule_tools
-from rumi.tools import ForgetTool, RememberTool, Tool
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.remember import RememberTool
+from rumi.chats.context import ChatView
+from rumi.memory.actor import asking_for_turn
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.chat_ids import LOCAL
+from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.store.journal.records import ScheduleRecord
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.schedules.stored import ScheduleLimits
+from rumi.tasks.schedules.tools import schedule_tools
 from tests.chats.house import House, InPlace, MemorySandboxes, house
 
 NOW = 1_700_000_000.0

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import trio
 
-from rumi.app import open_app
-from rumi.bots import BotFiles, Bounds
-from rumi.config import load_settings
-from rumi.home import Home
-from rumi.journal import AddTask, EndIteration, EndTask, IterationRecord, TaskRecord
-from rumi.memory import Fact, Remember
-from rumi.offload import Threads
-from rumi.research import Sources
+from rumi.app.app import open_app
+from rumi.memory.types import Fact, Remember
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
+from rumi.platform.threads import Threads
+from rumi.store.journal.records import IterationRecord, TaskRecord
+from rumi.store.journal.tasks import AddTask, EndIteration, EndTask
+from rumi.tasks.bots.files import BotFiles
+from rumi.tasks.bots.project.tree import Bounds
+from rumi.tasks.research.sources import Sources
 from tests.chats.house import reply_to
 from tests.conftest import ROOT
 from tests.fakes.containers import FakeEngine

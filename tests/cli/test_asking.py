@@ -7,10 +7,12 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.caller import Caller
+from rumi.channels.control.client import WentAway
+from rumi.channels.control.paths import socket_path
+from rumi.channels.control.server import ControlServer
 from rumi.cli.asking import when_free
-from rumi.control import ControlServer, WentAway, socket_path
-from rumi.home import Home
+from rumi.platform.caller import Caller
+from rumi.platform.home import Home
 
 
 async def here(home: Home, request: Mapping[str, object]) -> object:

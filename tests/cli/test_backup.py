@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 import trio
 
-import rumi.backup
-from rumi.backup import BackupError, back_up
+import rumi.app.backup
+from rumi.app.backup import BackupError, back_up
+from rumi.app.restore import restorable
 from rumi.errors import UsageError
-from rumi.home import Home
-from rumi.journal import AddTask, BeginTask, EndTask, TaskRecord, open_journal
-from rumi.journal.store import Store
-from rumi.replacing import replace_file
-from rumi.restore import restorable
+from rumi.platform.atomic_write import replace_file
+from rumi.platform.home import Home
+from rumi.store.journal.actor import open_journal
+from rumi.store.journal.records import TaskRecord
+from rumi.store.journal.store import Store
+from rumi.store.journal.tasks import AddTask, BeginTask, EndTask
 from rumi.store.sqlite import DatabaseFault
 from tests.cli.program import BOUND_S, Program
 
@@ -347,6 +349,6 @@ def test_a_backup_that_counts_lengths_is_found(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: holes count as if they were data."""
-    monkeypatch.setattr(rumi.backup, "size_of_entry", lambda path: path.stat().st_size + (1 << 50))
+    monkeypatch.setattr(rumi.app.backup, "size_of_entry", lambda path: path.stat().st_size + (1 << 50))
     with pytest.raises(DatabaseFault):
         back_up(home, tmp_path / "b")

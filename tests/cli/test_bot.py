@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.home import Home
+from rumi.platform.home import Home
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Hang, answered_calls, serve_groq
 from tests.fakes.web_server import gives, serving

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rumi.config import load_settings
 from rumi.errors import ConfigError
+from rumi.platform.config.cascade import load_settings
+from tests.agent.mcp.world import FAKE, processes_with
 from tests.cli.program import Program
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import wait_for
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
-from tests.mcp.world import FAKE, processes_with
 
 pytestmark = pytest.mark.bubblewrap
 

@@ -182,8 +182,10 @@ async def test_programs_come_over_http_with_the_token_only(bubblewrap: Program) 
 
 async def plant_a_task_of_another(program: Program) -> None:
     """Store a task of a Telegram user, which is the first one, in the home of the program."""
-    from rumi.home import Home
-    from rumi.journal import AddTask, EndTask, TaskRecord, open_journal
+    from rumi.platform.home import Home
+    from rumi.store.journal.actor import open_journal
+    from rumi.store.journal.records import TaskRecord
+    from rumi.store.journal.tasks import AddTask, EndTask
 
     async with open_journal(Home(program.home).make().state_db) as ask:
         await ask(AddTask(TaskRecord("web", "tg7", "where is Zembla?", attached=True)))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.channels.terminal.ptys import terminal
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.memory.files import EXPECTED, original
-from tests.terminal.ptys import terminal
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from rumi.config import load_settings
-from rumi.doctor.settings import settings
-from rumi.home import Home
+from rumi.cli.doctor.settings import settings
+from rumi.platform.config.cascade import load_settings
+from rumi.platform.home import Home
 from tests.cli.program import Program
 
 

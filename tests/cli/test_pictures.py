@@ -10,7 +10,7 @@ from tests.cli.program import Program
 from tests.cli.telegram_bot import Talk, TelegramBot, running
 from tests.cli.telegram_world import World
 from tests.fakes.vision import MODEL, sees
-from tests.viewing import files
+from tests.web.readers import files
 
 pytestmark = pytest.mark.bubblewrap
 

@@ -15,16 +15,16 @@ from typing import Any
 import click
 import pytest
 
+from rumi.channels.control.view import Choice, render
 from rumi.cli import printing
 from rumi.cli.brief import _safe
 from rumi.cli.group import group
 from rumi.cli.printing import CleanStream, Styled, console, echo, echo_json
-from rumi.control.view import Choice, render
+from tests.channels.control.test_view import item
 from tests.cli.forks import CLONE, Forked
 from tests.cli.hostile_home import EVIL, WRONG, plant
 from tests.cli.program import BOUND_S, CORE, RUMI
 from tests.conftest import ROOT
-from tests.control.test_view import item
 
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rumi.backup import BackupError, back_up
-from rumi.home import Home
-from rumi.journal.store import Store
-from rumi.restore import restorable
+from rumi.app.backup import BackupError, back_up
+from rumi.app.restore import restorable
+from rumi.platform.home import Home
+from rumi.store.journal.store import Store
 from rumi.store.sqlite import NewerSchema
 from tests.cli.program import Program
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import SandboxLimits
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.types import SandboxLimits
 from tests.cli.conftest import containers
 from tests.cli.program import BOUND_S, Program
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.channels.terminal.ptys import terminal
 from tests.cli.program import RUMI, Program, serving
 from tests.cli.test_models import KEY
 from tests.cli.test_models import server as model_server
 from tests.fakes.anthropic_server import ANTHROPIC_KEY
 from tests.fakes.telegram_server import TOKEN
-from tests.terminal.ptys import terminal
 
 WRONG = "gsk_wrongwrongwrongwrongwrongwrong0"
 

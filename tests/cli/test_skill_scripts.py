@@ -17,14 +17,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.home import Home
-from rumi.sandbox import prepare_workspace, sandbox_user
+from rumi.platform.home import Home
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.workspace import prepare_workspace
 from tests.cli.program import RUMI, Program
 from tests.conftest import ROOT
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 from tests.fakes.groq_server import KEY, serve_groq
 
-EXAMPLES = ROOT / "tests/skills/examples"
+EXAMPLES = ROOT / "tests/agent/skills/examples"
 ENGINES = [
     pytest.param("docker", marks=pytest.mark.docker),
     pytest.param("bubblewrap", marks=pytest.mark.bubblewrap),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rumi.skills.actor import FRESH_S
+from rumi.agent.skills.actor import FRESH_S
+from tests.agent.skills.making import write_skill
 from tests.cli.program import BOUND_S, Program
-from tests.skills.making import write_skill
 
 WITHOUT_PYTEST = """
 import runpy, sys

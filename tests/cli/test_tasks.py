@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.home import Home
-from rumi.journal import AddTask, BeginTask, EndTask, TaskRecord, open_journal
-from rumi.research import Sources
+from rumi.platform.home import Home
+from rumi.store.journal.actor import open_journal
+from rumi.store.journal.records import TaskRecord
+from rumi.store.journal.tasks import AddTask, BeginTask, EndTask
+from rumi.tasks.research.sources import Sources
 from tests.cli.program import Program
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from rumi.cli.group import COMMANDS, LazyGroup, group
-from rumi.home import Home, UnsafeHome
+from rumi.platform.home import Home, UnsafeHome
 from tests.cli.program import Program
 
 WORDS = {

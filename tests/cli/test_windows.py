@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import trio
 
+from tests.channels.terminal.ptys import Terminal, terminal
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.cli.telegram_bot import Talk, running
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import processes, wait_for
-from tests.terminal.ptys import Terminal, terminal
 
 pytestmark = pytest.mark.bubblewrap
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox import Command, ContainerInfo, EngineKind, SandboxError, Sink
-from rumi.sandbox.types import ContainerGoneError
+from rumi.sandbox.types import Command, ContainerGoneError, ContainerInfo, EngineKind, SandboxError, Sink
 from tests.fakes.lines import words_of
 
 

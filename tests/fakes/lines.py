@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rumi.sandbox import CommandRefused
 from rumi.sandbox.starting import reading
+from rumi.sandbox.words import CommandRefused
 
 
 def words_of(argv: Sequence[str]) -> Sequence[str]:

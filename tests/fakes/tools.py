@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 
 import trio
 
-from rumi.models import ToolSpec
-from rumi.tools import Progress, Question, ToolResult
+from rumi.agent.tools.base import Progress, Question, ToolResult
+from rumi.models.types import ToolSpec
 
 
 class Unasked:

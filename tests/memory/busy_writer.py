@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-from rumi.memory import LOCAL, Learn, NewFact, Remember
 from rumi.memory.store import Store
+from rumi.memory.types import Learn, NewFact, Remember
+from rumi.platform.chat_ids import LOCAL
 
 
 def main(path: Path) -> None:

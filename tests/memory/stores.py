@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from rumi.memory import LOCAL, Fact, Facts, Forget, Learn, NewFact, Remember
 from rumi.memory.store import Store
+from rumi.memory.types import Fact, Facts, Forget, Learn, NewFact, Remember
+from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 
 START = 1_800_000_000.0

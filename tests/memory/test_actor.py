@@ -12,22 +12,20 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.memory import (
-    LOCAL,
+from rumi.memory.actor import Memory, asking, open_memory
+from rumi.memory.store import Store
+from rumi.memory.types import (
     FactRefused,
     Facts,
     Forget,
     Learn,
-    Memory,
     MemoryMessage,
     MemoryUnavailable,
     NewFact,
     Remember,
-    asking,
-    open_memory,
 )
-from rumi.memory.store import Store
-from rumi.offload import Threads
+from rumi.platform.chat_ids import LOCAL
+from rumi.platform.threads import Threads
 
 T = TypeVar("T")
 

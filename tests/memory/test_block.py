@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.memory import Block, Fact, memory_block
-from rumi.models import Emit, Message, ModelEvent, ModelRequest, Offline, text_tokens
-from rumi.texts import Language
+from rumi.memory.block import Block, memory_block
+from rumi.memory.types import Fact
+from rumi.models.offline import Offline
+from rumi.models.types import Emit, Message, ModelEvent, ModelRequest, text_tokens
+from rumi.platform.texts import Language
 
 TITLES: dict[Language, str] = {
     "es": "Lo que sabés del usuario:",

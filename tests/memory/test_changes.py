@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rumi.memory import LOCAL, Forget, NewFact, Remember, TakeFactsBack, TakenBack
 from rumi.memory.store import Store
+from rumi.memory.types import Forget, NewFact, Remember, TakeFactsBack, TakenBack
+from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 from tests.memory.stores import Clock, facts, open_store

@@ -8,11 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.caller import TERMINAL
-from rumi.channels import BUILT_IN
+from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
-from rumi.memory import Ask, FactRefused, Learn, NewFact, Remember, memory_calls, memory_command, open_memory
-from rumi.memory.serving import PAGE_CHARS
+from rumi.memory.actor import Ask, open_memory
+from rumi.memory.command import memory_command
+from rumi.memory.serving import PAGE_CHARS, memory_calls
+from rumi.memory.types import FactRefused, Learn, NewFact, Remember
+from rumi.platform.caller import TERMINAL
 
 
 async def remember(ask: Ask, owner: str, key: str, value: str) -> None:

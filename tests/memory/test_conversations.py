@@ -11,11 +11,12 @@ from typing import TypeAlias
 
 import pytest
 
-from rumi.chat_ids import LOCAL as OWNER
-from rumi.memory import Facts, Learn, NewFact, Remember, extract
+from rumi.memory.extractor import extract
 from rumi.memory.store import Store
-from rumi.models import Message
-from rumi.texts import Language
+from rumi.memory.types import Facts, Learn, NewFact, Remember
+from rumi.models.types import Message
+from rumi.platform.chat_ids import LOCAL as OWNER
+from rumi.platform.texts import Language
 from tests.memory.test_extractor import Says
 
 TODAY = date(2026, 11, 23)

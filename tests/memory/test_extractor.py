@@ -7,21 +7,15 @@ from datetime import date
 
 import pytest
 
-from rumi.memory import Extracted, Fact, NewFact, extract
-from rumi.memory.extractor import CONVERSATION_TOKENS
-from rumi.models import (
-    Emit,
-    Message,
-    ModelError,
-    ModelRequest,
-    Offline,
-    Reply,
-    request_tokens,
-)
+from rumi.memory.extractor import CONVERSATION_TOKENS, Extracted, extract
+from rumi.memory.types import Fact, NewFact
 from rumi.models.body import Sampling
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.fitting import request_tokens
+from rumi.models.offline import Offline
 from rumi.models.server import Server
-from rumi.texts import Language
+from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply
+from rumi.platform.texts import Language
 from tests.fakes.groq_server import KEY, Answer, serve_groq
 
 TODAY = date(2026, 11, 23)

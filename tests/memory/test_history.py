@@ -3,23 +3,15 @@
 import sqlite3
 from pathlib import Path
 
-from rumi.caller import TERMINAL
-from rumi.channels import BUILT_IN
-from rumi.memory import (
-    Facts,
-    Forget,
-    ForgetOwner,
-    Learn,
-    NewFact,
-    PastFacts,
-    Remember,
-    memory_calls,
-    memory_command,
-    open_memory,
-)
+from rumi.channels.built_in import BUILT_IN
+from rumi.memory.actor import open_memory
+from rumi.memory.command import memory_command
 from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
+from rumi.memory.serving import memory_calls
 from rumi.memory.store import Store
+from rumi.memory.types import Facts, Forget, ForgetOwner, Learn, NewFact, PastFacts, Remember
+from rumi.platform.caller import TERMINAL
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 

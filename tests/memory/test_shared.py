@@ -8,28 +8,27 @@ import pytest
 
 from actors import ChildSpec
 from actors.testing import Tree, crash
-from rumi.journal.schema import STATE
-from rumi.memory import (
+from rumi.memory.actor import Memory, asking
+from rumi.memory.schema import MEMORY
+from rumi.memory.store import Store
+from rumi.memory.types import (
     Fact,
     Facts,
     Forget,
     Learn,
-    Memory,
+    MemoryUnwritable,
     NewFact,
     Remember,
     TakeFactsBack,
     TakenBack,
-    asking,
 )
-from rumi.memory.schema import MEMORY
-from rumi.memory.store import Store
-from rumi.memory.types import MemoryUnwritable
-from rumi.offload import Threads
+from rumi.platform.threads import Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.copying import tables_of
-from tests.journal.proxy import Proxy
+from rumi.store.journal.schema import STATE
 from tests.memory.stores import facts
 from tests.postgres import Server, free_port
+from tests.store.journal.proxy import Proxy
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rumi.channels import BUILT_IN
-from rumi.memory import (
-    LOCAL,
+from rumi.channels.built_in import BUILT_IN
+from rumi.memory.schema import SCHEMA_VERSION
+from rumi.memory.store import Store
+from rumi.memory.types import (
     MAX_FACTS,
     Fact,
     FactRefused,
@@ -25,8 +26,7 @@ from rumi.memory import (
     Remember,
     Source,
 )
-from rumi.memory.schema import SCHEMA_VERSION
-from rumi.memory.store import Store
+from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 from tests.memory.files import EXPECTED, ORIGINAL_SCHEMA, original
 from tests.memory.stores import Clock, explicit, facts, forget, learn, open_store

@@ -11,7 +11,7 @@ from rumi.models.body import Sampling, body_of
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.server import OWN_SERVER, Server
 from rumi.models.types import Message, ModelError, ModelRequest, TextDelta, ToolSpec, Usage
-from rumi.providers import PROVIDERS, Dialect
+from rumi.platform.config.providers import PROVIDERS, Dialect
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Fail, GroqServer, Raw, Script, serve_groq
 
 OSS = "openai/gpt-oss-120b"

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from rumi.errors import ConfigError
-from rumi.models import (
+from rumi.models.build import (
     CustomServer,
-    Message,
-    ModelRequest,
     ModelSet,
     ModelSettings,
     build_models,
     context_tokens_of,
     lacks_key,
 )
-from rumi.providers import CHOICES
+from rumi.models.types import Message, ModelRequest
+from rumi.platform.config.providers import CHOICES
 from tests.fakes.groq_server import KEY, Answer, Fail, serve_groq
 
 ROOT = Path(__file__).parents[2]

@@ -31,7 +31,7 @@ from rumi.models.types import (
     ToolSpec,
     Waiting,
 )
-from rumi.texts import Language
+from rumi.platform.texts import Language
 
 HELLO = ModelRequest((Message("user", "hola"),))
 

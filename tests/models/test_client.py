@@ -4,8 +4,10 @@ from typing import Literal
 
 import pytest
 
-from rumi.models import Message, ModelError, ModelRequest, Server, Transcriber
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.server import Server
+from rumi.models.transcription import Transcriber
+from rumi.models.types import Message, ModelError, ModelRequest
 from tests.fakes.groq_server import KEY, Answer, Drop, GroqServer, Raw, Script, serve_groq
 
 HELLO = ModelRequest((Message("user", "hola"),))

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models import (
-    Message,
-    ModelRequest,
-    ToolCall,
-    ToolSpec,
-    messages_tokens,
-    request_tokens,
-    text_tokens,
-)
-from rumi.models.fitting import SHORT_CHARS, cut_to, fitted
+from rumi.models.fitting import SHORT_CHARS, cut_to, fitted, messages_tokens, request_tokens
+from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec, text_tokens
 
 
 def fit(messages: list[Message], max_tokens: int) -> tuple[Message, ...]:

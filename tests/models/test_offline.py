@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rumi.marked import block
 from rumi.models.offline import Offline
 from rumi.models.offline_grammar import Step, Unclear, parse
 from rumi.models.types import (
@@ -21,6 +20,7 @@ from rumi.models.types import (
     ToolCallNamed,
     ToolSpec,
 )
+from rumi.platform.untrusted_text import block
 
 NAMES = (
     "bash",

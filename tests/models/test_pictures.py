@@ -6,25 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from rumi.agent import in_short
-from rumi.models import (
+from rumi.agent.fitting import in_short
+from rumi.models.build import (
     CustomServer,
-    Message,
-    ModelRequest,
     ModelSettings,
-    Picture,
-    ToolCall,
     build_models,
     model_takes_pictures,
     models_with_pictures,
-    takes_pictures,
 )
 from rumi.models.fitting import fitted
-from rumi.models.types import PER_PICTURE
+from rumi.models.room import takes_pictures
+from rumi.models.types import PER_PICTURE, Message, ModelRequest, Picture, ToolCall
 from rumi.models.wire import messages_json
 from tests.fakes.groq_server import KEY, GroqServer, serve_groq
 from tests.fakes.vision import MODEL, sees
-from tests.viewing import files
+from tests.web.readers import files
 
 PNG = files.picture(20, 10)
 PICTURE = Picture(".pictures/x.png", "image/png", PNG)

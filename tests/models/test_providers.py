@@ -9,27 +9,29 @@ import pytest
 import trio
 
 from rumi.errors import ConfigError
-from rumi.models import (
+from rumi.models.body import Sampling, body_of
+from rumi.models.build import (
     CustomServer,
-    Message,
-    Model,
-    ModelError,
-    ModelRequest,
     ModelSettings,
-    Picture,
-    TextDelta,
-    ToolCall,
-    ToolCallNamed,
-    ToolSpec,
     build_models,
     context_tokens_of,
     lacks_key,
     missing_key,
     model_takes_pictures,
 )
-from rumi.models.body import Sampling, body_of
-from rumi.models.types import ModelEvent
-from rumi.providers import PROVIDERS, SCHEMES
+from rumi.models.types import (
+    Message,
+    Model,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    Picture,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    ToolSpec,
+)
+from rumi.platform.config.providers import PROVIDERS, SCHEMES
 from tests.fakes.anthropic_server import ANTHROPIC_KEY, serve_anthropic
 from tests.fakes.groq_server import (
     KEY,

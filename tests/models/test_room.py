@@ -1,8 +1,9 @@
 """How much a model takes, as its settings, its headers and its refusals tell."""
 
-from rumi.models import Chain, Message, ModelRequest, Reply, Room, Step, context_of
+from rumi.models.chain import Chain, Step
 from rumi.models.rates import RateLimits, Window
-from rumi.models.types import Emit, TooLarge
+from rumi.models.room import Room, context_of
+from rumi.models.types import Emit, Message, ModelRequest, Reply, TooLarge
 
 FREE = RateLimits(tokens=Window(8000, 6000, 15.0))
 

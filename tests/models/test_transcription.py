@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from rumi.errors import ConfigError
-from rumi.models import ModelError, Transcriber
-from rumi.models.transcription import MAX_AUDIO_BYTES
+from rumi.models.transcription import MAX_AUDIO_BYTES, Transcriber
+from rumi.models.types import ModelError
 from tests.fakes.groq_server import (
     KEY,
     Answer,

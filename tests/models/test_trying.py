@@ -5,7 +5,7 @@ from functools import partial
 
 import trio
 
-from rumi.models import local_servers, offered
+from rumi.models.trying import local_servers, offered
 from tests.fakes.groq_replies import Answer
 from tests.fakes.groq_server import serve_groq
 

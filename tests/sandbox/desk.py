@@ -12,8 +12,9 @@ import pytest
 import trio
 
 from actors import Supervisor
-from rumi.sandbox import Command, CommandResult, Engine, Sandboxes, SandboxLimits, add_sandboxes
 from rumi.sandbox.docker.image import build_image
+from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
+from rumi.sandbox.types import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import trio
 
-from rumi.journal import JournalPieces, open_journal
-from rumi.offload import Threads
-from rumi.sandbox import PackLimits, WorkspaceCarrier
+from rumi.platform.threads import Threads
+from rumi.sandbox.carrying import WorkspaceCarrier
+from rumi.sandbox.packing import PackLimits
+from rumi.store.journal.actor import open_journal
+from rumi.store.journal.piece_store import JournalPieces
 
 AUDITED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.utime")
 

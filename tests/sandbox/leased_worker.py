@@ -10,9 +10,11 @@ from pathlib import Path
 import trio
 
 from actors import Supervisor
-from rumi.sandbox import Command, Engine, Lease, SandboxError, SandboxLimits, add_sandboxes, boottime
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.lease import Lease, boottime
+from rumi.sandbox.sandboxes import add_sandboxes
+from rumi.sandbox.types import Command, Engine, SandboxError, SandboxLimits
 
 WRITES = "trap '' HUP TERM; (while true; do echo x >> ticks; sleep 0.02; done) & while true; do sleep 1; done"
 

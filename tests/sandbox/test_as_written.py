@@ -11,16 +11,12 @@ import pytest
 import trio
 
 from actors import Supervisor
-from rumi.sandbox import (
-    Command,
-    CommandPolicy,
-    CommandRefused,
-    CommandResult,
-    SandboxLimits,
-    prepare_workspace,
-)
+from rumi.agent.tools.bash import Bash
+from rumi.sandbox.policy import CommandPolicy
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.tools import Bash
+from rumi.sandbox.types import Command, CommandResult, SandboxLimits
+from rumi.sandbox.words import CommandRefused
+from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.hidden import hidden_lines

@@ -13,19 +13,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.journal import Ask, JournalPieces, LoadWorkspace, open_journal
-from rumi.journal.store import Store
-from rumi.offload import Threads
-from rumi.sandbox import (
-    LeaseLostError,
-    PackLimits,
-    SandboxLimits,
-    SpoiltWorkspace,
-    Unpackable,
-    WorkspaceCarrier,
-)
+from rumi.platform.threads import Threads
 from rumi.sandbox import packing as packing_module
-from rumi.sandbox.packing import PIECE_BYTES, entries_of, pack
+from rumi.sandbox.carrying import WorkspaceCarrier
+from rumi.sandbox.lease import LeaseLostError
+from rumi.sandbox.packing import PIECE_BYTES, PackLimits, SpoiltWorkspace, Unpackable, entries_of, pack
+from rumi.sandbox.types import SandboxLimits
+from rumi.store.journal.actor import Ask, open_journal
+from rumi.store.journal.piece_store import JournalPieces
+from rumi.store.journal.store import Store
+from rumi.store.journal.workspaces import LoadWorkspace
 from tests.conftest import ROOT
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.desk import sandbox_desk

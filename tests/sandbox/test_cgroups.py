@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import SandboxError, SandboxLimits
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.types import SandboxError, SandboxLimits
 
 LIMITS = SandboxLimits(memory_bytes=100, cpus=0.5, pids=10)
 INSTALLATION = secrets.token_hex(6)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from rumi.sandbox import SandboxError, SandboxLimits
 from rumi.sandbox.choose import Backend, choose_engine
+from rumi.sandbox.types import SandboxError, SandboxLimits
 from tests.fakes.docker_daemon import fake_daemon
 
 

@@ -13,11 +13,10 @@ import trio
 from trio.testing import MockClock
 
 from actors import Supervisor
-from rumi.sandbox import Command, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import ContainerGoneError
+from rumi.sandbox.types import Command, ContainerGoneError, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.use import Processes
 from rumi.sandbox.workspace import WorkspaceUse
 from tests.fakes.docker_daemon import FakeDaemon, fake_daemon

@@ -15,13 +15,13 @@ import trio
 from trio.testing import MockClock
 
 from actors import Supervisor
-from rumi.sandbox import Command, SandboxError, SandboxLimits
 from rumi.sandbox.docker import init
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
 from rumi.sandbox.docker.init import Listener
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
+from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner import init as runner_init
 from tests.fakes import probe
 from tests.fakes.engines import cleaned_up

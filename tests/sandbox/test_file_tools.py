@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox import Command, Engine, SandboxLimits
-from rumi.tools import EditFile, ReadFile, ToolResult, WriteFile
-from rumi.tools.file_access import _PUT
+from rumi.agent.tools.base import ToolResult
+from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.file_access import _PUT
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.write_file import WriteFile
+from rumi.sandbox.types import Command, Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.desk import SandboxDesk, sandbox_desk
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rumi.sandbox import SandboxError, identity
+from rumi.sandbox import identity
 from rumi.sandbox.identity import RECORD, former_users, sandbox_user
+from rumi.sandbox.types import SandboxError
 
 ME = "0123456789ab"
 

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.sandbox import STRICT, SandboxLimits, WorkspaceError, prepare_workspace, put_file, safe_name
-from rumi.sandbox.incoming import MAX_NAME_BYTES
+from rumi.sandbox.incoming import MAX_NAME_BYTES, put_file, safe_name
+from rumi.sandbox.policy import STRICT
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
 MEGA = 1024 * 1024
 UID, GID = (1000, 1000) if os.getuid() == 0 else (os.getuid(), os.getgid())

@@ -11,16 +11,17 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.doctor.sandboxes import leftovers
-from rumi.home import Home
-from rumi.sandbox import Engine, SandboxLimits, prepare_workspace
+from rumi.cli.doctor.sandboxes import leftovers
+from rumi.platform.home import Home
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.bubblewrap.processes import descendants
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.registry import ContainerRegistry
+from rumi.sandbox.types import Engine, SandboxLimits
+from rumi.sandbox.workspace import prepare_workspace
+from tests.cli.doctor.doctoring import sound_home
 from tests.cli.program import Program
-from tests.doctoring import sound_home
 from tests.fakes.engines import cleaned_up
 from tests.sandbox.killing import containers_of
 

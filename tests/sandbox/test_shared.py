@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.sandbox import faults
+from rumi.sandbox.shared import faults
 
 USER = (54321, 54321) if os.geteuid() == 0 else (os.getuid(), os.getgid())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.safe_open import shown
+from rumi.platform.openat import shown
 from rumi.sandbox import workspace as module
 from rumi.sandbox.workspace import WorkspaceError, clear, measure, open_beneath, prepare_workspace
 from tests.fakes.users import as_ordinary_user, give

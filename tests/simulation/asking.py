@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import trio
 
-from rumi import texts
 from rumi.channels.telegram.address import Address
-from rumi.texts import Verdict
+from rumi.platform import texts
+from rumi.platform.texts import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
 from tests.simulation.places import Place
 from tests.simulation.ports import Life

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-from rumi import texts
+from rumi.platform import texts
 from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED, thing_in
 from tests.simulation.book import Book

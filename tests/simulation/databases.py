@@ -8,9 +8,9 @@ from typing import Any
 
 import trio
 
-from rumi.home import Home
-from rumi.journal.store import Store as Journal
 from rumi.memory.store import Store as Memory
+from rumi.platform.home import Home
+from rumi.store.journal.store import Store as Journal
 from tests.simulation.world import World
 
 

@@ -7,11 +7,11 @@ from itertools import count
 import trio
 
 from actors import ActorError, RestartLimitExceeded
-from rumi.channels.serving import wind_down
+from rumi.app.serve import wind_down
 from rumi.errors import RumiError
-from rumi.home import Home
-from rumi.journal import Unwritable
 from rumi.memory.types import MemoryUnwritable
+from rumi.platform.home import Home
+from rumi.store.journal.store import Unwritable
 from tests.fakes.bot_api import Answer, BotApi, Delayed
 from tests.fakes.bot_api_rates import UNLIMITED, Limits
 from tests.fakes.bot_api_updates import Poll

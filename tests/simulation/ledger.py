@@ -13,8 +13,8 @@ from typing import Any
 
 import trio
 
-from rumi import texts
-from rumi.channels.telegram.formatting import format_reply
+from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.platform import texts
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Fault, Injected, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled

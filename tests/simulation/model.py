@@ -12,25 +12,15 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.agent.conversation import CLOSING
-from rumi.channels import BUILT_IN
+from rumi.channels.built_in import BUILT_IN
 from rumi.chats.summary_text import INSTRUCTIONS
-from rumi.marked import opened
-from rumi.models import (
-    Account,
-    Chain,
-    Emit,
-    Message,
-    Meter,
-    ModelError,
-    ModelRequest,
-    ModelsRef,
-    RateLimits,
-    Reply,
-    Step,
-    TextDelta,
-    ToolCall,
-)
+from rumi.models.actor import ModelsRef
+from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import Seen
+from rumi.models.metering import Account, Meter
+from rumi.models.rates import RateLimits
+from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.platform.untrusted_text import opened
 from tests.simulation.outside import PAGE
 from tests.simulation.places import Place, strays
 from tests.simulation.waits import EVERYBODY

@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
-from rumi.budgets import Rules
-from rumi.journal import Ask, ReserveCall, SettleCall
-from rumi.models import Limit
+from rumi.chats.budgets.keeping import Rules
+from rumi.models.metering import Limit
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.spending import ReserveCall, SettleCall
 from tests.simulation.book import Book
 from tests.simulation.world import World
 

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 
 import trio
 
+from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models import ToolSpec
-from rumi.tools import Progress, Question, Tool, ToolResult
+from rumi.models.types import ToolSpec
 from tests.simulation.asking import Asking
 from tests.simulation.places import Place
 from tests.simulation.ports import Life

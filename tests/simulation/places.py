@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rumi.channels import BUILT_IN
+from rumi.agent.permissions.rights import ADMIN, MEMBER, Rights
+from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.receiving.reading import Who
-from rumi.people import ADMIN, MEMBER, People, Rights, Speaker
+from rumi.chats.people.people import People, Speaker
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import trio
 
 from actors.testing import run
-from rumi.agent import gate
+from rumi.agent.permissions import gate
 from rumi.channels.telegram import room
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
@@ -24,9 +24,9 @@ from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.chats import chat as chat_module
 from rumi.chats import dispatcher, worker
 from rumi.chats.commands import ChatCommand, UnknownCommand, parse_chat_command
-from rumi.home import Home
-from rumi.journal import actor as journal
 from rumi.models.limits import CallLimits
+from rumi.platform.home import Home
+from rumi.store.journal import actor as journal
 from tests.fakes import bot_api_updates
 from tests.simulation.databases import furnish, on_the_disk_of
 from tests.simulation.history import History

@@ -13,8 +13,9 @@ from telegram.request import RequestData
 from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.guarded import Guarded, _Answer
 from rumi.errors import RumiError
-from rumi.journal import Attachment, JournalError
-from rumi.memory import MemoryUnavailable
+from rumi.memory.types import MemoryUnavailable
+from rumi.store.journal.records import Attachment
+from rumi.store.journal.store import JournalError
 from tests.fakes.bot_api import Answer, BotApi
 from tests.fakes.telegram_request import InMemoryRequest, _Ready
 from tests.simulation.world import World

@@ -13,40 +13,39 @@ import trio
 from telegram import Bot
 
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
-from rumi.agent import TurnLimits
-from rumi.audit import AuditLog
-from rumi.budgets import Budgets, WriteNow
-from rumi.budgets import Ledger as UsageLedger
-from rumi.channels import BUILT_IN
+from rumi.agent.breakers import TurnLimits
+from rumi.app.stop_all import Everything
+from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.room import Telegram
-from rumi.chat_ids import TASK, task_key
-from rumi.chats import (
-    ChatContext,
-    ChatEvent,
-    ChatLimits,
-    ChatServices,
-    Hub,
-    Inbox,
-    PendingMessages,
-    Publisher,
-    RoomCommands,
-    Workspaces,
-    add_chats,
-    add_lessons,
-)
-from rumi.home import Home
-from rumi.journal import Incoming, Journal, JournalMessage, Shelf
-from rumi.memory import Memory, asking, extract
-from rumi.models import ModelSet
-from rumi.sandbox import SandboxLimits, add_sandboxes
+from rumi.chats.budgets.keeping import Budgets, WriteNow
+from rumi.chats.budgets.keeping import Ledger as UsageLedger
+from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.events import ChatEvent
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lessons import add_lessons
+from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.services import ChatServices, RoomCommands, Workspaces
+from rumi.memory.actor import Memory, asking
+from rumi.memory.extractor import extract
+from rumi.models.build import ModelSet
+from rumi.platform.chat_ids import TASK, task_key
+from rumi.platform.home import Home
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts import Language
 from rumi.sandbox.disk import Disk as FileSystem
-from rumi.schedules import ScheduleClock, Schedules, ScheduleServices
-from rumi.stopping import Everything
+from rumi.sandbox.sandboxes import add_sandboxes
+from rumi.sandbox.types import SandboxLimits
 from rumi.store.backend import Backend
+from rumi.store.journal.actor import Journal, Shelf
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import Ownership
-from rumi.tasks import Tasks, TaskServices
-from rumi.tasks import places as places_of
-from rumi.texts import Language
+from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
+from rumi.tasks.services import TaskServices
+from rumi.tasks.tasks import Tasks
+from rumi.tasks.tasks import places as places_of
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import roomy
 from tests.simulation.asking import CONFIRM_S, Asking
@@ -410,7 +409,7 @@ class Process:
             self.model_server.forgetful |= event.path == "rumi/models"
         if event.kind == "limit_reached":
             self.world.counts["restart limits"] += 1
-        if event.kind == "crashed" and event.path == "rumi/journal":
+        if event.kind == "crashed" and event.path == "rumi/store/journal":
             self._setting.witness.lose_sight()
             begun = self.started or self.membership is None  # a worker may find no database
             if not self.world.counts["disk"] and not self.life.dead and begun:

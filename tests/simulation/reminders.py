@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from actors import ActorRef, Request
-from rumi.journal import AddSchedule, JournalMessage
+from rumi.store.journal.schedules import AddSchedule
+from rumi.store.journal.transaction import JournalMessage
 from tests.simulation.book import Book
 from tests.simulation.places import Place
 from tests.simulation.ports import Life

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from rumi import texts
-from rumi.chat_ids import TASK, task_key
-from rumi.chats import ChatCommand, ChatEvent, Replied
-from rumi.journal import Incoming
-from rumi.stopping import Everything
-from rumi.texts import Language
+from rumi.app.stop_all import Everything
+from rumi.chats.commands import ChatCommand
+from rumi.chats.events import ChatEvent, Replied
+from rumi.platform import texts
+from rumi.platform.chat_ids import TASK, task_key
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Incoming
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
 from tests.simulation.places import ANN, Place

@@ -15,30 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from rumi import texts
-from rumi.agent import Reason, TurnLimits
+from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import CLOSING, NO_RESULT
+from rumi.agent.events import Reason
+from rumi.agent.tools.base import Question, ToolResult
+from rumi.agent.tools.bash import Bash
 from rumi.agent.turn import CONTINUE
-from rumi.channels import BUILT_IN
-from rumi.chat_ids import TASK, task_key
-from rumi.chats import ChatEvent, Replied
+from rumi.channels.built_in import BUILT_IN
+from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import RumiError, UsageError
-from rumi.journal import TaskRecord
-from rumi.models import (
-    Account,
-    Chain,
-    Emit,
-    Message,
-    Meter,
-    ModelRequest,
-    ModelsRef,
-    Reply,
-    Step,
-    ToolCall,
-    ToolSpec,
-)
-from rumi.tasks import Finished, TaskLimits, TaskRoom, Tasks, TaskWork
-from rumi.tools import Bash, Question, ToolResult
+from rumi.models.actor import ModelsRef
+from rumi.models.chain import Chain, Step
+from rumi.models.metering import Account, Meter
+from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform import texts
+from rumi.platform.chat_ids import TASK, task_key
+from rumi.store.journal.records import TaskRecord
+from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
+from rumi.tasks.services import TaskLimits
+from rumi.tasks.tasks import Tasks
 from tests.simulation.book import Book
 from tests.simulation.model import SERVER, Attempt, ModelServer, check_prompt, last_said
 from tests.simulation.places import Place

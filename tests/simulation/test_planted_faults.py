@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 import pytest
 import trio
 
-from rumi import stopping, texts
-from rumi.agent import acting, gate
+from rumi.agent import acting
 from rumi.agent.events import ToolProgress
-from rumi.agent.gate import Gate
-from rumi.budgets import Budgets
+from rumi.agent.permissions import gate
+from rumi.agent.permissions.gate import Gate
+from rumi.app import stop_all
 from rumi.channels.telegram.address import address_of
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving import reading
@@ -29,52 +29,44 @@ from rumi.channels.telegram.sending.preview import Preview
 from rumi.channels.telegram.sending.questions import Question
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.channels.telegram.sending.toasts import Toasts
-from rumi.chat_ids import ChatIds
-from rumi.chats import Hub, Inbox, Replied, recovery
+from rumi.chats import recovery
+from rumi.chats.budgets.keeping import Budgets
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
+from rumi.chats.events import Replied
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox
 from rumi.chats.jobs import Job, JobQueue
 from rumi.chats.learning import FactExtractor
+from rumi.chats.people.people import People, Speaker
 from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
-from rumi.journal import (
-    Accept,
-    AddSchedule,
-    Delivered,
-    EndTask,
-    Fire,
-    Fired,
-    Firing,
-    Incoming,
-    Journal,
-    OpenChats,
-    ScheduleRecord,
-    Settle,
-    Spent,
-    TaskRecord,
-    Undelivered,
-    Unwritable,
-    forgetting,
-    spending,
-)
-from rumi.journal import inbox as journal_inbox
-from rumi.journal import schedules as journal_schedules
-from rumi.journal import tasks as journal_tasks
-from rumi.journal.inbox import insert_message
-from rumi.journal.store import Store
-from rumi.journal.transaction import steps
-from rumi.models import Message, limits
+from rumi.models import limits
 from rumi.models.limits import CallLimits as PermitLimits
-from rumi.people import People, Speaker
+from rumi.models.types import Message
+from rumi.platform import texts
+from rumi.platform.chat_ids import ChatIds
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
-from rumi.schedules import Schedules
+from rumi.store.journal import forgetting, spending
+from rumi.store.journal import inbox as journal_inbox
+from rumi.store.journal import schedules as journal_schedules
+from rumi.store.journal import tasks as journal_tasks
+from rumi.store.journal.actor import Journal
+from rumi.store.journal.inbox import Accept, OpenChats, insert_message
+from rumi.store.journal.outbox import Delivered, Settle, Undelivered
+from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, Spent, TaskRecord
+from rumi.store.journal.schedules import AddSchedule, Fire
+from rumi.store.journal.store import Store, Unwritable
+from rumi.store.journal.tasks import EndTask
+from rumi.store.journal.transaction import steps
 from rumi.store.steps import Transaction
-from rumi.tasks import Tasks, task
+from rumi.tasks import task
+from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.task import Task
-from rumi.tasks.tasks import TaskRecovery
+from rumi.tasks.tasks import TaskRecovery, Tasks
 from tests.searching import by_promise
 from tests.simulation.play import play
 from tests.simulation.world import Theme, World
@@ -525,7 +517,7 @@ def says_that_all_has_ended_before_it_has(patch: pytest.MonkeyPatch) -> None:
     def too_early(language: Any, turns: int, tasks: int, paused: Any, *left: Any) -> str:
         return said(language, turns, tasks, paused, (), ())
 
-    patch.setattr(stopping, "STOP_ALL_S", 0.0)
+    patch.setattr(stop_all, "STOP_ALL_S", 0.0)
     patch.setattr(texts, "stopped_all", too_early)
 
 
@@ -544,7 +536,7 @@ def forgets_a_turn_that_began_behind_the_order(patch: pytest.MonkeyPatch) -> Non
 
 
 def waits_for_what_waits_for_it(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(stopping.Everything, "_messages", lambda self: self.inbox.unanswered())
+    patch.setattr(stop_all.Everything, "_messages", lambda self: self.inbox.unanswered())
 
 
 pytestmark = pytest.mark.long

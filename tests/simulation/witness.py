@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from rumi import texts
-from rumi.agent import (
+from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     ToolFinished,
@@ -16,9 +15,10 @@ from rumi.agent import (
     TurnFinished,
 )
 from rumi.channels.telegram.address import Address
-from rumi.chat_ids import TASK
-from rumi.chats import ChatEvent, Queued, Replied, TurnStarted
-from rumi.models import Waiting
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
+from rumi.models.types import Waiting
+from rumi.platform import texts
+from rumi.platform.chat_ids import TASK
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rumi.journal import STATE
-from rumi.memory import MEMORY
+from rumi.memory.schema import MEMORY
 from rumi.store.backend import SqliteFile
 from rumi.store.copying import ROWS, Table, tables_of
+from rumi.store.journal.schema import STATE
 from rumi.store.postgres import FLAGS
 from rumi.store.sqlite import Schema
 

@@ -15,12 +15,13 @@ from click.testing import CliRunner
 
 from rumi.cli.group import group
 from rumi.errors import RumiError, UsageError
-from rumi.home import Home
-from rumi.journal import Join, Store
-from rumi.journal.schema import ON_A_SERVER
-from rumi.memory import NewFact, Remember
 from rumi.memory.store import Store as MemoryStore
+from rumi.memory.types import NewFact, Remember
+from rumi.platform.home import Home
 from rumi.store.backend import PostgresServer
+from rumi.store.journal.leases import Join
+from rumi.store.journal.schema import ON_A_SERVER
+from rumi.store.journal.store import Store
 from rumi.store.ownership import Ownership
 from tests.postgres import Server
 from tests.store.filled import MANY, TABLES, fill, rows_of_files
@@ -147,7 +148,7 @@ def test_a_newer_schema_is_refused_on_both_sides(tmp_path: Path, url: str, postg
 
 
 def _memory() -> Any:
-    from rumi.memory import MEMORY
+    from rumi.memory.schema import MEMORY
 
     return MEMORY
 

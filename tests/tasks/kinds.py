@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from rumi.agent import Reason
-from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
-from rumi.tasks import Finished, TaskRoom, TaskWork
-from rumi.tools import ToolResult
+from rumi.agent.events import Reason
+from rumi.agent.tools.base import ToolResult
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
+from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
 from tests.fakes.tools import Unasked
 
 INSTRUCTIONS = "You look things up."

@@ -11,20 +11,22 @@ import trio
 import trio.testing
 
 from actors import ActorRef
-from rumi.agent import Reason
+from rumi.agent.events import Reason
+from rumi.agent.tools.base import ToolResult
+from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
-from rumi.journal import Fire, Incoming, JournalMessage, ScheduleRecord, TaskRecord
-from rumi.models import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.schedules import ScheduleLimits
-from rumi.schedules.when import Every
-from rumi.stopping import STOP_ALL_S
-from rumi.tasks import Again, Finished, TaskRoom, TaskWork
-from rumi.texts import Language, bot_resume
-from rumi.tools import ToolResult
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.texts import Language, bot_resume
+from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.schedules import Fire
+from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
+from rumi.tasks.schedules.stored import ScheduleLimits
+from rumi.tasks.schedules.when import Every
 from tests.chats.house import House, house, reply_to
 from tests.fakes.tools import Unasked
-from tests.schedules.month import Wall
 from tests.tasks.kinds import Looking, is_task, looks
+from tests.tasks.schedules.month import Wall
 
 NOW = 1_800_000_000.0
 

@@ -8,13 +8,13 @@ import pytest
 import trio
 import trio.testing
 
-from rumi.agent import TurnLimits
-from rumi.chats import Replied
+from rumi.agent.breakers import TurnLimits
+from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
-from rumi.journal import TaskRecord
-from rumi.models import Emit, ModelError, ModelRequest, Reply
+from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.store.journal.records import TaskRecord
 from rumi.store.ownership import partition_of
-from rumi.tasks import TaskLimits
+from rumi.tasks.services import TaskLimits
 from rumi.tasks.task import GoOn
 from rumi.tasks.tasks import TIDY_S
 from tests.chats.house import House, house

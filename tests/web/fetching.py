@@ -10,13 +10,14 @@ from pathlib import Path
 import trio
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.web import Fetch, FetchError, Method, Page, Search, SearchResults, WebMessage
-from rumi.web.fetching import Fetcher, FetchLimits
+from rumi.web.fetch.download import FetchLimits
+from rumi.web.fetch.fetcher import Fetcher
 from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
-from rumi.web.reading import Readers
+from rumi.web.readers.pages.readers import Readers
 from rumi.web.resolver import Resolver
 from rumi.web.tabstack import Tabstack
+from rumi.web.types import Fetch, FetchError, Method, Page, Search, SearchResults, WebMessage
 
 BOUND_S = 30  # no fetch of a test takes longer, whatever is wrong with it
 Searching = Callable[[Search], Awaitable[SearchResults]]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import trio
 
-from rumi.web.reading import Readers, Text
+from rumi.web.readers.pages.readers import Readers
+from rumi.web.types import Text
 
 URL = "https://site.example/"
 # Half a minute of work inside one call of a C library, which holds Python's lock.
@@ -27,7 +28,7 @@ def pids() -> set[int]:
             words = (status.parent / "cmdline").read_bytes()
         except (OSError, ValueError):
             continue
-        if parent == os.getpid() and (not words or b"rumi.web.reading.process" in words):
+        if parent == os.getpid() and (not words or b"rumi.web.readers.pages.process" in words):
             found.add(int(status.parent.name))
     return found
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from rumi.web.fetching.decoding import decoder_for
+from rumi.web.fetch.decoding import decoder_for
 from tests.fakes.web_server import (
     Answering,
     drips,

@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from rumi.web import Page
-from rumi.web.fetching.cache import Cache
-from rumi.web.fetching.headers import Headers
+from rumi.web.fetch.cache import Cache
+from rumi.web.fetch.headers import Headers
+from rumi.web.types import Page
 from tests.fakes.web_server import Answering, drips, gives, redirects, serving
 from tests.web.fetching import fetcher
 

@@ -7,9 +7,9 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import Fetch, FetchError, FetchRefused
 from rumi.web.guard import Guard
-from rumi.web.reading import Readers
+from rumi.web.readers.pages.readers import Readers
+from rumi.web.types import Fetch, FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, never
 from tests.fakes.resolving import AskingResolver
 from tests.fakes.web_server import (

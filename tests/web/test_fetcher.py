@@ -9,7 +9,8 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import FetchError, FetchRefused, WebSettings, fetch_once
+from rumi.web.tree import WebSettings, fetch_once
+from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.web_server import (
     certificate,
     gives,

@@ -12,14 +12,22 @@ from typing import Any, Final
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.agent import ConfirmationAsked, TurnFinished, TurnLimits
-from rumi.channels import BUILT_IN
-from rumi.chats import ChatView, Replied
-from rumi.memory import Ask, Fact, Facts, Memory, NewFact, Remember, asking, extract
-from rumi.models import Emit, ModelRequest, Reply, ToolCall
-from rumi.offload import Threads
-from rumi.sandbox import prepare_workspace
-from rumi.tools import ForgetTool, RememberTool, SendFile, Tool, WebFetch
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.events import ConfirmationAsked, TurnFinished
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.remember import RememberTool
+from rumi.agent.tools.send_file import SendFile
+from rumi.agent.tools.web_fetch import WebFetch
+from rumi.channels.built_in import BUILT_IN
+from rumi.chats.context import ChatView
+from rumi.chats.events import Replied
+from rumi.memory.actor import Ask, Memory, asking
+from rumi.memory.extractor import extract
+from rumi.memory.types import Fact, Facts, NewFact, Remember
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.threads import Threads
+from rumi.sandbox.workspace import prepare_workspace
 from tests.chats.house import Answer, House, InPlace, house
 from tests.fakes.web_server import WebServer, gives, serving
 from tests.web.fetching import fetcher

@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from rumi.web.reading.charset import codec_of, decode
+from rumi.web.readers.pages.charset import codec_of, decode
 
 TEXTS = {
     "cp1252": "El pingüino comió piñas y cigüeñas – «todo» por 5 € en la plaza de la Constitución de Cádiz.",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.web.reading import Readers, Text
-from rumi.web.types import FetchError
+from rumi.web.readers.pages.readers import Readers
+from rumi.web.types import FetchError, Text
 from tests.web.pdfs import pdf
 from tests.web.reading_at_work import PATIENCE_S, SLOW, pids, read
 
@@ -40,7 +40,7 @@ async def test_a_reader_may_do_little(readers: Readers) -> None:
 
 CONFINED = """
 import errno, os, resource, signal, socket, sys
-from rumi.web.reading.confinement import confine
+from rumi.sandbox.confined.confinement import confine
 
 def refused(attempt):
     try:

@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from rumi.web.reading import kind_of, readable
-from rumi.web.reading.page import read_page
+from rumi.web.readers.pages.kinds import kind_of, readable
+from rumi.web.readers.pages.page import read_page
 from rumi.web.types import Text
 from tests.web.pdfs import pdf
 

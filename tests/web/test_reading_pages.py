@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rumi.web.reading.page import read_page
+from rumi.web.readers.pages.page import read_page
 from rumi.web.types import Text
 from tests.web.saved_pages import FIXED_AFTER, SavedPage, missing, noise_in, saved_pages
 

@@ -6,9 +6,9 @@ import re
 import pytest
 from lxml import etree
 
-from rumi.web.reading.hrefs import Hrefs
-from rumi.web.reading.markdown import render
-from rumi.web.reading.page import read_page
+from rumi.web.readers.pages.hrefs import Hrefs
+from rumi.web.readers.pages.markdown import render
+from rumi.web.readers.pages.page import read_page
 
 URL = "https://site.example/"
 TAGS = (

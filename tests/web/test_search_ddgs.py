@@ -12,13 +12,15 @@ import pytest
 import trio
 import trustme
 
-from rumi.web import FetchError, Found
 from rumi.web.search import duck
 from rumi.web.search.duck import Duck
 from rumi.web.search.provider import Query
+from rumi.web.types import FetchError, Found
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_engines
 
-ASTRAY = "import os\nfrom rumi.child_process import Parent, framed\nparent = Parent({})\nparent.ready()\n"
+ASTRAY = (
+    "import os\nfrom rumi.sandbox.confined.child import Parent, framed\nparent = Parent({})\nparent.ready()\n"
+)
 """How a process begins that takes a request, and then goes its own way."""
 QUERY = Query("bread", 5, "general")
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,9 +3,8 @@
 import trio
 import trustme
 
-from rumi.web import FetchError, Found, Search
-from rumi.web.search import Searching
-from rumi.web.types import ProviderName
+from rumi.web.search.searching import Searching
+from rumi.web.types import FetchError, Found, ProviderName, Search
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "canary-0123456789abcdef"

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from rumi.web import Fetch, FetchRefused, Page
 from rumi.web.guard import Guard
 from rumi.web.tabstack import Tabstack
+from rumi.web.types import Fetch, FetchRefused, Page
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api
 from tests.fakes.web_server import gives, serving
 from tests.web.fetching import Names, World, fetcher

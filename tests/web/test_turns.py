@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from rumi.fair_limiter import Bounds, FairLimiter, NoTurn
-from rumi.web import Search, SearchResults
-from rumi.web.reading import Readers, Text
+from rumi.platform.fair_limiter import Bounds, FairLimiter, NoTurn
+from rumi.web.readers.pages.readers import Readers
+from rumi.web.types import Search, SearchResults, Text
 from tests.fakes.web_server import Asked, gives, redirects, serving, silence
 from tests.web.fetching import Names, children, fetcher, open_sockets
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import trio
 from pydantic import Field
 
-from rumi import __version__, texts
+from rumi import __version__
 from rumi.channels.mcp.service import Report, Service
 from rumi.errors import RumiError
+from rumi.platform import texts
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer

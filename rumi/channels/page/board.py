@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from actors import TreeEvent
-from rumi.agent import ToolFinished, TurnFinished
+from rumi.agent.events import ToolFinished, TurnFinished
 from rumi.channels.page.view import view_of
-from rumi.chats import ChatEvent, TurnStarted
+from rumi.chats.events import ChatEvent, TurnStarted
 
 MOST_TURNS = 60
 MOST_RESTARTS = 20

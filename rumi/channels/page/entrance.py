@@ -8,10 +8,10 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
-from rumi import texts
-from rumi.channels.listening import Bound, listen
+from rumi.channels.http import Bound, listen
 from rumi.channels.page.login import LINK_S, Door
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 
 @dataclass(frozen=True, slots=True)

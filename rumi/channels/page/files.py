@@ -18,9 +18,10 @@ from starlette.types import Receive, Scope, Send
 from rumi.channels.page.guard import FILE_POLICY
 from rumi.channels.page.page import Page
 from rumi.channels.page.talks import Talk
-from rumi.offload import Threads
-from rumi.sandbox import WorkspaceError, listing, open_beneath, safe_name
-from rumi.viewing import PICTURES_FOLDER
+from rumi.platform.threads import Threads
+from rumi.sandbox.incoming import safe_name
+from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
+from rumi.web.readers.files.viewer import PICTURES_FOLDER
 
 SILENCE_S: Final = 20.0
 """How long a file that comes in may pause."""

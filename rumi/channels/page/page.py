@@ -13,24 +13,27 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
-from rumi.channels import Channel, Process
-from rumi.channels.channel import Reached
+from rumi.channels.channel import Channel, Process, Reached
 from rumi.channels.handed import Handed
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.guard import Programs
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.windows import Window
-from rumi.chat_ids import DEFAULT_CHAT, LOCAL
-from rumi.chats import Hub, HubSubscription, Inbox, LocalChat
-from rumi.journal import JournalMessage, ListChats, SearchHistory, StoredChat, StoredEntry
-from rumi.offload import Threads
+from rumi.chats.hub import Hub, HubSubscription
+from rumi.chats.inbox import Inbox
+from rumi.chats.local import LocalChat
+from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL
+from rumi.platform.threads import Threads
+from rumi.store.journal.reading import ListChats, SearchHistory
+from rumi.store.journal.records import StoredChat, StoredEntry
+from rumi.store.journal.transaction import JournalMessage
 
 MOST_TALKS: Final = 16
 """Chats whose talk is in memory; more only while they are looked at or at work."""
 
 MOST_SLICES: Final = 50
-"""Slices of the history that one search looks at, each with `rumi.journal`'s bound."""
+"""Slices of the history that one search looks at, each with `rumi.store.journal`'s bound."""
 
 LOOK_S: Final = 0.5
 """How often the page reads the tree while somebody watches; less often where reading takes long."""
@@ -243,7 +246,7 @@ class PageServer(Actor[Never]):
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
-        from rumi.channels.listening.server import serve
+        from rumi.channels.http.server import serve
         from rumi.channels.page.routes import make_app
 
         page, endpoint = self._page, self._page.endpoint

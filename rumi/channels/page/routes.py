@@ -17,9 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actors import ActorError
-from rumi import texts
-from rumi.channels.listening import is_loopback
-from rumi.channels.listening.bodies import read_body
+from rumi.channels.http import is_loopback
+from rumi.channels.http.bodies import read_body
+from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import Guard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
@@ -27,11 +27,11 @@ from rumi.channels.page.page import Page
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.transcript import MOST_ENTRIES, told_before
 from rumi.channels.page.windows import Window, rendered_entry
-from rumi.chat_ids import DEFAULT_CHAT
 from rumi.errors import RumiError, UsageError
-from rumi.journal import NameChat, ReadHistory, excerpt
-from rumi.metrics import CONTENT_TYPE, metrics
-from rumi.sandbox import WorkspaceError
+from rumi.platform import texts
+from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.sandbox.workspace import WorkspaceError
+from rumi.store.journal.reading import NameChat, ReadHistory, excerpt
 
 T = TypeVar("T")
 

@@ -7,8 +7,9 @@ import trio
 from actors import ActorError
 from rumi.channels.channel import Reached
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
-from rumi.chats import LocalChat, Moved, Subscription
-from rumi.journal import ReadHistory
+from rumi.chats.events import Moved
+from rumi.chats.local import LocalChat, Subscription
+from rumi.store.journal.reading import ReadHistory
 
 
 class Talk:

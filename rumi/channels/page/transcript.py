@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, Protocol
 
-from rumi.agent import (
+from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     Thinking,
@@ -14,12 +14,14 @@ from rumi.agent import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.chats import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted, ended, title_of
-from rumi.journal import StoredEntry
-from rumi.marked import opened
-from rumi.models import Discarded, TextDelta, Waiting
-from rumi.sandbox import file_in
-from rumi.tools import ToolResult
+from rumi.agent.tools.base import ToolResult
+from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
+from rumi.chats.session import ended
+from rumi.chats.status import title_of
+from rumi.models.types import Discarded, TextDelta, Waiting
+from rumi.platform.untrusted_text import opened
+from rumi.sandbox.incoming import file_in
+from rumi.store.journal.records import StoredEntry
 
 MOST_ENTRIES = 200
 """So many entries are kept; the oldest go. The journal has them all."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rumi.counts import TOOLS
+from rumi.channels.http.counters import TOOLS
 
 MOST_CHILDREN = 50
 """Rows below one supervisor, and rows of chats: those that do something come first."""

@@ -13,10 +13,10 @@ from typing import Any
 import trio
 from starlette.types import Receive, Scope, Send
 
+from rumi.channels.markdown import growing_html, to_html
 from rumi.channels.page.board import Board
 from rumi.channels.page.transcript import Transcript
-from rumi.markdown import growing_html, to_html
-from rumi.offload import Offload
+from rumi.platform.threads import Offload
 
 PIECE_BYTES = 32_768
 """Written at once: the end of a window waits for no more than the piece in hand."""

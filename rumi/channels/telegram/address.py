@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from rumi.channels import TELEGRAM
-from rumi.chat_ids import BOT_NAME
+from rumi.channels.built_in import TELEGRAM
+from rumi.platform.chat_ids import BOT_NAME
 
 _CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})(?:_([0-9]{{1,20}}))?")
 

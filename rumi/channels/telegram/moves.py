@@ -6,7 +6,7 @@ from dataclasses import replace
 from rumi.channels.telegram.address import Address, address_of
 from rumi.channels.telegram.receiving.fields import OddField, number, number_or_none, record, record_or_none
 from rumi.channels.telegram.receiving.updates import RawUpdate
-from rumi.journal import MOST_MOVED
+from rumi.store.journal.inbox import MOST_MOVED
 
 
 class Moves:

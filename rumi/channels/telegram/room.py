@@ -14,10 +14,12 @@ from telegram import Bot
 from telegram.error import TelegramError
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
-from rumi import texts
-from rumi.channels import TELEGRAM, Channel, Process, Reached
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.send_file import SendFile as SendFileTool
+from rumi.channels.built_in import TELEGRAM
+from rumi.channels.channel import Channel, Process, Reached
 from rumi.channels.telegram.api.bot import introduce, open_bot
-from rumi.channels.telegram.files import TelegramFiles
+from rumi.channels.telegram.files.bring import TelegramFiles
 from rumi.channels.telegram.messages import (
     Flush,
     LeaveChats,
@@ -39,18 +41,20 @@ from rumi.channels.telegram.receiving.webhook import Deliveries, Webhook, secret
 from rumi.channels.telegram.sending.destination import Statistics
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sender import Sender
-from rumi.chats import Hub, Inbox
-from rumi.config.people import listed
-from rumi.config.schema import TelegramBotSection
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
-from rumi.home import Home
-from rumi.journal import MOST_MOVED, Attachment, JournalMessage, MovedGroups
-from rumi.models import Transcriber
-from rumi.offload import Threads
-from rumi.redact import Redactor
-from rumi.sandbox import prepare_workspace
-from rumi.tools import SendFile as SendFileTool
-from rumi.tools import Tool
+from rumi.models.transcription import Transcriber
+from rumi.platform import texts
+from rumi.platform.config.people import listed
+from rumi.platform.config.schema import TelegramBotSection
+from rumi.platform.home import Home
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.threads import Threads
+from rumi.sandbox.workspace import prepare_workspace
+from rumi.store.journal.inbox import MOST_MOVED, MovedGroups
+from rumi.store.journal.records import Attachment
+from rumi.store.journal.transaction import JournalMessage
 
 logger = logging.getLogger(__name__)
 

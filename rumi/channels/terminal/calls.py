@@ -2,10 +2,10 @@
 
 from pathlib import PurePath
 
+from rumi.agent.tools.base import ToolResult
 from rumi.channels.terminal.words import Words
-from rumi.printable import clean
-from rumi.texts import short_duration, told
-from rumi.tools import ToolResult
+from rumi.platform.printable import clean
+from rumi.platform.texts import short_duration, told
 
 LINES = 5
 """How many lines an excerpt has."""

@@ -2,8 +2,8 @@
 
 import re
 
-from rumi.markdown import finished_lines
-from rumi.printable import clean
+from rumi.channels.markdown import finished_lines
+from rumi.platform.printable import clean
 
 _DELIMITERS = re.compile(r"[ ]{0,3}\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*")
 """The line below the head of a table."""

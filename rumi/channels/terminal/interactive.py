@@ -18,9 +18,9 @@ from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import Streams
 from rumi.channels.terminal.words import TYPED_LEAVING, Words, words_for
-from rumi.chats import ChatPort
+from rumi.chats.local import ChatPort
 from rumi.errors import RumiError
-from rumi.texts import told_error
+from rumi.platform.texts import told_error
 
 
 async def interact(

@@ -23,14 +23,14 @@ Every object has `event`, `chat`, `turn` (empty outside of turns) and `time` (RF
 
 import json
 
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
-from rumi.audit import utc
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Words
-from rumi.chats import ChatEvent, Replied, TurnStarted, picked
-from rumi.models import Discarded, Waiting
-from rumi.printable import clean, escaped
+from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
+from rumi.models.types import Discarded, Waiting
+from rumi.platform.logs.audit import utc
+from rumi.platform.printable import clean, escaped
 
 _OUTCOME = (
     "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff result.shows"

@@ -15,23 +15,19 @@ import trio
 from rich.console import RenderableType
 from rich.text import Text
 
-from rumi.agent import (
-    ConfirmationAsked,
-    Thinking,
-    ToolFinished,
-    ToolStarted,
-    TurnFinished,
-)
+from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
 from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Words
-from rumi.chats import ChatEvent, Exchange, Queued, Replied, TurnStarted, TurnState, title_of
-from rumi.models import Discarded, TextDelta
-from rumi.printable import clean, one_line
-from rumi.texts import short_duration
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
+from rumi.chats.local import Exchange
+from rumi.chats.status import title_of
+from rumi.models.types import Discarded, TextDelta
+from rumi.platform.printable import clean, one_line
+from rumi.platform.texts import short_duration
 
 _LONG = 4000
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}

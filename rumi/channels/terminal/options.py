@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.journal import Attachment
-from rumi.texts import Language
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment
 
 
 @dataclass(frozen=True, slots=True)

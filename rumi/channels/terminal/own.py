@@ -7,7 +7,7 @@ from typing import Final
 
 from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import Words
-from rumi.chats import ChatEvent, Replied
+from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import UsageError
 
 OWN: Final = ("/copy", "/model")

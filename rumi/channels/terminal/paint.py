@@ -23,11 +23,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from rumi.agent.tools.base import ToolResult
+from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
 from rumi.channels.terminal.words import Words
-from rumi.markdown import parser
-from rumi.printable import clean
-from rumi.tools import ToolResult
+from rumi.platform.printable import clean
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -13,8 +13,8 @@ from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.streams import Input, Streams
 from rumi.channels.terminal.words import Words, words_for
 from rumi.errors import UsageError
-from rumi.journal import Attachment
-from rumi.texts import Language
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment
 
 SILENT_S: Final = 3.0
 """How long the first data may take: many programs pass on a pipe that nobody writes to or closes."""

@@ -8,18 +8,19 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
+from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answer, is_stop
-from rumi.chats import ChatEvent, Queued, Replied, TurnState, title_of
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
+from rumi.chats.status import title_of
 from rumi.errors import RumiError
-from rumi.models import Waiting
-from rumi.printable import clean, one_line
-from rumi.texts import told_error
+from rumi.models.types import Waiting
+from rumi.platform.printable import clean, one_line
+from rumi.platform.texts import told_error
 
 PROMPT = "› "
 

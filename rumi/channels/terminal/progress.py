@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import trio
 
 from rumi.channels.terminal.streams import Output, capable
-from rumi.printable import one_line
-from rumi.texts import Language, short_duration, told
+from rumi.platform.printable import one_line
+from rumi.platform.texts import Language, short_duration, told
 
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi import texts
 from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
@@ -13,8 +12,10 @@ from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import SIGNALS, TerminalSession, View
 from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
-from rumi.chats import RESET_FILES, ChatPort, asks_first
+from rumi.chats.commands import RESET_FILES, asks_first
+from rumi.chats.local import ChatPort
 from rumi.errors import UsageError, single
+from rumi.platform import texts
 
 
 async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:

@@ -9,22 +9,13 @@ from typing import Protocol
 
 import trio
 
-from rumi.agent import ConfirmationAsked, ConfirmationEnded, TurnFinished
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.terminal.words import Words, help_of_own, is_stop
-from rumi.chats import (
-    ChatEvent,
-    ChatPort,
-    Exchange,
-    Moved,
-    Queued,
-    Replied,
-    TurnStarted,
-    TurnState,
-    turn_of,
-)
+from rumi.chats.events import ChatEvent, Moved, Queued, Replied, TurnStarted, TurnState, turn_of
+from rumi.chats.local import ChatPort, Exchange
 from rumi.errors import NotTaken
-from rumi.journal import Attachment
-from rumi.texts import told_error
+from rumi.platform.texts import told_error
+from rumi.store.journal.records import Attachment
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """SIGINT is Ctrl-C, which asks to stop what runs; the others end the process."""

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from rumi.chats import COMMAND_NAMES
-from rumi.texts import Language, in_language, pick, yes_or_no
+from rumi.chats.commands import NAMES as COMMAND_NAMES
+from rumi.platform.texts import Language, in_language, pick, yes_or_no
 
 
 @dataclass(frozen=True, slots=True)

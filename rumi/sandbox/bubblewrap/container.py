@@ -12,7 +12,7 @@ from functools import partial
 
 import trio
 
-from rumi.safe_open import opened
+from rumi.platform.openat import opened
 from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan

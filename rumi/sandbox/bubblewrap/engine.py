@@ -14,7 +14,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.replacing import replace_file
+from rumi.platform.atomic_write import replace_file
 from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan

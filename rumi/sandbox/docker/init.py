@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.safe_open import opened
+from rumi.platform.openat import opened
 from rumi.sandbox.docker.frames import not_started
 from rumi.sandbox.lease import Lease, LeaseLostError, heartbeat, is_lost
 from rumi.sandbox.pipes import Pace, file_in_memory, fill, pipe, pump

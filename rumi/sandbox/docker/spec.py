@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.replacing import replace_file
+from rumi.platform.atomic_write import replace_file
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
 from rumi.sandbox.types import SandboxLimits

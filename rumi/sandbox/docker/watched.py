@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from rumi.safe_open import opened
+from rumi.platform.openat import opened
 from rumi.sandbox.docker import watcher
 from rumi.sandbox.types import SandboxError
 

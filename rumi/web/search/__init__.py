@@ -1,5 +1,1 @@
 """Searches the web: with Tavily and Kagi if there is a key, or with ddgs; all results have one form."""
-
-from rumi.web.search.searching import Searching
-
-__all__ = ["Searching"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import trio
 
-from rumi import __version__, http
+from rumi import __version__
+from rumi.platform import http
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
 from rumi.web.types import FetchError, Found
 

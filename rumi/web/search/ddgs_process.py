@@ -1,5 +1,5 @@
-"""Makes one search with ddgs. It runs as a file and imports only `rumi.child_process`, so that it starts
-soon.
+"""Makes one search with ddgs. It runs as a file and imports only `rumi.sandbox.confined.child`, so that it
+starts soon.
 
 `Duck` makes the request. The answer is `{"results": […]}` in the form of ddgs, or `{"failed": REASON}` with
 one of unreachable, timeout, refused, failed.
@@ -10,7 +10,7 @@ import os
 import resource
 from typing import Any
 
-from rumi.child_process import Parent
+from rumi.sandbox.confined.child import Parent
 
 _BOUNDS = {resource.RLIMIT_DATA: 512 * 1024**2, resource.RLIMIT_CPU: 20}
 _FIELD_CHARS = 8000

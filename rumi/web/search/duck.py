@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from rumi.processes import Child, ChildFailed
+from rumi.sandbox.confined.parent import Child, ChildFailed
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
 from rumi.web.types import FetchError, Found
 

@@ -12,18 +12,18 @@ import trio
 
 from actors import ActorError
 from actors.testing import crash
-from rumi.agent import TurnFinished
-from rumi.channels.serving import wind_down
+from rumi.agent.events import TurnFinished
+from rumi.app.serve import wind_down
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Stranger, read_batch
 from rumi.channels.telegram.receiving.updates import number_of, update_of
-from rumi.chat_ids import TASK
-from rumi.chats import ChatEvent, Replied, TurnStarted
+from rumi.chats.events import ChatEvent, Replied, TurnStarted
 from rumi.errors import RumiError
-from rumi.home import Home
-from rumi.journal import Incoming
+from rumi.platform.chat_ids import TASK
+from rumi.platform.home import Home
+from rumi.store.journal.records import Incoming
 from rumi.store.ownership import PARTITIONS, partition_of
 from tests.fakes.bot_api import Answer, Delayed
 from tests.fakes.bot_api_rates import UNLIMITED

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from actors.testing import run
 from rumi.chats import dispatcher
-from rumi.home import Home
+from rumi.platform.home import Home
 from tests.simulation import process
 from tests.simulation.cluster.history import ClusterHistory
 from tests.simulation.cluster.pausing import gates

@@ -9,12 +9,15 @@ import trio
 
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.publishing import PendingMessages
-from rumi.cluster import Lease, Partitions
-from rumi.journal import Append, Claim, Renew, Waiting, scopes
-from rumi.journal.leases import claim
-from rumi.journal.store import Store
-from rumi.journal.transaction import steps
-from rumi.sandbox import boottime
+from rumi.sandbox.lease import boottime
+from rumi.store.cluster.lease import Lease
+from rumi.store.cluster.partitions import Partitions
+from rumi.store.journal import scopes
+from rumi.store.journal.history import Append
+from rumi.store.journal.leases import Claim, Renew, claim
+from rumi.store.journal.outbox import Waiting
+from rumi.store.journal.store import Store
+from rumi.store.journal.transaction import steps
 from rumi.store.ownership import PARTITIONS, Ownership
 from rumi.store.steps import Transaction
 from tests.searching import by_promise

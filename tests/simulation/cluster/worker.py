@@ -10,12 +10,13 @@ import trio
 from telegram.request import RequestData
 
 from actors import ActorRef, ChildSpec, Request
-from rumi.budgets import SharedLedger
-from rumi.cluster import ClusterSettings, Dependents, Drain, Lease, Partitions
-from rumi.cluster.partitions import Part
-from rumi.journal import Join, JournalError, Renew
-from rumi.journal.store import Store
-from rumi.sandbox import ContainerInfo, LeaseLostError
+from rumi.chats.budgets.keeping import SharedLedger
+from rumi.sandbox.lease import LeaseLostError
+from rumi.sandbox.types import ContainerInfo
+from rumi.store.cluster.lease import ClusterSettings, Lease
+from rumi.store.cluster.partitions import Dependents, Drain, Part, Partitions
+from rumi.store.journal.leases import Join, Renew
+from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership, partition_of
 from tests.simulation.cluster.database import Ear, Server, Way
 from tests.simulation.cluster.pausing import Gate

@@ -28,10 +28,10 @@ from telegram.error import (
     TimedOut,
 )
 
-from rumi import http
 from rumi.channels.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 from rumi.errors import ConfigError, RumiError
-from rumi.redact import Redactor
+from rumi.platform import http
+from rumi.platform.logs.redact import Redactor
 
 OFFICIAL: Final = "https://api.telegram.org"
 
@@ -78,7 +78,7 @@ async def open_bot(
     """Open a bot that is ready for calls until the block ends. It asks Telegram nothing yet.
 
     `base_url` is the root of a Bot API server, the official one by default; `variable` is where the token
-    stands. `rumi.http` describes proxies and certificates. Closing is bounded, also when cancelled.
+    stands. `rumi.platform.http` describes proxies and certificates. Closing is bounded, also when cancelled.
 
     Raises:
         TokenRefused: The token has an invalid form.

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from rumi.redact import HIDDEN
+from rumi.platform.logs.redact import HIDDEN
 
 
 class UnspokenURL(httpx.URL):

@@ -13,11 +13,12 @@ from rumi.channels.telegram.files.download import (
     Downloads,
     Patience,
 )
-from rumi.journal import Attachment
-from rumi.landing import FileError, Landing, let_cancellation_through
-from rumi.offload import Offload
-from rumi.sandbox import SandboxLimits, about_file, put_file
-from rumi.texts import Language
+from rumi.platform.spooled_file import FileError, Landing, let_cancellation_through
+from rumi.platform.texts import Language
+from rumi.platform.threads import Offload
+from rumi.sandbox.incoming import about_file, put_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.store.journal.records import Attachment
 
 _MEGA: Final = 1024 * 1024
 

@@ -9,11 +9,11 @@ import trio
 from telegram import Bot
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 
-from rumi import http
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.api.unspoken import UnspokenClient
-from rumi.landing import FileError, Landing
+from rumi.platform import http
+from rumi.platform.spooled_file import FileError, Landing
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's limit."""

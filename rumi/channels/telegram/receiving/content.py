@@ -4,8 +4,7 @@ import mimetypes
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rumi import texts
-from rumi.channels.telegram.files import MAX_BYTES
+from rumi.channels.telegram.files.download import MAX_BYTES
 from rumi.channels.telegram.receiving.fields import (
     Fields,
     OddField,
@@ -15,8 +14,9 @@ from rumi.channels.telegram.receiving.fields import (
     records,
     text_or_none,
 )
-from rumi.journal import Attachment
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment
 
 
 @dataclass(frozen=True, slots=True)

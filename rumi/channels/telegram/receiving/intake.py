@@ -6,7 +6,6 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from rumi import texts
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
 from rumi.channels.telegram.moves import Moves, groups_of, moves_in
@@ -15,7 +14,8 @@ from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
 from rumi.errors import NotTaken
-from rumi.journal import Incoming
+from rumi.platform import texts
+from rumi.store.journal.records import Incoming
 
 Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
 """Starts a task of the actor that takes the updates."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rumi.channels.telegram.receiving.fields import Fields, record_or_none, text_or_none
-from rumi.marked import one_line
+from rumi.platform.untrusted_text import one_line
 
 MOST_CHARS: Final = 100
 """The maximum length of a name, which its bearer has chosen."""

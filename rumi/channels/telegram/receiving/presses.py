@@ -14,7 +14,6 @@ from typing import Final, Protocol
 import trio
 
 from actors import ActorRef, ActorStopped, MailboxFull
-from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.callback import answer_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
@@ -29,6 +28,7 @@ from rumi.channels.telegram.receiving.fields import (
 from rumi.channels.telegram.receiving.reading import Here, Read, Stranger, Who
 from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of
+from rumi.platform import texts
 
 logger = logging.getLogger(__name__)
 

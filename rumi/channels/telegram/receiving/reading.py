@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi import texts
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
@@ -28,8 +27,9 @@ from rumi.channels.telegram.receiving.fields import (
 from rumi.channels.telegram.receiving.origins import made_by, quoted_in
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
 from rumi.channels.telegram.receiving.wording import Words, read_words
-from rumi.journal import Attachment, Incoming, joined
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment, Incoming, joined
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from telegram import Bot, BotCommand
 from telegram.error import TelegramError
 
 from actors import Backoff
-from rumi import texts
 from rumi.channels.telegram.api.bot import in_words
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 logger = logging.getLogger(__name__)
 

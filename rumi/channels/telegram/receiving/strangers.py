@@ -9,10 +9,10 @@ from typing import Final
 import trio
 
 from actors import ActorRef, ActorStopped, MailboxFull
-from rumi import texts
 from rumi.channels.telegram.messages import Say, Toast
 from rumi.channels.telegram.receiving.reading import Stranger
-from rumi.texts import Language
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 logger = logging.getLogger(__name__)
 

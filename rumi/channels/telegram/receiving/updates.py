@@ -9,8 +9,8 @@ from telegram.error import NetworkError
 
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.receiving.fields import Fields, OddField, number
-from rumi.config.schema import TelegramBotSection
-from rumi.journal import Update
+from rumi.platform.config.schema import TelegramBotSection
+from rumi.store.journal.records import Update
 
 RawUpdate: TypeAlias = Fields
 """An update as it came: it has a number, and may have any other content."""

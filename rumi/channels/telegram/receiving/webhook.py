@@ -61,7 +61,7 @@ def with_path(url: str, bot: str = "") -> str:
 
 
 class Deliveries:
-    """What the listener hands on to the webhook's actor: a `rumi.channels.listening.Taker`."""
+    """What the listener hands on to the webhook's actor: a `rumi.channels.http.Taker`."""
 
     most_bytes = MOST_BYTES
 

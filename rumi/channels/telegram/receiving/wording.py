@@ -7,7 +7,7 @@ from typing import Final
 
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.receiving.fields import Fields, number, record_or_none, records, text_or_none
-from rumi.chats import COMMAND_NAMES
+from rumi.chats.commands import NAMES as COMMAND_NAMES
 
 _COMMAND: Final = re.compile(r"/([A-Za-z_][A-Za-z0-9_-]*)(?:@(\w+))?(?=\s|$)")
 _BEHIND_NAME: Final = " \t,:;"

@@ -17,14 +17,17 @@ from typing import TypeAlias, TypeVar
 import trio
 
 from actors import ActorError, ActorRef, Request
-from rumi.agent import ConfirmationAsked, ConfirmationEnded
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded
 from rumi.channels.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
 from rumi.channels.telegram.sending.destination import Destination
 from rumi.channels.telegram.sending.preview import Pace, Preview
 from rumi.channels.telegram.sending.questions import Questions
 from rumi.channels.telegram.sending.uploads import Upload
-from rumi.chats import ChatEvent, Replied, TurnState
-from rumi.journal import Delivered, NotOwner, PartSent, Previewed, StoredReply, Undeliverable, Undelivered
+from rumi.chats.events import ChatEvent, Replied, TurnState
+from rumi.store.journal.inbox import Previewed
+from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered
+from rumi.store.journal.records import StoredReply
+from rumi.store.journal.store import NotOwner
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,17 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
-from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
-from rumi.channels.telegram.formatting import NOTHING, Part, format_reply
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.cutting import cut_plain
+from rumi.channels.telegram.formatting.reply import NOTHING, Part, format_reply
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
-from rumi.journal import Delivered, PartSent, Previewed, StoredReply
+from rumi.platform.grace import with_grace
+from rumi.store.journal.inbox import Previewed
+from rumi.store.journal.outbox import Delivered, PartSent
+from rumi.store.journal.records import StoredReply
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from telegram.error import BadRequest, ChatMigrated, NetworkError, RetryAfter, T
 from rumi.channels.telegram.address import Address
 from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
-from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.formatting.reply import Part
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 

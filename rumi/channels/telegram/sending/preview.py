@@ -13,15 +13,15 @@ import trio
 from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
-from rumi.cancellation_grace import with_grace
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.api.refusals import Refusal, never_left, refusal_of
-from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.formatting.reply import Part
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
 from rumi.channels.telegram.sending.sketch import sketch, tells
-from rumi.chats import ChatEvent, TurnState
-from rumi.journal import Previewed
+from rumi.chats.events import ChatEvent, TurnState
+from rumi.platform.grace import with_grace
+from rumi.store.journal.inbox import Previewed
 
 logger = logging.getLogger(__name__)
 

@@ -16,17 +16,17 @@ import trio
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity
 from telegram.error import ChatMigrated, TelegramError
 
-from rumi import texts
-from rumi.agent import ConfirmationAsked
+from rumi.agent.events import ConfirmationAsked
 from rumi.channels.telegram.api.bot import in_words
 from rumi.channels.telegram.api.refusals import Refusal, refusal_of
 from rumi.channels.telegram.callback import data_of
-from rumi.channels.telegram.formatting import Part
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, characters_within, clean, units
+from rumi.channels.telegram.formatting.reply import Part
 from rumi.channels.telegram.sending.delivery import REMOVALS, Patience
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
-from rumi.texts import Language, Verdict
+from rumi.platform import texts
+from rumi.platform.texts import Language, Verdict
 
 logger = logging.getLogger(__name__)
 

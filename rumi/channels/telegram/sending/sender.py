@@ -12,10 +12,9 @@ from telegram import Bot
 from telegram.error import TelegramError
 
 from actors import Actor, ActorError, ActorRef, Refused, answers
-from rumi import texts
-from rumi.agent import TurnFinished
+from rumi.agent.events import TurnFinished
 from rumi.channels.telegram.api.bot import in_words
-from rumi.channels.telegram.formatting import Part
+from rumi.channels.telegram.formatting.reply import Part
 from rumi.channels.telegram.messages import (
     Flush,
     LeaveChats,
@@ -35,19 +34,13 @@ from rumi.channels.telegram.sending.destination import Bounds, Destination, Sent
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import Pace
 from rumi.channels.telegram.sending.toasts import Toasts
-from rumi.chats import ChatEvent, Hub, Queued, Replied, TurnStarted
+from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
+from rumi.chats.hub import Hub
 from rumi.errors import RumiError
-from rumi.journal import (
-    Delivered,
-    Moved,
-    MovedGroups,
-    NotOwner,
-    PartSent,
-    Previewed,
-    Undeliverable,
-    Undelivered,
-    Waiting,
-)
+from rumi.platform import texts
+from rumi.store.journal.inbox import Moved, MovedGroups, Previewed
+from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, Waiting
+from rumi.store.journal.store import NotOwner
 from rumi.store.ownership import partition_of
 
 logger = logging.getLogger(__name__)

@@ -2,13 +2,14 @@
 
 from telegram import MessageEntity
 
-from rumi import texts
-from rumi.agent import ToolStarted
-from rumi.channels.telegram.formatting import Part, format_preview
+from rumi.agent.events import ToolStarted
+from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, clean, units
-from rumi.chats import TurnState, gist
-from rumi.texts import Language
-from rumi.tools import FILE_TOOLS
+from rumi.channels.telegram.formatting.reply import Part, format_preview
+from rumi.chats.events import TurnState
+from rumi.chats.status import gist
+from rumi.platform import texts
+from rumi.platform.texts import Language
 
 TOOL_CHARS = 60
 """The maximum length of a tool's arguments."""

@@ -1,0 +1,151 @@
+"""The command line that starts a server's process in a sandbox of its own.
+
+It sees `/usr`, the installation of its command, its own home, and the folders that the configuration names;
+nothing of $RUMI_HOME and of the user's home. Its processes are a process namespace: they end together.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rumi.agent.mcp.types import McpError, ServerSettings
+
+HOME: Final = "/home/mcp"
+TMP_BYTES: Final = 256 * 1024 * 1024
+_TOP: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_OF_ETC: Final = (
+    "alternatives",
+    "ca-certificates",
+    "ld.so.cache",
+    "localtime",
+    "mime.types",
+    "pki",
+    "ssl",
+    "timezone",
+)
+_OF_ETC_FOR_NETWORKS: Final = ("hosts", "nsswitch.conf", "resolv.conf")
+_READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+_HIDDEN: Final = ("acpi", "asound", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+_SHEBANG_BYTES: Final = 256
+
+
+def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int) -> list[str]:
+    """Return the command line. `home` is the server's own folder; the filter's descriptor is inherited.
+
+    Raises:
+        McpError: The command or a folder of `paths` does not exist, or the folder holds files of Rumi.
+    """
+    program, rumi_home = find(settings.command), home.parent.parent.resolve()
+    words = [str(bwrap), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
+    words += ["--new-session", "--hostname", "rumi-mcp", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
+    if settings.network:
+        words.append("--share-net")
+    for name in _TOP:
+        top = Path("/", name)
+        if top.is_symlink():
+            words += ["--symlink", os.readlink(top), str(top)]
+        elif top.is_dir():
+            words += ["--ro-bind", str(top), str(top)]
+    for name in (*_OF_ETC, *(_OF_ETC_FOR_NETWORKS if settings.network else ())):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    words += ["--proc", "/proc", *_covered(), "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    # bubblewrap's /dev and / are file systems in memory without a limit: they become read-only.
+    words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
+    words += ["--remount-ro", "/dev"]
+    words += ["--bind", str(home), HOME]
+    for each in installation(program, home.parent.parent):
+        words += ["--ro-bind", str(each), str(each)]
+    for path in settings.paths:
+        folder = Path(path).expanduser().absolute()
+        if not folder.exists():
+            raise McpError(f"mcp.{settings.name}.paths has {path}, which does not exist.")
+        if rumi_home.is_relative_to(folder.resolve()) or folder.resolve().is_relative_to(rumi_home):
+            raise McpError(
+                f"mcp.{settings.name}.paths has {path}, which holds files of Rumi itself.",
+                "Name a folder that does not hold RUMI_HOME.",
+            )
+        words += ["--bind", str(folder), str(folder)]
+    words += ["--remount-ro", "/", "--chdir", HOME, "--unsetenv", "LD_LIBRARY_PATH", "--setenv", "HOME", HOME]
+    words += ["--seccomp", str(seccomp_fd), "--", str(program), *settings.args]
+    return words
+
+
+def _covered() -> Iterator[str]:
+    """Yield what makes the kernel's settings read-only; a server of a root's Rumi could change them.
+
+    They are the paths that Docker covers too.
+    """
+    for name in _READ_ONLY:
+        if Path("/proc", name).exists():
+            yield from ("--ro-bind", f"/proc/{name}", f"/proc/{name}")
+    for name in _HIDDEN:
+        path = Path("/proc", name)
+        if path.is_dir():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        elif path.exists():
+            yield from ("--ro-bind", "/dev/null", str(path))
+
+
+def find(command: str) -> Path:
+    """Return the program that a command names.
+
+    Raises:
+        McpError: There is none.
+    """
+    found = shutil.which(os.path.expanduser(command))
+    if found is None:
+        raise McpError(f"The command {command} is not there.", "Install it, or correct config.toml.")
+    return Path(found).absolute()
+
+
+def installation(program: Path, rumi_home: Path) -> list[Path]:
+    """Return the files and folders outside of `/usr` that a program needs besides `/usr`.
+
+    They are the folder above its `bin`, and that of every program on the way to its interpreter. A folder
+    that holds the user's home or Rumi's is not given away: then it is the program's file alone.
+    """
+    found: dict[Path, None] = {}
+    homes = {Path.home(), Path.home() / ".local", rumi_home.absolute(), rumi_home.resolve()}
+    for file in _way(program):
+        if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
+            folder = file.parent.parent if file.parent.name == "bin" else file.parent
+            wide = any(each.is_relative_to(folder) for each in homes)
+            found[file if wide else folder] = None
+    return [
+        each for each in found if not any(each != other and each.is_relative_to(other) for other in found)
+    ]
+
+
+def _way(program: Path) -> Iterator[Path]:
+    """Yield a program, where its links lead, and the same of its interpreter."""
+    for _ in range(16):
+        for _ in range(16):
+            yield program
+            if not program.is_symlink():
+                break
+            program = Path(os.path.normpath(program.parent / os.readlink(program)))
+        real = Path(os.path.realpath(program))
+        if real != program:  # a folder on the way is a link
+            yield real
+        interpreter = _interpreter(real)
+        if interpreter is None:
+            return
+        program = interpreter
+
+
+def _interpreter(script: Path) -> Path | None:
+    try:
+        with script.open("rb") as file:
+            first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    except OSError:
+        return None
+    words: Sequence[str] = os.fsdecode(first.removeprefix(b"#!")).split()
+    if not first.startswith(b"#!") or not words:
+        return None
+    if Path(words[0]).name == "env":
+        name = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        found = shutil.which(name) if name else None
+        return Path(found).absolute() if found else None
+    return Path(words[0])

@@ -1,0 +1,371 @@
+"""A connection to a server, by the official client library. Imported late: the library takes 0.6 s and 41 MB.
+
+Of the library only the session is used. The process and its pipes are Rumi's (`rumi.agent.mcp.process`), and
+so is the bound of what a server may send. A server may ask its client for things (models, forms, folders):
+that is refused, because no handler is given.
+"""
+
+import base64
+import binascii
+import json
+import mimetypes
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import anyio
+import httpx2
+import mcp_types as wire
+import trio
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from rumi import __version__
+from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
+from rumi.agent.mcp.types import McpError, Outcome, Part, Progress, RemoteTool, ServerSettings
+from rumi.platform import http
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.openat import shown
+
+MOST_TOOLS: Final = 1000
+MOST_PAGES: Final = 20
+MOST_SCHEMA_CHARS: Final = 20_000
+_WAITING: Final = 64
+"""Messages to a server that does not read; a cancellation is among them, so that a `/stop` never waits."""
+
+_CONNECT_S: Final = 10.0
+_QUIET_S: Final = 300.0
+
+
+@asynccontextmanager
+async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["LibraryConnection"]:
+    """Connect to a server; end the connection, and its process, with the block. Cancelled, nothing is left.
+
+    `home` is the server's own folder. The caller bounds the time. When the server ends, the block is
+    cancelled.
+
+    Raises:
+        McpError: The server cannot be started or reached, or has ended.
+    """
+    try:
+        state = _State()
+        async with _streams(settings, home, state) as streams:
+            client = Client(
+                _ready(streams),
+                client_info=wire.Implementation(name="rumi", version=__version__),
+                message_handler=state.hear,
+                cache=None,
+            )
+            async with client:
+                yield LibraryConnection(client, state, settings.redact)
+    except McpError:
+        raise
+    except Exception as error:  # the library raises groups, also of its own faults
+        for own in _own(error):
+            raise own from None
+        raise McpError(f"The connection to the server failed: {_reason(error)}.") from error
+
+
+class LibraryConnection:
+    """An open connection; see `rumi.agent.mcp.types.Connection`."""
+
+    def __init__(self, client: Client, state: "_State", redact: Redactor) -> None:
+        self._hide = redact.known
+        self._client = client
+        self._state = state
+
+    async def changed(self) -> None:
+        """Return when the server says that its tools have changed."""
+        await self._state.changed()
+
+    async def list_tools(self) -> tuple[RemoteTool, ...]:
+        """Return the tools that the server has now, `MOST_TOOLS` at most.
+
+        Raises:
+            McpError: The server refused, or sent what is not a list of tools.
+        """
+        found: list[RemoteTool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._asked(self._client.list_tools(cursor=cursor))
+            found += (_tool(each, self._hide) for each in page.tools)
+            cursor = page.next_cursor
+            if not cursor or len(found) >= MOST_TOOLS:
+                break
+        return tuple(found[:MOST_TOOLS])
+
+    async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> Outcome:
+        """Call a tool. Cancelled, the server is told so.
+
+        Raises:
+            McpError: The server refused, or sent what is not a result.
+        """
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            await trio.lowlevel.checkpoint()
+            of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
+            show(f"{self._hide(message)} ({of})" if message else of)
+
+        # Not `call_tool`: it checks results against the server's own schema, whose patterns may take long.
+        params = wire.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        request = self._client.session.send_request(
+            wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=told
+        )
+        result = await self._asked(request)
+        parts = [_part(each) for each in result.content]
+        if not parts and result.structured_content is not None:
+            parts = [Part(json.dumps(result.structured_content, ensure_ascii=False))]
+        hidden = (replace(each, text=self._hide(each.text)) for each in parts)
+        return Outcome(tuple(hidden), failed=result.is_error)
+
+    async def _asked(self, request: Any) -> Any:
+        """Return the answer to a request of the library's.
+
+        Raises:
+            McpError: The server refused or has ended, or its answer has another form.
+        """
+        try:
+            return await request
+        except MCPError as error:
+            if error.error.code == wire.CONNECTION_CLOSED and error.error.message == "Connection closed":
+                raise self._state.ended or McpError("The server has ended.") from None
+            raise Refusal(self._hide(error.error.message)) from None
+        except ValidationError:
+            raise McpError("The server's answer does not have the form of one.") from None
+        except RuntimeError as error:
+            raise McpError(f"The call failed: {_reason(error)}.") from error
+
+
+class _State:
+    """What a connection has come to: why it has `ended`, and whether the server's tools have changed."""
+
+    def __init__(self) -> None:
+        self.ended: McpError | None = None
+        self._changed = trio.Event()
+
+    async def hear(self, message: object) -> None:
+        await trio.lowlevel.checkpoint()
+        if isinstance(message, wire.ToolListChangedNotification):
+            self._changed.set()
+
+    async def changed(self) -> None:
+        await self._changed.wait()
+        self._changed = trio.Event()
+
+
+@asynccontextmanager
+async def _ready(streams: "tuple[Any, Any]") -> AsyncIterator["tuple[Any, Any]"]:
+    """Yield streams that are open already, in the form that the library wants."""
+    await trio.lowlevel.checkpoint()
+    yield streams
+
+
+def _streams(
+    settings: ServerSettings, home: Path, state: _State
+) -> AbstractAsyncContextManager["tuple[Any, Any]"]:
+    return _of_process(settings, home, state) if settings.command else _of_url(settings)
+
+
+@asynccontextmanager
+async def _of_process(
+    settings: ServerSettings, home: Path, state: _State
+) -> AsyncIterator["tuple[Any, Any]"]:
+    """Start the server and yield the streams of its messages. When it ends, the block is cancelled."""
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(running(settings, home))
+        from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
+        for stream in (from_server, read, write, to_server):
+            stack.callback(stream.close)
+        async with trio.open_nursery() as nursery:
+
+            async def listen() -> None:
+                try:
+                    await _listen(process, from_server, settings.max_bytes)
+                except McpError as error:
+                    state.ended = error
+                except (trio.BrokenResourceError, anyio.BrokenResourceError):
+                    pass
+                await trio.sleep(0.05)  # what it complained of may still be on its way
+                state.ended = state.ended or McpError(
+                    _complained("The server has ended", process, settings.redact)
+                )
+                nursery.cancel_scope.cancel()
+
+            async def speak() -> None:
+                try:
+                    async for message in to_server:
+                        said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                        await process.send(said.encode() + b"\n")
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    return  # its output ends too, or its process is ended when a call takes too long
+
+            nursery.start_soon(listen)
+            nursery.start_soon(speak)
+            yield read, write
+            nursery.cancel_scope.cancel()
+        if state.ended is not None:
+            raise state.ended from None
+
+
+async def _listen(process: ServerProcess, from_server: Any, most_bytes: int) -> None:
+    """Hand on the messages of a process until its output ends.
+
+    Raises:
+        McpError: It writes too much at once, or too many lines that are no messages.
+    """
+    rubbish = 0
+
+    async def take(line: bytes) -> None:
+        nonlocal rubbish
+        if not line.strip():
+            return
+        try:
+            message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            rubbish += 1
+            if rubbish >= MOST_RUBBISH:
+                raise McpError("The server writes lines that are no messages, so it was ended.") from None
+            return
+        rubbish = 0
+        await from_server.send(SessionMessage(message))
+
+    await process.read_lines(most_bytes, take)
+
+
+def _complained(what: str, process: ServerProcess, redact: Redactor) -> str:
+    lines = [line for line in redact.text(process.complaint).splitlines() if line.strip()]
+    said = shown(lines[-1].strip())[-300:] if lines else ""
+    return f"{what}: {said}" if said else f"{what}."
+
+
+@asynccontextmanager
+async def _of_url(settings: ServerSettings) -> AsyncIterator["tuple[Any, Any]"]:
+    """Yield the streams of a server's messages over streamable HTTP."""
+    client = cast(
+        "_BoundedClient",
+        await http.client(
+            cast("Any", lambda: _BoundedClient),
+            http.Tls(),
+            headers={**settings.headers, "Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(_CONNECT_S, read=_QUIET_S),
+        ),
+    )
+    client.most_bytes = settings.max_bytes
+    try:
+        opened = streamable_http_client(
+            settings.url, http_client=client, max_sse_event_size=settings.max_bytes
+        )
+        async with opened as streams:
+            yield streams
+    finally:
+        await http.close(client.aclose)
+
+
+class _BoundedClient(httpx2.AsyncClient):
+    """A client that refuses compressed answers, and ends one that is longer than `most_bytes`.
+
+    Streams of events have no length; the library bounds each event.
+    """
+
+    most_bytes = 0
+
+    async def send(self, request: httpx2.Request, **more: Any) -> httpx2.Response:
+        """Send a request; see the library."""
+        response = await super().send(request, **more)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx2.DecodingError("The answer is compressed, which was not asked for.", request=request)
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            response.stream = _Bounded(response.stream, self.most_bytes)
+        return response
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any, most_bytes: int) -> None:
+        self._inner = inner
+        self._left = most_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = aiter(self._inner)
+        async for chunk in chunks:
+            self._left -= len(chunk)
+            if self._left < 0:
+                await http.unwind(chunks)
+                raise httpx2.StreamError("The answer is too long.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Refusal(McpError):
+    """The server answered with an error; `words` are its own."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("The server refused.")
+        self.words = words
+
+
+def _tool(tool: wire.Tool, hide: Callable[[str], str]) -> RemoteTool:
+    hints = tool.annotations or wire.ToolAnnotations()
+    return RemoteTool(
+        hide(tool.name),
+        hide(tool.description or hints.title or tool.title or ""),
+        _schema(tool.input_schema),
+        read_only=hints.read_only_hint is True,
+        open_world=hints.open_world_hint is not False,
+        destructive=hints.destructive_hint,
+    )
+
+
+def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a schema of arguments; one that no model takes, or a long one, becomes that of any object."""
+    fits = schema.get("type") == "object" and len(json.dumps(schema)) <= MOST_SCHEMA_CHARS
+    return schema if fits else {"type": "object", "properties": {}}
+
+
+def _part(content: wire.ContentBlock) -> Part:
+    match content:
+        case wire.TextContent():
+            return Part(content.text)
+        case wire.ImageContent() | wire.AudioContent():
+            return _file(content.data, content.mime_type, content.type)
+        case wire.EmbeddedResource(resource=wire.TextResourceContents() as resource):
+            return Part(f"{resource.uri}:\n{resource.text}")
+        case wire.EmbeddedResource(resource=wire.BlobResourceContents() as blob):
+            return _file(blob.blob, blob.mime_type or "", str(blob.uri))
+        case wire.ResourceLink():
+            return Part(f"{content.name}: {content.uri}")
+        case _:
+            return Part(f"({content.type}, not shown)")
+
+
+def _file(data: str, media_type: str, name: str) -> Part:
+    """Return a file; its name is the end of its address, with the ending of its type if it has none."""
+    try:
+        body = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return Part(f"({name}, {media_type}: it cannot be read)")
+    stem = name.rstrip("/").rpartition("/")[2] or "file"
+    ending = "" if "." in stem else mimetypes.guess_extension(media_type) or ""
+    return Part(data=body, media_type=media_type, name=f"{stem}{ending}") if body else Part("(an empty file)")
+
+
+def _own(error: BaseException) -> Iterator[McpError]:
+    """Yield Rumi's own errors in an exception or a group."""
+    if isinstance(error, McpError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _own(each)
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"[:300].rstrip(".")

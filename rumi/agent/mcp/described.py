@@ -1,0 +1,64 @@
+"""What a server says about a tool: as models read it, and what has changed since the user accepted it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rumi.agent.mcp.showing import values_of
+from rumi.agent.mcp.types import RemoteTool
+from rumi.platform.untrusted_text import harmless
+
+MOST_DEPTH: Final = 40
+
+
+def harmless_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a schema whose every text, at any depth, is harmless like a tool's description.
+
+    A name that is not harmless, which the server would not know in another form, is left out, and so is what
+    is nested deeper than `MOST_DEPTH`.
+    """
+    return {name: _harmless(value, 1) for name, value in schema.items() if harmless(name) == name}
+
+
+def _harmless(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, Mapping) and depth < MOST_DEPTH:
+        kept = {name: each for name, each in value.items() if harmless(str(name)) == str(name)}
+        return {name: _harmless(each, depth + 1) for name, each in kept.items()}
+    if isinstance(value, list | tuple) and depth < MOST_DEPTH:
+        return [_harmless(each, depth + 1) for each in value]
+    return {} if isinstance(value, Mapping | list | tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that a server says about a tool: its path, and what it was and is as JSON, or None."""
+
+    path: str
+    before: str | None
+    now: str | None
+
+
+def said_of(tool: RemoteTool) -> dict[str, object]:
+    """Return all that is pinned of a tool, in JSON types."""
+    return {
+        "description": tool.description,
+        "read_only": tool.read_only,
+        "open_world": tool.open_world,
+        "destructive": tool.destructive,
+        "parameters": tool.parameters,
+    }
+
+
+def changes_of(before: Mapping[str, object] | None, now: Mapping[str, object] | None) -> tuple[Change, ...]:
+    """Return each difference between what was accepted of a tool and what is said of it now, by its path."""
+    old, new = _by_path(before), _by_path(now)
+    paths = [*new, *(path for path in old if path not in new)]
+    return tuple(
+        Change(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
+    )
+
+
+def _by_path(said: Mapping[str, object] | None) -> dict[str, str]:
+    return {value.path: value.text for value in values_of(said or {}, {})}

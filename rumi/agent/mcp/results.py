@@ -1,0 +1,91 @@
+"""What a model reads of a server's result, and the pictures and files in it as files of the workspace."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import trio
+
+from rumi.agent.mcp.types import Outcome, Part
+from rumi.agent.tools.base import ToolResult
+from rumi.errors import RumiError
+from rumi.models.types import Picture
+from rumi.platform.texts import short_size
+from rumi.platform.untrusted_text import block, harmless
+from rumi.web.readers.files.viewer import Seen
+
+MAX_TEXT_CHARS: Final = 50_000
+MOST_PICTURES: Final = 4
+MOST_FILES: Final = 8
+
+Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
+"""Scales a picture and keeps it in the chat's workspace. Raises RumiError."""
+
+
+Keep: TypeAlias = Callable[[bytes, str], Awaitable[str]]
+"""Keeps a file in the chat's workspace under a name like this one; returns its path. Raises RumiError."""
+
+
+async def nowhere(body: bytes, name: str) -> str:
+    """Refuse a file where no workspace is."""
+    await trio.lowlevel.checkpoint()
+    raise RumiError("There is no place for files here.")
+
+
+async def result_of(
+    source: str, outcome: Outcome, look: Look, keep: Keep = nowhere, *, trusted: bool
+) -> ToolResult:
+    """Return a result as the model reads it: words of others, unless the server is trusted.
+
+    Addresses in it do not count as given: a tool may put one together from the call's arguments.
+
+    Cancelled, a picture or a file may be in the workspace already.
+    """
+    files = _Files(look, keep)
+    texts = [await files.take(part) if part.data else part.text for part in outcome.parts]
+    whole = "\n\n".join(texts)
+    text = whole[:MAX_TEXT_CHARS].strip() or "(no text)"
+    cut = len(whole) - MAX_TEXT_CHARS
+    note = f"cut: the last {cut} characters are left out\n" if cut > 0 else ""
+    body = harmless(text) if trusted else block(source, text)
+    return ToolResult(
+        ok=not outcome.failed,
+        content=f"{note}{body}",
+        truncated=cut > 0,
+        same_as=body,
+        tainted=not trusted,
+        pictures=tuple(files.pictures),
+        shows=tuple(files.shows),
+    )
+
+
+class _Files:
+    """The pictures and files of one result."""
+
+    def __init__(self, look: Look, keep: Keep) -> None:
+        self.pictures: list[Picture] = []
+        self.shows: list[str] = []
+        self._look = look
+        self._keep = keep
+
+    async def take(self, part: Part) -> str:
+        """Have a picture or a file kept; return what the model reads of it."""
+        if len(self.shows) >= MOST_FILES:
+            return f"(one more file: {part.media_type}, not kept)"
+        try:
+            if part.media_type.startswith("image/") and len(self.pictures) < MOST_PICTURES:
+                return await self._picture(part)
+        except RumiError:
+            pass  # no picture that can be shown, but still a file
+        try:
+            path = await self._keep(part.data, part.name)
+        except RumiError as error:
+            return f"({part.media_type or 'a file'}, not kept: {error.message})"
+        self.shows.append(path)
+        return f"(a file, {part.media_type or 'binary'}, {short_size(len(part.data))}, kept as {path})"
+
+    async def _picture(self, part: Part) -> str:
+        seen = await self._look(part.data)
+        self.pictures += seen.pictures
+        paths = [each.path for each in seen.pictures]
+        self.shows += paths
+        return f"({seen.about}: {', '.join(paths)})"

@@ -1,0 +1,133 @@
+"""A tool of a server, bound to one chat."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from rumi.agent.mcp.described import harmless_schema
+from rumi.agent.mcp.results import Keep, Look, nowhere, result_of
+from rumi.agent.mcp.showing import values_of
+from rumi.agent.mcp.types import McpError, Outcome, RemoteTool
+from rumi.agent.tools.base import Claims, Progress, Question, Tool, ToolResult
+from rumi.models.types import ToolSpec
+from rumi.platform.untrusted_text import block, harmless, one_line
+
+MOST_NAME_CHARS: Final = 64
+MOST_DESCRIPTION_CHARS: Final = 4000
+BETWEEN: Final = "__"
+DIGEST_CHARS: Final = 12
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_DIGEST: Final = re.compile(rf"_[0-9a-f]{{{DIGEST_CHARS}}}\Z")
+
+Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[Outcome]]
+"""Calls a tool: server, tool, arguments, progress. Raises McpError."""
+
+
+class McpTool(Tool):
+    """Calls one tool of a server for one chat.
+
+    `siblings` are the names of all tools of the server. The result counts as read from outside, unless
+    `trusted`.
+    """
+
+    concurrent = True
+
+    def __init__(
+        self,
+        server: str,
+        name: str,
+        tool: RemoteTool,
+        ask: Ask,
+        look: Look,
+        *,
+        siblings: Collection[str],
+        trusted: bool,
+        keep: Keep = nowhere,
+    ) -> None:
+        self._spec = ToolSpec(
+            name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
+        )
+        self.concurrent = tool.read_only
+        self._server = server
+        self._tool = tool
+        self._ask = ask
+        self._look = look
+        self._keep = keep
+        self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
+        self._trusted = trusted
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question for a call that could change something or carry data away.
+
+        A tool that only reads and stays in its own data does neither.
+        """
+        if self._tool.read_only and not self._tool.open_world:
+            return None
+        values = values_of(arguments, self._tool.parameters)
+        return Question("mcp", {"tool": self.spec.name, "arguments": values})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Call the tool. Cancelled, the server is told so."""
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Call the tool, and show the steps that the server reports."""
+        try:
+            outcome = await self._ask(self._server, self._tool.name, arguments, progress)
+        except McpError as error:
+            words = getattr(error, "words", "")
+            if not words:
+                return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
+            said = block(self._server, one_line(words))
+            return ToolResult(False, f"the server refused\n{said}", tainted=True)
+        return await result_of(self.spec.name, outcome, self._look, self._keep, trusted=self._trusted)
+
+
+class WithheldTool(Tool):
+    """A tool whose description has changed since the user accepted it: the model learns only that."""
+
+    concurrent = True
+
+    def __init__(self, server: str, name: str) -> None:
+        self._said = (
+            f"This tool's description has changed since the user accepted it, so it cannot be called. If it "
+            f"is needed, tell the user to look at the change with: rumi mcp test {server} --accept"
+        )
+        self._spec = ToolSpec(name, self._said, {"type": "object", "properties": {}})
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: it does nothing."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Refuse."""
+        return ToolResult(False, self._said)
+
+
+def names_for(server: str, tools: Collection[str]) -> dict[str, str]:
+    """Return the name of each tool as models see it: `SERVER__tool`, of their letters.
+
+    A name that had to be changed or cut ends with a digest of the tool's own name. So it depends on nothing
+    but that name: no order, and no tool that the server adds, gives a tool the name of another one.
+    """
+    return {tool: _name_of(server, tool) for tool in tools}
+
+
+def _name_of(server: str, tool: str) -> str:
+    whole = f"{server}{BETWEEN}{tool}"
+    plain = _NOT_IN_NAMES.sub("_", whole)
+    if plain == whole and len(whole) <= MOST_NAME_CHARS and not _DIGEST.search(tool):
+        return whole
+    ending = f"_{sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:DIGEST_CHARS]}"
+    return plain[: MOST_NAME_CHARS - len(ending)] + ending

@@ -1,0 +1,195 @@
+"""Whether a call says no more than what the user wrote in the message of this turn."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from unicodedata import normalize
+
+from rumi.models.types import Message
+from rumi.platform.untrusted_text import opened
+
+LEAST_CHARS: Final = 4
+"""A shorter value stands in too many messages to be anybody's choice."""
+
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_HEXADECIMAL: Final = re.compile(r"[\W_]*0x[0-9a-f]+[\W_]*")
+_LETTERS_OF_NUMBERS: Final = frozenset(
+    " ".join(
+        [
+            "a am e p pm t z",  # powers, dates with times, halves of days
+            "b cm d ft g gb h hr hrs hs k kb kg km lb m mb min mins mm ms nd px rd s sec secs st th",
+            "ars aud brl btc cad chf clp cny cop dollar dollars eth eur euro euros gbp inr jpy mxn pen peso",
+            "pesos pound pounds usd uyu",
+        ]
+    ).split()
+)
+_WORDS_OF_NO_CHOICE: Final = frozenset(
+    ["true", "false", "null", "none", "undefined", "infinity", "-infinity"]
+)
+_JOINING: Final = frozenset("@._-/+%#~&?\\:")
+"""What joins words to a longer one, such as an address, a path or a number, where a word follows."""
+
+
+_NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
+"""The end of a sentence without a blank behind it: www.example.org.Then"""
+
+
+def own_words(messages: Sequence[Message]) -> str:
+    """Return what the user wrote: no words of others, and no notes of the program."""
+    said = (each.content for each in messages if each.role == "user")
+    return "\n".join(text for text in said if not text.startswith("[") and opened(text) is None)
+
+
+class Words:
+    """The user's own words in the message of a turn."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self._plain = plain(text)
+        self._sentences = plain(_NO_BLANK.sub(". ", text))
+
+    def have(self, value: object) -> bool:
+        """Return True if the value stands there word for word, not inside of a longer word or number."""
+        return stands_in(value, self._plain) or stands_in(value, self._sentences)
+
+    def consent_to(self, value: object) -> bool:
+        """Return True if the value is the user's word: it stands there, is long enough, and is no number."""
+        return chooses(value) and self.have(value)
+
+    def consent_to_all(
+        self, arguments: Mapping[str, object], schema: Mapping[str, object], deed: str = ""
+    ) -> bool:
+        """Return True if each value of a call is the user's word, and there is one.
+
+        Empty values and the schema's own defaults say nothing; a listed value must stand in the message.
+        `deed` is the word that names the call: as a value it says nothing more.
+        """
+        chosen = False
+        for place in places(arguments, schema):
+            if place.is_plain:
+                continue
+            if place.listed and self.have(place.value):
+                continue
+            if not self.consent_to(place.value) or plain(str(place.value)) == deed:
+                return False
+            chosen = True
+        return chosen
+
+    def __len__(self) -> int:
+        return len(self._plain.split())
+
+
+def chooses(value: object) -> bool:
+    """Return True if a value could be somebody's choice: a text, long enough, and no number.
+
+    Numbers, yes or no and short texts stand in many messages by chance.
+    """
+    if not isinstance(value, str):
+        return False
+    text = plain(value)
+    if len(text) < LEAST_CHARS or text in _WORDS_OF_NO_CHOICE or not any(map(str.isalpha, text)):
+        return False
+    return not _is_number(text)
+
+
+def _is_number(text: str) -> bool:
+    """Return True for a number, a date or an amount in digits, also with its unit."""
+    if not any(map(str.isdigit, text)):
+        return False
+    return _HEXADECIMAL.fullmatch(text) is not None or _LETTERS_OF_NUMBERS.issuperset(_LETTERS.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of a call at any depth, and what its place in the schema says of it."""
+
+    value: object
+    name: str
+    schema: Mapping[str, object]
+    in_list: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Return True for what says nothing: an empty value, or the schema's own constant or default."""
+        if self.value is None or (isinstance(self.value, str) and not self.value.strip()):
+            return True
+        own = [self.schema[name] for name in ("const", "default") if name in self.schema]
+        return _json(self.value) in map(_json, own)
+
+    @property
+    def listed(self) -> int:
+        """Return how many values the schema lists, if this is one of them; otherwise 0."""
+        found = self.schema.get("enum")
+        listed = [_json(each) for each in found] if isinstance(found, list | tuple) else []
+        return len(listed) if _json(self.value) in listed else 0
+
+
+def places(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Place]:
+    """Yield each value at any depth. A name that the schema does not have may say something too."""
+    known = schema.get("properties")
+    properties: Mapping[str, object] = known if isinstance(known, Mapping) else {}
+    for name, value in arguments.items():
+        place = properties.get(name)
+        if not isinstance(place, Mapping):
+            yield Place(name, name, {})
+        yield from _inside(value, name, place if isinstance(place, Mapping) else {})
+
+
+def _inside(value: object, name: str, schema: Mapping[str, object], in_list: bool = False) -> Iterator[Place]:
+    if isinstance(value, Mapping):
+        for place in places(value, schema):
+            yield Place(place.value, place.name, place.schema, in_list or place.in_list)
+    elif isinstance(value, list | tuple):
+        items = schema.get("items")
+        for each in value:
+            yield from _inside(each, name, items if isinstance(items, Mapping) else {}, in_list=True)
+    else:
+        yield Place(value, name, schema, in_list)
+
+
+def stands_in(value: object, text: str) -> bool:
+    """Return True if the value stands in a `plain` text, not inside of a longer word, address or number."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return any(_stands_in(form, text) for form in _forms(value))
+    return _stands_in(plain(str(value)), text)
+
+
+def _forms(number: float) -> set[str]:
+    """Return how people write a number."""
+    if number != number or abs(number) > 1e15:
+        return {str(number)}
+    short = str(int(number)) if isinstance(number, int) or number.is_integer() else str(number)
+    return {short, f"{number:.2f}", f"{number:,.2f}", f"{number:,.0f}" if "." not in short else short}
+
+
+def _stands_in(wanted: str, text: str) -> bool:
+    at = text.find(wanted) if wanted else -1
+    while at >= 0:
+        end = at + len(wanted)
+        if not _goes_on(wanted[-1], text[end : end + 60]) and not _goes_on(wanted[0], text[:at][-60:][::-1]):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _goes_on(edge: str, beyond: str) -> bool:
+    """Return True if a word with this last letter goes on in the text beyond it."""
+    if not edge.isalnum() and edge not in _JOINING:
+        return False
+    for letter in beyond:
+        if letter.isalnum():
+            return True
+        if letter not in _JOINING:
+            return False
+    return False
+
+
+def plain(text: str) -> str:
+    """Return a text without differences that nobody means: case, blanks, and forms of one letter."""
+    return " ".join(normalize("NFC", text).casefold().split())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, default=str)

@@ -1,0 +1,52 @@
+"""Whether a message names what a tool does: `create_branch` is asked for by “make”, “add” or “creá”."""
+
+import re
+from typing import Final
+from unicodedata import combining, normalize
+
+from rumi.agent.permissions.destinations import is_noun, words_of
+
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+_ALIKE: Final = tuple(
+    frozenset(each.split())
+    for each in (
+        "add create insert make agrega agregar anade anadir crea crear haz hace hacer",
+        "change edit modify update actualiza actualizar cambia cambiar edita editar modifica modificar",
+        "comment comenta comentar",
+        "forward reenvia reenviar",
+        "invite invita invitar",
+        "move mover mueve move",
+        "pay paga pagar",
+        "post publish publica publicar",
+        "rename renombra renombrar",
+        "reply answer contesta contestar responde responder",
+        "send envia enviar manda mandar",
+        "share comparte compartir comparti",
+        "write escribe escribi escribir",
+    )
+)
+"""Words of one deed, in English and in Spanish, without accents: no nouns, and no neighbours of the deed."""
+
+_ENDINGS: Final = ("", "d", "e", "ed", "es", "ing", "s")
+
+
+def deed_in(tool: str, message: str) -> str:
+    """Return the word of a message that says what a tool of this name does; empty for none.
+
+    Where none of the name's words is known, the first one that is no noun must stand in the message.
+    """
+    named = words_of(tool.rpartition("__")[2])
+    verbs = [word for word in named if not is_noun(word)]
+    known = next((alike for verb in verbs for alike in _ALIKE if verb in alike), frozenset(verbs[:1]))
+    wanted = {form for word in known for form in _forms(word)}
+    return next((word for word in _WORD.findall(_plain(message)) if word in wanted), "")
+
+
+def _forms(word: str) -> set[str]:
+    stem = word.removesuffix("e")
+    return {word, *(f"{stem}{ending}" for ending in _ENDINGS)}
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))

@@ -1,0 +1,204 @@
+"""The gate between words of strangers and the actions of the assistant.
+
+After a turn has read something from outside, calls that could do harm wait for the user's yes. This code
+decides from the real arguments; the model's opinion does not count.
+"""
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Protocol, TypeAlias
+
+import trio
+
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
+from rumi.agent.permissions.carried import Carried
+from rumi.agent.permissions.consent import Words, plain
+from rumi.agent.permissions.deeds import deed_in
+from rumi.agent.permissions.intent import DeclareFor, Intent
+from rumi.agent.tools.base import AlwaysAsks, Question, Tool, ToolResult, claims_of
+from rumi.models.types import Message
+from rumi.platform import texts
+from rumi.platform.texts import MOST_QUESTION_CHARS, Language, Verdict
+
+Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
+"""Waits for the user's answer, as long as the caller's limits allow.
+
+It is called in the same step in which the question was shown, and must be ready for the answer at its first
+await.
+"""
+
+
+class Parking(Protocol):
+    """Where no person is there: calls wait for a yes, and the turn goes on. Once there is one, it counts.
+
+    A call is its tool's name and its arguments as JSON with sorted keys, so it has one text however the model
+    wrote it.
+    """
+
+    async def allowed(self, call: str, question: Question) -> bool:
+        """Return True if a person has said yes to exactly this call, or to what its question asks."""
+        ...
+
+    async def park(self, call: str, text: str) -> str:
+        """Have a call wait; `text` is the question that a person reads. Return what the model reads."""
+        ...
+
+
+NO: Mapping[Verdict, str] = {
+    "no": "the user said no, and it was not done. Do not try it another way: go on without it, or ask them",
+    "nobody": "not done: it needed the user's confirmation, and nobody is there to give it. The user has not "
+    "said no. Do not try it another way. Tell them to run it again with --yes to allow it",
+    "expired": "nobody answered, which is a no, and it was not done. Go on without it",
+}
+NOBODY = "it was not done: this turn has read things from outside, and here is nobody to ask for a yes"
+ENOUGH = (
+    "it was not done: other things of this turn had no yes, and the user is not asked any more. Go on without"
+)
+
+TOO_LONG = (
+    f"it was not done, and the user is not asked: nobody can judge a question of more than "
+    f"{MOST_QUESTION_CHARS} characters. Make the call with shorter arguments, or several calls"
+)
+
+MOST_NOS = 3
+"""After this many noes in a row, or one unanswered question, a turn asks no more, because a person who is
+asked a hundred times says yes in the end. Then nothing of the turn runs that a question could be asked about.
+"""
+
+
+class Gate:
+    """The gate of one turn: its taint, and the addresses that its conversation has been given.
+
+    `words` are the user's own in the message of this turn: what they ask for needs no yes. `history` has the
+    results that servers of tools gave earlier; `declare_for` and `tools` are for `Intent`. `deadline` is the
+    turn's own; it does not run while a question waits. With `confirm` and `parking`, only calls that were
+    allowed before are not asked for.
+    """
+
+    def __init__(
+        self,
+        *,
+        tainted: bool,
+        given: Collection[str],
+        words: str,
+        history: Sequence[Message],
+        declare_for: DeclareFor | None = None,
+        tools: Callable[[], Sequence[Tool]] = tuple,
+        language: Language,
+        watch: Callable[[TurnEvent], None],
+        confirm: Confirm | None,
+        parking: Parking | None,
+        deadline: trio.CancelScope,
+    ) -> None:
+        self.tainted = tainted
+        self._given = set(given)
+        self._words = Words(words)
+        self._heard = _Heard(history)
+        self._intent = Intent(self._words, tools, declare_for)
+        self._carried = Carried(self._words, self._given, self._heard.of)
+        self._language: Language = language
+        self._watch = watch
+        self._confirm = confirm
+        self._parking = parking
+        self._deadline = deadline
+        self._one_by_one = trio.Lock()
+        self._nos_left = MOST_NOS
+
+    def learn(self, name: str, result: ToolResult) -> None:
+        """Note the taint, the addresses and the words of a tool's result."""
+        self.tainted = self.tainted or result.tainted
+        self._given.update(result.links)
+        self._heard.add(name, result.content)
+
+    async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
+        """Return None if the call may run, otherwise the result that the model gets instead.
+
+        Cancelled, the question is void.
+        """
+        refused = await self._refusal(tool, arguments)
+        claims = claims_of(tool)
+        if refused is None and claims is not None and not claims.reads:
+            self._intent.note_made(tool.spec.name, arguments, claims)
+        return refused
+
+    async def _refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
+        may_ask = self.tainted or isinstance(tool, AlwaysAsks)
+        question = tool.question(arguments, self._given) if may_ask else None
+        if question is None:
+            return None
+        call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        if self._parking is not None and await self._parking.allowed(call, question):
+            return None
+        if self._nos_left <= 0:
+            return ToolResult(False, ENOUGH)
+        if await self._is_asked_for(tool, arguments, question):
+            return None
+        asks = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
+        if len(asks.whole or asks.text) > MOST_QUESTION_CHARS:
+            return ToolResult(False, TOO_LONG)
+        if self._confirm is None:
+            whole = asks.whole or asks.text
+            return ToolResult(False, await self._parking.park(call, whole) if self._parking else NOBODY)
+        async with self._one_by_one:  # a person answers one question at a time
+            if self._nos_left <= 0:
+                return ToolResult(False, ENOUGH)
+            asked = ConfirmationAsked(token_hex(8), asks.text, asks.whole)
+            verdict: Verdict = "no"
+            self._watch(asked)
+            try:
+                with self._time_stands_still():
+                    verdict = await self._confirm(asked)
+            finally:
+                self._watch(ConfirmationEnded(asked.id, verdict))
+            self._nos_left = {"yes": MOST_NOS, "no": self._nos_left - 1, "expired": 0, "nobody": 0}[verdict]
+        if verdict != "yes":
+            return ToolResult(False, NO[verdict])
+        self._carried.allow()
+        claims = claims_of(tool)
+        if claims is not None and not claims.reads:
+            self._intent.approve(tool.spec.name, arguments, claims)
+        return None
+
+    async def _is_asked_for(self, tool: Tool, arguments: Mapping[str, object], question: Question) -> bool:
+        """Return True if the user's message asks for the call, or the call tells its server nothing new."""
+        claims = claims_of(tool)
+        if claims is None:
+            asked = question.asked is None or question.asked(self._words.text)
+            return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
+        if claims.reads:
+            return self._carried.takes(arguments, claims)
+        deed = "" if claims.destroys else deed_in(tool.spec.name, self._words.text)
+        if deed and self._words.consent_to_all(arguments, claims.schema, deed):
+            return True
+        return await self._intent.covers(tool.spec.name, arguments, claims)
+
+    @contextmanager
+    def _time_stands_still(self) -> Iterator[None]:
+        left_s = self._deadline.deadline - trio.current_time()
+        self._deadline.deadline = math.inf
+        try:
+            yield
+        finally:
+            self._deadline.deadline = trio.current_time() + left_s
+
+
+class _Heard:
+    """What tools have said in this session, by their names."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._said: dict[str, list[str]] = {}
+        names: dict[str, str] = {}
+        for message in history:
+            names |= {call.id: call.name for call in message.tool_calls}  # ids may come again
+            if message.role == "tool":
+                self.add(names.get(message.tool_call_id or "", ""), message.content)
+
+    def add(self, name: str, said: str) -> None:
+        self._said.setdefault(name, []).append(said)
+
+    def of(self, names: Collection[str]) -> str:
+        """Return what these tools have said, in its `plain` form."""
+        return plain("\n".join(each for name in names for each in self._said.get(name, ())))

@@ -1,0 +1,126 @@
+"""The changing calls that a user's message asks for, declared before anything from outside could choose them.
+
+The model declares them with `declare_changes` while its turn is untainted. Where it did not, or the
+conversation was tainted before, a model call that sees only the message and the tools declares them before
+the first question. A declared call runs as often as it was declared; what ran before counts.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from rumi.agent.permissions.consent import Words
+from rumi.agent.tools.base import Claims, Tool, claims_of
+from rumi.agent.tools.declare import DECLARE, Declaration, DeclareTool, declarations_in, destinations_of
+from rumi.models.types import Message, Model, ModelError, ModelRequest, ToolSpec
+
+logger = logging.getLogger(__name__)
+
+DECLARE_S: Final = 30.0
+"""How long the model call may take, in seconds."""
+
+MOST_WORDS_CHARS: Final = 8_000
+
+DeclareFor: TypeAlias = Callable[[str, Sequence[ToolSpec]], Awaitable[Sequence[Declaration]]]
+"""Returns the changing calls that a message asks for, by the message and the tools alone."""
+
+
+class Intent:
+    """What the message of one turn asks for. `tools` returns the tools that can be called now."""
+
+    def __init__(
+        self, words: Words, tools: Callable[[], Iterable[Tool]], declare_for: DeclareFor | None = None
+    ) -> None:
+        self._words = words
+        self._tools = tools
+        self._declare_for = declare_for
+        self._declared: list[Declaration] = []
+        self._counted = 0
+        self._uncounted: list[tuple[str, Mapping[str, object], Claims]] = []
+        self._approved: set[tuple[str, str | None]] = set()
+
+    async def covers(self, name: str, arguments: Mapping[str, object], claims: Claims) -> bool:
+        """Return True if the message asks for this call, or the user has approved where it goes."""
+        if (name, destinations_of(arguments, claims)) in self._approved:
+            return True
+        if self._find(name, arguments, claims) is not None:
+            return True
+        if self._declare_for is None or not self._words.text.strip():
+            return False
+        declare_for, self._declare_for = self._declare_for, None  # once in a turn
+        specs = [tool.spec for tool in self._tools() if _changes(tool)]
+        self._declared += await declare_for(self._words.text[:MOST_WORDS_CHARS], specs)
+        return self._find(name, arguments, claims) is not None
+
+    def note_made(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
+        """Count a changing call that runs, with or without a question."""
+        found = self._find(name, arguments, claims)
+        if found is not None:
+            found.times -= 1
+        else:
+            self._uncounted.append((name, arguments, claims))
+
+    def approve(self, name: str, arguments: Mapping[str, object], claims: Claims) -> None:
+        """Let a yes hold for the rest of the turn where only content differs."""
+        where = destinations_of(arguments, claims)
+        if where is not None:
+            self._approved.add((name, where))
+
+    def _find(self, name: str, arguments: Mapping[str, object], claims: Claims) -> Declaration | None:
+        self._take_declared()
+        fitting = (each for each in self._declared if each.fits(name, arguments, claims, self._words))
+        return next(fitting, None)
+
+    def _take_declared(self) -> None:
+        """Take over what the model has declared; calls that ran before count for it."""
+        for tool in self._tools():
+            if isinstance(tool, DeclareTool):
+                self._declared += tool.declarations
+                tool.declarations.clear()
+        for declared in self._declared[self._counted :]:
+            for made in self._uncounted[:]:
+                if declared.fits(*made, self._words):
+                    declared.times -= 1
+                    self._uncounted.remove(made)
+        self._counted = len(self._declared)
+
+
+def _changes(tool: Tool) -> bool:
+    claims = claims_of(tool)
+    return claims is not None and not claims.reads
+
+
+def declaring(model: Model, instructions: str) -> DeclareFor:
+    """Return what asks a model, by a user's message and the tools alone; one that fails declares nothing."""
+
+    async def declare_for(words: str, tools: Sequence[ToolSpec]) -> Sequence[Declaration]:
+        listed = "\n".join(
+            json.dumps({"tool": each.name, "description": each.description, "parameters": each.parameters})
+            for each in tools
+        )
+        request = ModelRequest(
+            (Message("system", f"{instructions}\n\n{listed}"), Message("user", words)), (DECLARE,)
+        )
+        try:
+            with trio.move_on_after(DECLARE_S):
+                reply = await model.reply(request, lambda event: None)
+                calls = [call.arguments for call in reply.tool_calls if call.name == DECLARE.name]
+                return [each for call in calls for each in _parsed(call)]
+            logger.info("the changes of a message were not declared in time")
+        except ModelError as error:
+            logger.info("the changes of a message could not be declared: %s", error)
+        return ()
+
+    return declare_for
+
+
+def _parsed(arguments: str) -> list[Declaration]:
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return []
+    found = declarations_in(parsed) if isinstance(parsed, dict) else []
+    return [] if isinstance(found, str) else found

@@ -1,0 +1,86 @@
+"""What a role allows: tools, models, money, schedules and bots."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from rumi.errors import RumiError
+from rumi.models.metering import Limit
+
+CHANGING: Final = ("bash", "write_file", "edit_file")
+"""The tools that change a chat's files."""
+
+GUEST_TOKENS: Final = 100_000
+"""So many tokens a guest may use in a day."""
+
+
+class RightsError(RumiError):
+    """Something that a person's role does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a role allows. None is no bound.
+
+    `tools` are names, or patterns such as `time__*`. `models` are names; an empty tuple is the process's own
+    model alone. `limits` are budgets of each person with the role. `schedules` and `bots` are how many of
+    them one person may have at once.
+    """
+
+    role: str
+    admin: bool = False
+    tools: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
+    limits: tuple[Limit, ...] = ()
+    schedules: int | None = None
+    bots: int | None = None
+
+    def may_use(self, tool: str) -> bool:
+        """Return True if a turn for this role has the tool of that name.
+
+        What schedules and what starts bots needs the right to have one as well.
+        """
+        if (tool in ("remind", "schedule") and self.schedules == 0) or (
+            tool == "start_bot" and self.bots == 0
+        ):
+            return False
+        return self.tools is None or any(fnmatchcase(tool, each) for each in self.tools)
+
+    @property
+    def changes_files(self) -> bool:
+        """Return True if the role may change a chat's files."""
+        return any(self.may_use(tool) for tool in CHANGING)
+
+    @property
+    def leaves_work(self) -> bool:
+        """Return True if the role may have something work while nobody is there."""
+        return self.schedules != 0 or self.bots != 0
+
+    def model(self, chosen: str, own: str) -> str:
+        """Return the model for a message: the `chosen` one if it is allowed, empty for the process's `own`,
+        otherwise the role's first.
+        """
+        if self.models is None or chosen in self.models:
+            return chosen
+        return "" if not self.models or own in self.models else self.models[0]
+
+    def refusal(self, tool: str) -> str:
+        """Return what a model reads that calls a tool which its turn does not have."""
+        return f"the role {self.role} of the person who asks does not allow {tool}: say so, and do without it"
+
+
+ADMIN: Final = Rights("admin", admin=True)
+MEMBER: Final = Rights("member")
+GUEST: Final = Rights(
+    "guest",
+    tools=("web_search", "web_fetch", "recall"),
+    models=(),
+    limits=(Limit("person", "tokens", "day", GUEST_TOKENS),),
+    schedules=0,
+    bots=0,
+)
+NOBODY: Final = Rights("nobody", tools=(), models=(), schedules=0, bots=0)
+"""Those who are on no list any more: what they asked for earlier is refused."""
+
+BUILT_IN: Final[Mapping[str, Rights]] = {each.role: each for each in (ADMIN, MEMBER, GUEST)}

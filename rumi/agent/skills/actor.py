@@ -1,0 +1,189 @@
+"""The actor that answers questions about the installed skills."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import trio
+
+from actors import Actor, Request, answers
+from rumi.agent.skills.catalogue import Catalogue, View
+from rumi.agent.skills.mounting import Mounts
+from rumi.agent.skills.opening import open_skill, read_file
+from rumi.agent.skills.types import (
+    Body,
+    FileOf,
+    ForPrompt,
+    Info,
+    Listed,
+    Listing,
+    Opened,
+    PromptSkills,
+    ReadFile,
+    Skill,
+    SkillEntry,
+    SkillError,
+    SkillsMessage,
+)
+from rumi.platform.threads import Offload
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+FRESH_S = 0.25
+FRESH_TIMES = 3
+"""The result of a look at the folders is used for this many times its duration, at most for `FRESH_S`.
+
+With a few skills it is over before the next message; with thousands, looks take at most a quarter of a
+processor.
+"""
+
+
+MOST_PROJECTS = 32
+"""The folders of windows whose skills are remembered."""
+
+
+class Ask(Protocol):
+    """Asks the actor: the `ask` of its reference."""
+
+    async def __call__(self, message: Request[R]) -> R:
+        """The reply."""
+        ...
+
+
+class _Looking:
+    """What is known of one catalogue, and which folder of the sandboxes follows it. `own`: a project's."""
+
+    def __init__(self, catalogue: Catalogue, mounts: Mounts | None, own: bool) -> None:
+        self.catalogue = catalogue
+        self.mounts = mounts
+        self.own = own
+        self.mounted: View | None = None
+        self.view: View | None = None
+        self.good_until = 0.0
+
+    def look(self) -> tuple[View, float]:
+        """Look at the folders; return what is there, and how long that took, in seconds."""
+        begun = time.perf_counter()
+        view = self.catalogue.look()
+        if self.mounts is not None and view is not self.mounted:
+            self.mounts.keep(skill for skill in view.enabled() if _is_of_project(skill) == self.own)
+            self.mounted = view
+        return view, time.perf_counter() - begun
+
+
+class Skills(Actor[SkillsMessage]):
+    """Looks at the folders for each question, except in a short time after the last look.
+
+    `mounts` is the folder that sandboxes see: it follows each look, and each use of a skill. `of_project`
+    makes the catalogue with the skills of a folder as well; only questions that name the folder see them.
+
+    The answer about an unknown skill is a `SkillError`, not a crash.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        offload: Offload,
+        *,
+        mounts: Mounts | None = None,
+        of_project: Callable[[Path], Catalogue] | None = None,
+        fresh_s: float = FRESH_S,
+        fresh_times: float = FRESH_TIMES,
+    ) -> None:
+        self._general = _Looking(catalogue, mounts, own=False)
+        self._of_project = of_project
+        self._projects: OrderedDict[str, _Looking] = OrderedDict()
+        self._offload = offload
+        self._fresh_s = fresh_s
+        self._fresh_times = fresh_times
+
+    @answers(Listing)
+    async def listing(self, message: Listing) -> Listed:
+        """Return all skills that are on the disk now."""
+        return (await self._now(message.project)).listed
+
+    @answers(Info)
+    async def info(self, message: Info) -> SkillEntry | SkillError:
+        """Return the entry of a skill."""
+        return (await self._now(message.project)).find(message.name)
+
+    @answers(ForPrompt)
+    async def for_prompt(self, message: ForPrompt) -> PromptSkills:
+        """Return the skills for a prompt."""
+        view = await self._now(message.project)
+        return view.for_prompt(message.query, message.limit, message.told)
+
+    async def _now(self, project: str) -> View:
+        looking = await self._looking(project)
+        if looking.own:
+            await self._now("")  # which keeps the folder that all sandboxes see
+        if looking.view is None or trio.current_time() >= looking.good_until:
+            begun = trio.current_time()
+            view, took_s = await self._offload(looking.look)
+            looking.good_until = begun + min(self._fresh_s, took_s + self._fresh_times * took_s)
+            looking.view = view
+            return view
+        return looking.view
+
+    async def _looking(self, project: str) -> _Looking:
+        """Return what is known with a project's skills; the projects that were used last are remembered."""
+        if not project or self._of_project is None:
+            return self._general
+        if (known := self._projects.get(project)) is None:
+            catalogue, general = self._of_project(Path(project)), self._general.mounts
+            mounts = None if general is None else await self._offload(lambda: general.of_project(project))
+            known = self._projects[project] = _Looking(catalogue, mounts, own=True)
+        self._projects.move_to_end(project)
+        while len(self._projects) > MOST_PROJECTS:
+            self._projects.popitem(last=False)
+        return known
+
+    @answers(Body)
+    async def body(self, message: Body) -> Opened | SkillError:
+        """Return a skill's instructions."""
+        skill = (await self._now(message.project)).usable(message.name, message.about)
+        if isinstance(skill, SkillError):
+            return skill
+        own = _is_of_project(skill)
+        mounts = (await self._looking(message.project) if own else self._general).mounts
+        try:
+            return await self._offload(lambda: _opened(skill, mounts))
+        except SkillError as error:
+            return error
+
+    @answers(FileOf)
+    async def file(self, message: FileOf) -> ReadFile | SkillError:
+        """Return a file of a skill."""
+        skill = (await self._now(message.project)).usable(message.name)
+        if isinstance(skill, SkillError):
+            return skill
+        try:
+            return await self._offload(lambda: read_file(skill, message.path))
+        except SkillError as error:
+            return error
+
+    def activity(self) -> str:
+        """Return how many skills there are."""
+        view = self._general.view
+        return f"{len(view.listed.entries)} skills" if view else ""
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many skills there are; nothing before the first look."""
+        view = self._general.view
+        return {"skills": len(view.listed.entries)} if view else {}
+
+
+def _is_of_project(skill: Skill) -> bool:
+    return skill.source.kind == "project"
+
+
+def _opened(skill: Skill, mounts: Mounts | None) -> Opened:
+    opened = open_skill(skill)
+    if mounts is None:
+        return opened
+    why_not = mounts.place(opened.skill)
+    return replace(opened, place="" if why_not else f"{mounts.inside}/{skill.name}", why_not=why_not)

@@ -1,0 +1,273 @@
+"""Finds the installed skills: reads their folders, and reads changed ones again."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rumi.agent.skills.disabled import Disabled
+from rumi.agent.skills.folder import opened, read_skill_file, stamp
+from rumi.agent.skills.format import CODE, FILE, decode, is_name, parse, quoted, same
+from rumi.agent.skills.matching import Index, weights
+from rumi.agent.skills.trust import TrustedSkills, digest_of
+from rumi.agent.skills.types import (
+    InPrompt,
+    Listed,
+    PromptSkills,
+    Skill,
+    SkillEntry,
+    SkillError,
+    Source,
+    UnknownSkill,
+    WhyOff,
+)
+from rumi.platform.openat import shown
+
+MOST_IN_A_SOURCE: Final = 5_000
+NEAREST: Final = 5
+_SETTLED_NS: Final = 50_000_000  # the clock of a file system ticks: a later change may bear the same time
+
+BUNDLED: Final = Path(__file__).parent / "bundled"
+
+
+def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[Source, ...]:
+    """Return where skills are looked for, in this order; a skill replaces one of the same name from before.
+
+    `dirs` are as written in the configuration: `~` is the user's home, and a relative path is below
+    `home`, the installation's. A folder that is named twice counts once, so the user's own home folder
+    is not a project.
+    """
+    found = [Source("bundled", BUNDLED), Source("home", home / "skills")]
+    found += [Source("dirs", home / os.path.expanduser(each)) for each in dirs]
+    if project is not None:
+        found.append(Source("project", project / ".rumi" / "skills"))
+    firsts = {os.path.realpath(source.folder): source for source in reversed(found)}
+    return tuple(source for source in found if firsts[os.path.realpath(source.folder)] is source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The content of one folder: a skill, or the error in it. Valid as long as the signature is the same."""
+
+    signature: object
+    skill: Skill | None
+    problem: str = ""
+    words: Mapping[str, int] = field(default_factory=dict)
+
+
+class View:
+    """The skills at one moment. Nothing in it changes."""
+
+    def __init__(
+        self, entries: Sequence[SkillEntry], problems: Sequence[str], words: Mapping[Path, Mapping[str, int]]
+    ) -> None:
+        self.listed = Listed(tuple(entries), tuple(map(shown, problems)))
+        self._by_name = {same(entry.skill.name): entry for entry in entries}
+        self._on = [name for name, entry in self._by_name.items() if entry.off is None]
+        self._index = Index({name: words[entry.skill.folder] for name, entry in self._by_name.items()})
+
+    def find(self, name: str, about: str = "") -> SkillEntry | SkillError:
+        """Return the skill of that name, enabled or not."""
+        entry = self._by_name.get(same(name))
+        if entry is not None:
+            return entry
+        near = [self._by_name[key].skill.name for key in self.nearest(f"{name} {about}")]
+        advice = (
+            f"The nearest are: {', '.join(near)}." if near else "`rumi skills list` shows the available ones."
+        )
+        return UnknownSkill(f"Unknown skill {quoted(name)}.", advice)
+
+    def nearest(self, about: str) -> Sequence[str]:
+        """Return the names, in the form of `same`, of the skills that fit best."""
+        return self._index.matching(about, self._on, NEAREST)
+
+    def usable(self, name: str, about: str = "") -> Skill | SkillError:
+        """Return the skill of that name, if it is enabled."""
+        found = self.find(name, about)
+        if isinstance(found, SkillError):
+            return found
+        return found.skill if found.off is None else SkillError(*why_off(found))
+
+    def enabled(self) -> list[Skill]:
+        """Return the enabled skills."""
+        return [self._by_name[name].skill for name in self._on]
+
+    def for_prompt(self, query: str, limit: int, told: Iterable[str] = ()) -> PromptSkills:
+        """Return the skills for a prompt; see `ForPrompt`."""
+        chosen = sorted(self._on)
+        if len(chosen) > limit:
+            chosen = self._index.best(query, chosen)[:limit]
+        skills = [self._by_name[name].skill for name in chosen]
+        return PromptSkills(
+            tuple(InPrompt(skill.name, skill.header.description) for skill in skills),
+            more=len(self._on) - len(skills),
+            outside=not all(skill.vouched for skill in skills),
+            gone=tuple(name for name in told if isinstance(self.usable(name), SkillError)),
+        )
+
+
+def why_off(entry: SkillEntry) -> tuple[str, str]:
+    """Return why a skill is disabled, and what to do about it."""
+    name = entry.skill.name
+    return {
+        "config": (f"The skill {name} is off.", f"Switch it on with: rumi skills enable {name}"),
+        "environment": (
+            f"The skill {name} is off: RUMI_SKILLS__DISABLED names it.",
+            "Take it out of that variable, which overrides config.toml, and start again.",
+        ),
+        "itself": (
+            f"The skill {name} is off: its own SKILL.md says enabled: false.",
+            f"Change that line in {entry.skill.folder / FILE}",
+        ),
+    }[entry.off or "config"]
+
+
+class Catalogue:
+    """Looks at the folders. Not for two threads at once. Calls block, briefly.
+
+    `disabled` says which skills are off now; without `trusted` no project's skill is trusted.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        disabled: Callable[[], Disabled] = Disabled,
+        trusted: TrustedSkills | None = None,
+    ) -> None:
+        self._sources = sources
+        self._disabled = disabled
+        self._trusted = trusted
+        self._found: dict[tuple[str, str], _Found] = {}
+        self._seen: object = None
+        self._view = View((), (), {})
+
+    def look(self) -> View:
+        """Return the skills of this moment; only changed ones are read."""
+        found: dict[tuple[str, str], _Found] = {}
+        problems: list[str] = []
+        for source in self._sources:
+            folders, trouble = _folders(source)
+            problems += trouble
+            for folder in folders:
+                key = (source.kind, folder)
+                if each := self._one(source, folder, self._found.get(key)):
+                    found[key] = each
+        disabled = self._disabled()
+        changed = found.keys() != self._found.keys() or any(
+            found[key] is not self._found[key] for key in found
+        )
+        self._found = found
+        seen = (disabled, tuple(problems))
+        if changed or seen != self._seen:
+            problems += [each.problem for each in found.values() if each.problem]
+            entries = _merged(found.values(), disabled, problems)
+            words = {each.skill.folder: each.words for each in found.values() if each.skill is not None}
+            self._view = View(entries, problems, words)
+            self._seen = seen
+        return self._view
+
+    def _one(self, source: Source, path: str, before: _Found | None) -> _Found | None:
+        signature = _signature(path)
+        if source.kind == "project" and self._trusted is not None and signature is not None:
+            signature = (signature, self._trusted.signature())
+        if before is not None and before.signature == signature:
+            return before
+        folder = Path(path)
+        if signature is None:
+            small = folder / FILE.lower()
+            return _Found("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
+        try:
+            skill = _load(source, folder, self._trusted)
+        except SkillError as error:
+            return _Found(signature, None, f"{folder / FILE}: {error.message}")
+        except OSError as error:
+            return _Found(signature, None, f"{folder / FILE}: it cannot be read: {error.strerror}")
+        return _Found(signature, skill, words=weights(skill))
+
+
+def _folders(source: Source) -> tuple[list[str], list[str]]:
+    """Return the folders in a source, sorted by name, and the errors of the source."""
+    try:
+        with os.scandir(source.folder) as entries:
+            links = source.kind != "project"
+            names = [
+                entry.path for entry in entries if not entry.name.startswith(".") and _is_folder(entry, links)
+            ]
+    except FileNotFoundError:
+        missing = [f"{source.folder}: there is no such folder ([skills] dirs names it)"]
+        return [], missing if source.kind == "dirs" else []
+    except OSError as error:
+        return [], [f"{source.folder}: it cannot be read: {error.strerror}"]
+    names.sort()
+    if len(names) > MOST_IN_A_SOURCE:
+        return names[:MOST_IN_A_SOURCE], [
+            f"{source.folder}: it has more than {MOST_IN_A_SOURCE} skills; the rest is left out"
+        ]
+    return names, []
+
+
+def _is_folder(entry: os.DirEntry[str], links: bool) -> bool:
+    """Return True if it is a folder. A link that leads to itself is not one, and does not affect others."""
+    try:
+        return entry.is_dir(follow_symlinks=links)
+    except OSError:
+        return False
+
+
+def _signature(folder: str) -> object:
+    """Return what changes whenever the skill does; None where there is no `SKILL.md`.
+
+    A file that has just changed gets a signature that never occurs again.
+    """
+    try:
+        status = os.lstat(f"{folder}/{FILE}")
+    except OSError:
+        return None
+    if abs(time.time_ns() - status.st_ctime_ns) < _SETTLED_NS:
+        return object()
+    return (*stamp(status), _has_code(folder))
+
+
+def _has_code(folder: str | Path) -> bool:
+    """Return True if there is a file of the code's name; if it cannot be run, using the skill says so."""
+    try:
+        return not stat.S_ISDIR(os.lstat(f"{folder}/{CODE}").st_mode)
+    except OSError:
+        return False
+
+
+def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
+    with opened(folder, own_link=source.kind != "project") as descriptor:
+        raw = read_skill_file(descriptor)
+    header, _ = parse(decode(raw))
+    name = header.name or folder.name
+    if not is_name(name):
+        raise SkillError("neither its name nor its folder's is a word of letters, digits, - and _")
+    vouched, words = source.kind != "project", digest_of(raw)
+    if not vouched and trusted is not None:
+        pin = trusted.pins().get(str(folder))
+        vouched = pin is not None and pin.words == words
+    return Skill(name, header, source, folder, _has_code(folder), vouched, words)
+
+
+def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
+    """Return one skill for each name: the last source's. A second one in a source is added to `problems`."""
+    by_name: dict[str, SkillEntry] = {}
+    for each in found:
+        if (skill := each.skill) is None:
+            continue
+        before = by_name.get(same(skill.name))
+        if before is not None and before.skill.source == skill.source:
+            problems.append(
+                f"{skill.folder / FILE}: its name is that of {before.skill.folder}, which is used instead"
+            )
+            continue
+        off: WhyOff | None = None if skill.header.enabled else "itself"
+        if same(skill.name) in disabled.names:
+            off = disabled.by
+        hides = (before.skill, *before.hides) if before else ()
+        by_name[same(skill.name)] = SkillEntry(skill, off, hides)
+    return [by_name[name] for name in sorted(by_name)]

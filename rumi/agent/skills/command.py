@@ -1,0 +1,68 @@
+"""The chat command `/skills`: lists the skills, or describes one."""
+
+from typing import Final
+
+from rumi.agent.skills.actor import Ask
+from rumi.agent.skills.types import Info, Listed, Listing, SkillEntry
+from rumi.platform import texts
+from rumi.platform.texts import Language
+
+MOST_LISTED: Final = 50
+MOST_CHARS: Final = 160
+
+
+async def skills_command(ask: Ask, language: Language, rest: str, project: str = "") -> str:
+    """Return the answer to `/skills` and the words after it, in Markdown; a `project`'s skills count."""
+    name = rest.strip()
+    if not name:
+        return _listed(language, await ask(Listing(project)))
+    found = await ask(Info(name, project))
+    if not isinstance(found, SkillEntry):
+        return texts.skill_unknown(language, _verbatim(name[:80]))
+    return _described(language, found)
+
+
+def _listed(language: Language, listed: Listed) -> str:
+    on = [entry.skill for entry in listed.entries if entry.off is None]
+    off = [entry.skill.name for entry in listed.entries if entry.off is not None]
+    lines = [texts.skills_known(language, len(on))]
+    if on:
+        lines.append("")
+    lines += [
+        f"- `{skill.name}`: {plain(skill.header.description, MOST_CHARS)}" for skill in on[:MOST_LISTED]
+    ]
+    if len(on) > MOST_LISTED:
+        lines.append(texts.skills_more(language, len(on) - MOST_LISTED))
+    tail = []
+    if off:
+        more = f", {texts.skills_more(language, len(off) - MOST_LISTED)}" if len(off) > MOST_LISTED else ""
+        tail.append(texts.skills_off(language, ", ".join(f"`{name}`" for name in off[:MOST_LISTED]) + more))
+    if listed.problems:
+        tail.append(texts.skills_wrong(language, len(listed.problems)))
+    if on:
+        tail.append(texts.how_to_use_skills(language))
+    return "\n".join([*lines, *([""] if tail else []), *tail])
+
+
+def _described(language: Language, entry: SkillEntry) -> str:
+    skill = entry.skill
+    state = texts.skill_state(language, off=entry.off is not None, has_code=skill.has_code)
+    version = f" {plain(skill.header.version, 40)}" if skill.header.version else ""
+    source = texts.skill_source(language, skill.source.kind)
+    return f"`{skill.name}`{version} ({state}; {source})\n\n{plain(skill.header.description, 2000)}"
+
+
+_MARKS: Final = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|~"})
+
+
+def plain(text: str, most_chars: int) -> str:
+    """Return a skill author's text on one line of Markdown, with all marks escaped."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(line) > most_chars:
+        line = f"{line[: most_chars - 1]}…"
+    return line.translate(_MARKS)
+
+
+def _verbatim(text: str) -> str:
+    clean = "".join(c if c.isprintable() and c != "`" else " " for c in text)
+    return f"`{' '.join(clean.split())}`"

@@ -1,0 +1,83 @@
+"""The interface for code skills: the input, and the tools and the model of the chat."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rumi.agent.skills.types import Reply
+
+_OUTPUT = re.compile(r"(?:^|\n)output(?: \([^\n]*\))?:\n")
+_ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
+
+
+class ToolFailed(Exception):
+    """A tool refused or failed; the text says why. A command with an exit code did not fail."""
+
+
+class CannotDo(Exception):
+    """A skill raises this to end with one sentence that says why it cannot do its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """The result of a tool: `content` is the text that a model would read."""
+
+    content: str
+    exit_code: int | None = None
+
+    @property
+    def output(self) -> str:
+        """The standard output of a command."""
+        begin = _OUTPUT.search(self.content)
+        if begin is None:
+            return ""
+        ends = [match.start() for match in _ERROR_OUTPUT.finditer(self.content, begin.end() - 1)]
+        return self.content[begin.end() : max([begin.end(), *ends[-1:]]) if ends else None]
+
+
+Send = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+"""Sends a request to the process that runs the chat, and returns the answer."""
+
+
+class Context:
+    """The chat that a code skill works for.
+
+    `input` is the text to work on, `chat` the chat's id, `language` `es` or `en`. `workspace` is the folder
+    of the chat's files on this machine. Commands in the sandbox wrote them, so follow no links there; `await
+    context.tool("bash", command=…)` sees the same files at /workspace.
+    """
+
+    def __init__(self, *, input: str, chat: str, workspace: Path, language: str, send: Send) -> None:
+        self.input = input
+        self.chat = chat
+        self.workspace = workspace
+        self.language = language
+        self._send = send
+
+    async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
+        """Call one of the chat's tools, as the model would.
+
+        Raises:
+            ToolFailed: The tool does not exist or refused, or the user refused.
+        """
+        reply = await self._send({"tool": name, "arguments": arguments})
+        if not reply.ok:
+            raise ToolFailed(reply.content)
+        return ToolReply(reply.content, reply.exit_code)
+
+    async def model(self, prompt: str) -> str:
+        """Return the answer of the chat's model, without tools and without the chat's history.
+
+        Raises:
+            ToolFailed: The model did not answer.
+        """
+        reply = await self._send({"model": prompt})
+        if not reply.ok:
+            raise ToolFailed(reply.content)
+        return reply.content
+
+    async def log(self, text: str) -> None:
+        """Write a line into Rumi's own log."""
+        await self._send({"log": text})

@@ -1,0 +1,145 @@
+"""Reads `SKILL.md`: the keys of its front matter, and their allowed values.
+
+The public Agent Skills format with a few additional keys. An unknown key is not an error, and every
+understandable value is accepted, so that skills for other assistants need no change.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Final
+
+from rumi.agent.skills.front_matter import Value, read, split
+from rumi.agent.skills.types import Header, SkillError
+
+FILE: Final = "SKILL.md"
+CODE: Final = "skill.py"
+MOST_BYTES: Final = 1_000_000
+MOST_DESCRIPTION_CHARS: Final = 1024
+MOST_NAME_CHARS: Final = 64
+MOST_WORD_CHARS: Final = 200
+MOST_WORDS: Final = 100
+
+_NAME: Final = re.compile(rf"[^\W_][\w.-]{{0,{MOST_NAME_CHARS - 1}}}")
+_YES: Final = frozenset({"true", "yes", "on", "y", "1"})
+_NO: Final = frozenset({"false", "no", "off", "n", "0"})
+_ALLOWED_TOOL: Final = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
+
+
+def is_name(name: str) -> bool:
+    """Return True if a skill can have this name: a word of letters, digits, `-`, `_` and `.`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def same(name: str) -> str:
+    """Return the form of a name that is equal for all its spellings: `Tidy_Folder` is `tidy-folder`."""
+    return unicodedata.normalize("NFKC", name.strip()).casefold().replace("_", "-").replace(" ", "-")
+
+
+def class_name(name: str) -> str:
+    """Return the class in a `skill.py`: `TidyFolderSkill` for `tidy-folder`, `_2DaysSkill` for `2-days`."""
+    camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_. ]+", name)) + "Skill"
+    return camel if camel.isidentifier() else f"_{camel}"
+
+
+def decode(raw: bytes) -> str:
+    """Return the text of a `SKILL.md`.
+
+    Raises:
+        SkillError: It is not UTF-8, or too large.
+    """
+    if len(raw) > MOST_BYTES:
+        raise SkillError(f"it is larger than {MOST_BYTES} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SkillError(f"it is not UTF-8 text (line {line}): save it as UTF-8") from None
+
+
+def parse(text: str) -> tuple[Header, str]:
+    """Return the header of a `SKILL.md`, and its body.
+
+    Raises:
+        SkillError: The file has an error; the text says which, without the file's name, and what is allowed.
+    """
+    front, body = split(text)
+    return _header(read(front)), body
+
+
+def _header(keys: Mapping[str, Value]) -> Header:
+    notes: list[str] = []
+    title = _text(keys, "name")
+    name = title if is_name(title) else ""
+    if title and not name:
+        notes.append("its name is not a word of letters, digits, - and _, so its folder's name is used")
+    description = _text(keys, "description")
+    if not description:
+        raise SkillError("its front matter has no description, a text that says what it is for")
+    if len(description) > MOST_DESCRIPTION_CHARS:
+        notes.append(f"its description is cut after {MOST_DESCRIPTION_CHARS} characters")
+        description = description[: MOST_DESCRIPTION_CHARS - 1] + "…"
+    return Header(
+        name=name,
+        description=description,
+        title=title,
+        version=_text(keys, "version"),
+        tags=_words(keys, "tags"),
+        tools_required=_words(keys, "tools_required"),
+        enabled=_flag(keys, "enabled", default=True),
+        own_result=_flag(keys, "own_result", default=False),
+        license=_text(keys, "license"),
+        compatibility=_text(keys, "compatibility"),
+        allowed_tools=_allowed_tools(keys),
+        metadata=_metadata(keys),
+        notes=tuple(notes),
+    )
+
+
+def _text(keys: Mapping[str, Value], key: str) -> str:
+    value = keys.get(key, "")
+    if not isinstance(value, str):
+        raise SkillError(f"its {key} is a list or a mapping, and must be a text")
+    return " ".join(value.split())
+
+
+def _words(keys: Mapping[str, Value], key: str) -> tuple[str, ...]:
+    value = keys.get(key, "")
+    if isinstance(value, str):  # [a, b] or a, b or, without commas, a b
+        value = list(value.split("," if "," in value else None))
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise SkillError(f"its {key} must be a list of words, such as [one, two]")
+    words = [" ".join(str(word).split())[:MOST_WORD_CHARS] for word in value]
+    return tuple(dict.fromkeys(word for word in words if word))[:MOST_WORDS]
+
+
+def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
+    value = keys.get(key, "")
+    if value == "":
+        return default
+    word = value.casefold() if isinstance(value, str) else ""
+    if word not in _YES | _NO:
+        raise SkillError(f"its {key} must be true or false")
+    return word in _YES
+
+
+def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the tools for other assistants, which are only shown: a skill does not decide on tools here."""
+    value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
+    said = " ".join(each for each in value if isinstance(each, str)) if isinstance(value, list) else value
+    found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
+    return tuple(dict.fromkeys(tool[:MOST_WORD_CHARS] for tool in found))[:MOST_WORDS]
+
+
+def _metadata(keys: Mapping[str, Value]) -> Mapping[str, str]:
+    value = keys.get("metadata", "")
+    if not isinstance(value, dict):
+        return {}
+    plain = {key: " ".join(text.split()) for key, text in value.items() if isinstance(text, str)}
+    return {key[:MOST_WORD_CHARS]: plain[key][:MOST_WORD_CHARS] for key in list(plain)[:MOST_WORDS]}
+
+
+def quoted(name: str) -> str:
+    """Return a name that a model or a person wrote, quoted on one line."""
+    short = name[:80]
+    return f"“{short}”" if short.isprintable() else ascii(short)

@@ -1,0 +1,138 @@
+"""The YAML between the two `---` of a `SKILL.md`, as texts, lists and mappings.
+
+It is read from the parser's events instead of by a loader: every value is text, no object is constructed, an
+alias costs nothing, and depth and number are bounded while they grow.
+"""
+
+import re
+from typing import Final, TypeAlias
+
+from rumi.agent.skills.types import SkillError
+
+Value: TypeAlias = "str | list[Value] | dict[str, Value]"
+
+MOST_CHARS: Final = 64_000
+MOST_EVENTS: Final = 5_000
+DEEPEST: Final = 20
+
+_FENCE: Final = re.compile(r"---[ \t]*")
+_PLAIN_PAIR: Final = re.compile(r"(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<value>[^\s'\"|>\[{&*!].*)")
+_NULLS: Final = frozenset({"null", "~", "Null", "NULL"})
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return the front matter and the body, for all kinds of line ends.
+
+    Raises:
+        SkillError: It has no front matter.
+    """
+    lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").split("\n")
+    if not _FENCE.fullmatch(lines[0]):
+        raise SkillError("it has no front matter: its first line must be ---")
+    for place, line in enumerate(lines[1:], 1):
+        if _FENCE.fullmatch(line):
+            return "\n".join(lines[1:place]), "\n".join(lines[place + 1 :]).strip("\n")
+    raise SkillError("its front matter has no end: a line --- must follow it")
+
+
+def read(text: str) -> dict[str, Value]:
+    """Return the front matter's keys and values.
+
+    Many skills have a colon in a value without quotes, which is not valid YAML but clear: if the text cannot
+    be read otherwise, such values last to the end of their line.
+
+    Raises:
+        SkillError: It cannot be read.
+    """
+    if len(text) > MOST_CHARS:
+        raise SkillError(f"its front matter is longer than {MOST_CHARS} characters")
+    try:
+        return _mapping(text)
+    except SkillError:
+        quoted = _with_quotes(text)
+        if quoted == text:
+            raise
+        try:
+            return _mapping(quoted)
+        except SkillError:
+            pass
+        raise
+
+
+def _mapping(text: str) -> dict[str, Value]:
+    value = _Reader().read(text)
+    if value == "":
+        return {}
+    if not isinstance(value, dict):
+        raise SkillError("its front matter must be lines of `key: value`")
+    return value
+
+
+def _with_quotes(text: str) -> str:
+    """Return the text with plain first-level values in quotes, unless they continue on the next line."""
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        follows = lines[place + 1] if place + 1 < len(lines) else ""
+        pair = _PLAIN_PAIR.fullmatch(line.rstrip())
+        if pair and not follows.startswith((" ", "\t")):
+            lines[place] = f"{pair['key']}: '{pair['value'].replace(chr(39), chr(39) * 2)}'"
+    return "\n".join(lines)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._open: list[tuple[list[Value] | dict[str, Value], list[Value]]] = []
+        self._anchors: dict[str, Value] = {}
+        self._root: Value = ""
+
+    def read(self, text: str) -> Value:
+        import yaml
+
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            for number, event in enumerate(yaml.parse(text, Loader=loader)):
+                if number > MOST_EVENTS or len(self._open) > DEEPEST:
+                    raise SkillError("its front matter has too many values, or nests them too deeply")
+                self._take(event)
+        except yaml.MarkedYAMLError as error:
+            where = f" (line {error.problem_mark.line + 2})" if error.problem_mark else ""
+            raise SkillError(f"its front matter is not YAML{where}: {error.problem}") from None
+        except yaml.YAMLError:
+            raise SkillError("its front matter has a character that YAML does not allow") from None
+        return self._root
+
+    def _take(self, event: object) -> None:
+        import yaml
+
+        match event:
+            case yaml.ScalarEvent():
+                plain = event.style in (None, "")
+                self._put("" if plain and event.value in _NULLS else event.value, event.anchor)
+            case yaml.AliasEvent():
+                self._put(self._anchors.get(event.anchor or "", ""), None)
+            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
+                value: list[Value] | dict[str, Value] = (
+                    [] if isinstance(event, yaml.SequenceStartEvent) else {}
+                )
+                self._put(value, event.anchor)
+                self._open.append((value, []))
+            case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
+                self._open.pop()
+            case _:
+                pass
+
+    def _put(self, value: Value, anchor: str | None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = value
+        if not self._open:
+            self._root = value
+            return
+        container, key = self._open[-1]
+        if isinstance(container, list):
+            container.append(value)
+        elif not key:
+            key.append(value)
+        else:
+            name = key.pop()
+            if isinstance(name, str):  # other keys say nothing that anybody asks for
+                container[name] = value

@@ -1,0 +1,73 @@
+"""Finds the skills that fit a message, by the words that they share with it; equal inputs give equal results.
+
+A word counts by where a skill has it (name 4, tag 3, description 1) times how rare it is among all skills.
+Accents, case and endings do not matter: a word is its first five letters.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from rumi.agent.skills.types import Skill
+
+MOST_QUERY_CHARS: Final = 4_000
+_WORD: Final = re.compile(r"[^\W_]+")
+_STEM_CHARS: Final = 5
+_LITTLE_WORDS: Final = """
+    a al an and are as at be by can con de del do el en es for from has in is it its la las lo los me mi my no
+    not of on or para por que se si skill sin su than that the this to tu un una use used user usar what when
+    which with y you your
+"""
+_SAY_NOTHING: Final = frozenset(_LITTLE_WORDS.split())
+
+
+def stems(text: str) -> list[str]:
+    """Return the significant words of a text, each once, shortened so that their forms agree."""
+    bare = text[:MOST_QUERY_CHARS].casefold()
+    if not bare.isascii():
+        plain = unicodedata.normalize("NFKD", bare)
+        bare = "".join(c for c in plain if not unicodedata.combining(c))
+    words = [word[:_STEM_CHARS] for word in _WORD.findall(bare) if word not in _SAY_NOTHING]
+    return list(dict.fromkeys(words))
+
+
+def weights(skill: Skill) -> dict[str, int]:
+    """Return the weight of each word of a skill."""
+    found: dict[str, int] = {}
+    parts = (
+        (1, [skill.header.description]),
+        (3, list(skill.header.tags)),
+        (4, [skill.name, skill.header.title]),
+    )
+    for weight, texts in parts:
+        for text in texts:
+            found.update(dict.fromkeys(stems(text), weight))
+    return found
+
+
+class Index:
+    """The words of many skills. `best` orders them for a message."""
+
+    def __init__(self, words: Mapping[str, Mapping[str, int]]) -> None:
+        self._words = words
+        self._spread = Counter(stem for each in words.values() for stem in each)
+
+    def best(self, query: str, among: Iterable[str]) -> list[str]:
+        """Return the names of `among`, the best matches first; equal ones in the order of names."""
+        asked = stems(query)
+        scores = {name: self._score(asked, self._words[name]) for name in among}
+        return sorted(scores, key=lambda name: (-scores[name], name))
+
+    def matching(self, query: str, among: Iterable[str], most: int) -> Sequence[str]:
+        """Return the best of `among`, without names that share no word with the query."""
+        asked = stems(query)
+        some = [name for name in among if self._score(asked, self._words[name]) > 0]
+        return self.best(query, some)[:most]
+
+    def _score(self, asked: Iterable[str], words: Mapping[str, int]) -> float:
+        total = len(self._words)
+        shared = [stem for stem in asked if stem in words]
+        return sum(words[stem] * math.log(1 + total / self._spread[stem]) for stem in shared)

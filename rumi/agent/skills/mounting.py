@@ -1,0 +1,154 @@
+"""The folder that sandboxes see as /skills: a copy of each skill that is enabled and trusted.
+
+A copy stays as it is until the skill changes: nothing that a chat does, and no half-written file, reaches a
+command. All calls block, briefly, and come from one thread at a time.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from rumi.agent.skills.folder import Snapshot, signature_of_files, snapshot
+from rumi.agent.skills.trust import TrustedSkills
+from rumi.agent.skills.types import Skill, SkillError
+from rumi.platform.atomic_write import replace_file
+
+logger = logging.getLogger(__name__)
+
+INSIDE = "/skills"
+PROJECTS = ".projects"
+"""The folder for the skills of windows' folders. Nothing lists it: a command needs the name of one in it."""
+
+MOST_PROJECTS = 1_000
+MOST_RECORD_BYTES = 10_000_000
+
+
+class Mounts:
+    """Keeps the folder as the skills are. A file beside it records what each copy was made from.
+
+    `inside` is its path in a sandbox.
+    """
+
+    def __init__(self, folder: Path, trusted: TrustedSkills, inside: str = INSIDE) -> None:
+        self.inside = inside
+        self._folder = folder
+        self._trusted = trusted
+        self._record = folder.with_name(f"{folder.name}.json")
+        self._kept = self._recorded()
+        self._stored = dict(self._kept)
+
+    def of_project(self, project: str) -> "Mounts":
+        """Return the folder for the skills of one project, below this one, in which nobody can list it.
+
+        Its name stays the same, because conversations name it.
+        """
+        names = self._folder.with_name(f"{self._folder.name}-projects.json")
+        known = _read_names(names)
+        place = self._folder / PROJECTS
+        with contextlib.suppress(OSError):  # then the copies, too, cannot be made, and each says why
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o311)
+        if project not in known:
+            known[project] = secrets.token_hex(8)
+            kept = list(known.items())[-MOST_PROJECTS:]
+            with contextlib.suppress(OSError):
+                replace_file(names, json.dumps(dict(kept)).encode())
+        return Mounts(place / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
+
+    def keep(self, skills: Iterable[Skill]) -> None:
+        """Have these skills in the folder and no others: those that were disabled, untrusted or removed."""
+        wanted = {skill.name: skill for skill in skills}
+        try:
+            for name in {each.name for each in self._folder.iterdir()} - {*wanted, PROJECTS}:
+                self._drop(name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            logger.warning("%s cannot be read: %s", self._folder, error)
+        for skill in wanted.values():
+            if why := self._place(skill):
+                logger.info("the folder of the skill %s is not in the sandbox: %s", skill.name, why)
+        self._write_record()
+
+    def place(self, skill: Skill) -> str:
+        """Have the skill in the folder as it is now. Return "" if it is there, otherwise why it is not."""
+        why = self._place(skill)
+        self._write_record()
+        return why
+
+    def _place(self, skill: Skill) -> str:
+        try:
+            made_from = self._made_from(skill)
+            if self._kept.get(skill.name) == made_from and (self._folder / skill.name).is_dir():
+                return ""
+            self._swap(skill.name, self._content(skill))
+            self._kept[skill.name] = made_from
+        except SkillError as error:
+            why = error.message
+        except OSError as error:
+            why = f"it cannot be copied: {error.strerror}"
+        else:
+            return ""
+        with contextlib.suppress(OSError):
+            self._drop(skill.name)
+        return why
+
+    def _made_from(self, skill: Skill) -> str:
+        """Return what changes whenever a file of the skill does, or its trust."""
+        pin = self._trusted.pins().get(str(skill.folder)) if skill.source.kind == "project" else None
+        seen = signature_of_files(skill.folder, own_link=skill.source.kind != "project")
+        words = f"{skill.folder}\0{seen}\0{pin and pin.digest}\0{skill.vouched}"
+        return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def _content(self, skill: Skill) -> Snapshot:
+        if skill.source.kind != "project":
+            return snapshot(skill.folder, own_link=True, lenient=True)
+        content = snapshot(skill.folder)
+        if not self._trusted.is_trusted(skill.folder, content):
+            raise SkillError("the user has not trusted it")
+        return content
+
+    def _swap(self, name: str, content: Snapshot) -> None:
+        """Put the copy in place of the one before: a command sees the one or the other."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
+            made = Path(building, "new")
+            made.mkdir()
+            content.write(made, shared=True)
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / name).rename(Path(building, "old"))
+            made.rename(self._folder / name)
+
+    def _drop(self, name: str) -> None:
+        self._kept.pop(name, None)
+        with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / name).rename(Path(building, "old"))
+            shutil.rmtree(Path(building, "old"), ignore_errors=True)
+
+    def _recorded(self) -> dict[str, str]:
+        return _read_names(self._record)
+
+    def _write_record(self) -> None:
+        """Store what the copies were made from, if that changed. Without it, the next start copies again."""
+        if self._kept != self._stored:
+            with contextlib.suppress(OSError):
+                replace_file(self._record, json.dumps(self._kept).encode())
+                self._stored = dict(self._kept)
+
+
+def _read_names(file: Path) -> dict[str, str]:
+    """Return what a file of names and texts says; nothing if it cannot be read."""
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
+            found = json.loads(opened.read(MOST_RECORD_BYTES))
+            return {str(name): str(each) for name, each in found.items()}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}

@@ -1,0 +1,58 @@
+"""Opens a skill for use: its instructions and the files beside it, as they are now."""
+
+from dataclasses import replace
+from typing import Final
+
+from rumi.agent.skills.folder import further_files, opened, read_bytes, read_skill_file
+from rumi.agent.skills.format import FILE, decode, parse, quoted
+from rumi.agent.skills.trust import digest_of
+from rumi.agent.skills.types import Opened, ReadFile, Skill, SkillError
+
+MOST_FILE_BYTES: Final = 100_000
+"""The most bytes of a file beside a skill that a model gets."""
+
+
+def open_skill(skill: Skill) -> Opened:
+    """Return a skill's body and the files beside it, as they are now. Blocks, briefly.
+
+    Raises:
+        SkillError: The skill can no longer be read.
+    """
+    own_link = skill.source.kind != "project"
+    try:
+        with opened(skill.folder, own_link=own_link) as folder:
+            raw = read_skill_file(folder)
+        _, body = parse(decode(raw))
+    except OSError as error:
+        raise SkillError(f"{skill.folder} cannot be read: {error.strerror}.") from None
+    except SkillError as error:
+        raise SkillError(f"{skill.folder / FILE}: {error.message}.") from None
+    files, more = further_files(skill.folder, own_link=own_link)
+    same_words = own_link or digest_of(raw) == skill.words  # what changed a moment ago was not looked at yet
+    return Opened(replace(skill, vouched=skill.vouched and same_words), body, files, more)
+
+
+def read_file(skill: Skill, path: str) -> ReadFile:
+    """Return the text of a file in a skill's folder. Blocks, briefly.
+
+    Raises:
+        SkillError: The file does not exist, is outside of the folder, or is not text.
+    """
+    parts = path.split("/")
+    try:
+        if any(part.startswith(".") and part not in (".", "..") for part in parts):
+            raise SkillError("is hidden, and not read")  # what tools keep there is nobody's instruction
+        with opened(skill.folder, own_link=skill.source.kind != "project") as folder:
+            raw, size = read_bytes(folder, path, MOST_FILE_BYTES)
+    except OSError as error:
+        raise SkillError(f"{skill.folder} cannot be read: {error.strerror}.") from None
+    except SkillError as error:
+        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} {error.message}.") from None
+    cut = size - len(raw)
+    try:
+        text = raw.decode("utf-8-sig", "ignore" if cut else "strict")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise SkillError(f"The file {quoted(path)} of the skill {skill.name} is not text.")
+    return ReadFile(skill, path, text, max(0, cut))

@@ -1,0 +1,140 @@
+"""The process of one code skill: one `rumi.sandbox.confined.child`; it may start others and ends with
+them."""
+
+import importlib.util
+import inspect
+import json
+import math
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from rumi.agent.skills.context import CannotDo, Context
+from rumi.agent.skills.format import CODE, class_name
+from rumi.agent.skills.types import Reply
+from rumi.errors import single
+from rumi.sandbox.confined.child import Parent, end_descendants, framed_json
+from rumi.sandbox.confined.parent import Frames, NoFrame
+
+MEMORY_BYTES: Final = 4_000_000_000
+NICE: Final = 5
+
+
+class Unfit(Exception):
+    """A `skill.py` cannot be run; the text says why."""
+
+
+class Chat:
+    """The chat that the skill runs for, in the process that started this one; to be closed."""
+
+    def __init__(self, parent: Parent) -> None:
+        # Copies: what trio reads and writes does not block, until it is closed.
+        self._in = trio.lowlevel.FdStream(os.dup(parent.requests))
+        self._out = trio.lowlevel.FdStream(os.dup(parent.answers))
+        self._frames = Frames(self._in, math.inf)
+        self._one_by_one = trio.Lock()
+
+    def close(self) -> None:
+        """Close the pipes; no request follows."""
+        self._in.close()
+        self._out.close()
+
+    async def ask(self, what: Mapping[str, Any]) -> Reply:
+        """Return the answer to a request: one at a time, so that answers need no number.
+
+        Shielded once it is sent, because an unread answer would be taken for the next request's.
+        """
+        async with self._one_by_one:
+            with trio.CancelScope(shield=True):
+                await self._out.send_all(framed_json(what))
+                try:
+                    answer = json.loads(await self._frames.next())
+                except NoFrame:
+                    os._exit(1)
+        return Reply(**answer)
+
+
+def load(folder: Path, name: str) -> Any:
+    """Return an object of the skill's class.
+
+    Raises:
+        Unfit: The code has no such class, or the class has no `async def run`.
+    """
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location("skill", folder / CODE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["skill"] = module
+    spec.loader.exec_module(module)
+    wanted = class_name(name)
+    found = getattr(module, wanted, None)
+    if not inspect.isclass(found):
+        raise Unfit(f"its {CODE} has no class {wanted}")
+    if not inspect.iscoroutinefunction(getattr(found, "run", None)):
+        raise Unfit(f"its class {wanted} has no `async def run(self, context)`")
+    return found()
+
+
+async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
+    """Run the skill; return its result or its error."""
+    folder = Path(job["folder"])
+    chat = Chat(parent)
+    try:
+        context = Context(
+            input=job["input"],
+            chat=job["chat"],
+            workspace=Path(job["workspace"]),
+            language=job["language"],
+            send=chat.ask,
+        )
+        result = await load(folder, job["name"]).run(context)
+        if result is not None and not isinstance(result, str):
+            raise Unfit(f"its run returned {type(result).__name__}, and must return a text")
+    except Unfit as error:
+        return {"failed": str(error)}
+    except BaseException as error:  # noqa: BLE001 - a skill may raise what it likes, and its process ends with it
+        return {"failed": described(error, folder)}
+    finally:
+        chat.close()
+    return {"done": result or ""}
+
+
+def described(error: BaseException, folder: Path) -> str:
+    """Return an error of a skill in words, with the line in its own code."""
+    error = single(error)
+    if isinstance(error, SystemExit):
+        return "it ended its process (SystemExit)"
+    said = " ".join(str(error).split())[:500]
+    if isinstance(error, CannotDo) and said:
+        return said.rstrip(".")
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{what} ({Path(error.filename).name})"
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(folder)
+    ]
+    return f"{what} ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else what
+
+
+def main() -> None:
+    """Run a skill once. No process that it has started is left when its result is sent."""
+    parent = Parent({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
+    sys.dont_write_bytecode = True
+    parent.ready()
+    said = trio.run(work, parent, parent.hear())
+    end_descendants()
+    parent.tell(said)
+    os._exit(0)  # threads that a skill has left behind must not keep this waiting
+
+
+if __name__ == "__main__":
+    main()

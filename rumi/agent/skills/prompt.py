@@ -1,0 +1,95 @@
+"""The part of a prompt that lists skills, and the part with the changes to that list."""
+
+import re
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Final
+
+from rumi.agent.skills.types import InPrompt, PromptSkills
+from rumi.models.types import text_tokens
+
+MOST_LINE_CHARS: Final = (500, 240, 120, 60)
+"""The maximum length of a description in a prompt: the largest of these with which all fit."""
+
+INTRODUCTION = (
+    "Skills are ways of working that somebody has written down. Where one fits the task, call use_skill with "
+    "its name before you begin, and do what it returns. Their descriptions:"
+)
+CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
+
+_TOLD_SHARE: Final = 2
+"""The list and all changes together may take this many times the budget of a list."""
+_LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
+
+
+def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[str, str] | None = None) -> str:
+    """Return the lines, in a block that no description can end; empty if there is nothing to list.
+
+    If they take more than `max_tokens`, their descriptions are cut, and if that is not enough, the worst
+    matches are left out. If the prompt lists the skills in `told` already (see `told_skills`), the block has
+    only the new ones and those that are gone.
+    """
+    if told is not None:
+        return _changes(skills, max_tokens, told)
+    shown = len(skills.shown)
+    if not shown and not skills.more:
+        return ""
+    for most_chars in MOST_LINE_CHARS:
+        text = _block(skills, shown, most_chars)
+        if text_tokens(text) <= max_tokens:
+            return text
+    while shown and text_tokens(text) > max_tokens:
+        shown -= 1
+        text = _block(skills, shown, most_chars)
+    return text
+
+
+def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
+    """Return the skills that prompts with these notes list, with their descriptions; oldest note first."""
+    told: dict[str, str] = {}
+    for note in notes:
+        block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")
+        for line in filter(None, map(_LINE.fullmatch, block.splitlines() if ended else ())):
+            if line[1] == "×":
+                told.pop(line[2], None)
+            else:
+                told[line[2]] = line[3] or ""
+    return told
+
+
+def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -> str:
+    lines = [f"× {name}" for name in skills.gone]
+    left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
+    for each in skills.shown:
+        # A list that was short of room had shorter lines: that does not count as a change.
+        listed = told.get(each.name)
+        if any(listed == _one_line(each.description, chars) for chars in MOST_LINE_CHARS):
+            continue
+        line = _line(each, MOST_LINE_CHARS[1])
+        left -= text_tokens(f"{line}\n")
+        if left >= 0:
+            lines.append(f"+ {line}")
+    return "\n".join([CHANGES, "<skills>", *lines, "</skills>"]) if lines else ""
+
+
+def _block(skills: PromptSkills, shown: int, most_chars: int) -> str:
+    lines = [f"- {_line(each, most_chars)}" for each in skills.shown[:shown]]
+    if more := skills.more + len(skills.shown) - shown:
+        lines.append(
+            f"({more} more {'is' if more == 1 else 'are'} not listed: call use_skill with a "
+            "few words about the task as its name, and it says which come nearest)"
+        )
+    return "\n".join([INTRODUCTION, "<skills>", *lines, "</skills>"])
+
+
+def _line(skill: InPrompt, most_chars: int) -> str:
+    return f"{skill.name}: {_one_line(skill.description, most_chars)}"
+
+
+def _one_line(text: str, most_chars: int) -> str:
+    """Return a description as data: on one line, without Rumi's tags and invisible characters."""
+    line = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+    line = " ".join(line.split())
+    if len(line) > most_chars:
+        line = f"{line[: most_chars - 1]}…"
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,196 @@
+"""Runs code skills: in a separate process that can be killed, and answers its requests."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.trust import TrustedSkills
+from rumi.agent.skills.types import Reply, Skill, SkillError, SkillFailed
+from rumi.errors import RumiError
+from rumi.platform.threads import Offload
+from rumi.sandbox.confined.parent import END_S, Child, ChildFailed
+
+logger = logging.getLogger(__name__)
+
+OWN_S: Final = 60.0
+"""How long a skill may take by itself, without waiting for tools and the model."""
+AT_ONCE: Final = 8
+MOST_FRAME_BYTES: Final = 4_000_000
+MOST_LOGGED: Final = 100
+MOST_LOG_CHARS: Final = 1_000
+_PROGRAM: Final = ("-m", "rumi.agent.skills.process")
+_PATH: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+CallTool: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Reply]]
+AskModel: TypeAlias = Callable[[str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A code skill and what it is to do, for which chat. `workspace` is the folder of the chat's files."""
+
+    skill: Skill
+    input: str
+    chat: str
+    workspace: Path
+    language: str
+
+
+class CodeRunner:
+    """Runs code skills, at most `AT_ONCE` at a time.
+
+    A project's skill runs only if its content is trusted, as a copy of that content: later changes in the
+    folder are not run. `own_s` bounds the time that a skill takes by itself.
+    """
+
+    def __init__(self, trusted: TrustedSkills, offload: Offload, *, own_s: float = OWN_S) -> None:
+        self._trusted = trusted
+        self._offload = offload
+        self._own_s = own_s
+        self._permits = trio.Semaphore(AT_ONCE)
+
+    async def run(self, job: Job, call: CallTool, model: AskModel) -> str:
+        """Run a skill and return its text. Cancelled, it has been killed before this leaves.
+
+        `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` in them.
+
+        Raises:
+            SkillError: The skill is not trusted.
+            SkillFailed: It failed; one sentence says how.
+        """
+        async with self._permits, self._folder(job.skill) as folder:
+            said = await self._talk(job, folder, call, model)
+        if isinstance(said, SkillError):
+            raise said
+        return said
+
+    async def _talk(self, job: Job, folder: Path, call: CallTool, model: AskModel) -> str | SkillError:
+        try:
+            async with (
+                await Child.start(
+                    _PROGRAM, most_bytes=MOST_FRAME_BYTES, environment=_PATH, family=True, printed=True
+                ) as process,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(_drain, job.skill.name, process)
+                said = await _Talk(job, process, call, model, self._own_s).run(folder)
+                nursery.cancel_scope.cancel()
+        except ChildFailed:
+            return SkillError("The process that runs skills does not start.", "Run: rumi doctor")
+        return said
+
+    @asynccontextmanager
+    async def _folder(self, skill: Skill) -> AsyncIterator[Path]:
+        if skill.source.kind != "project":
+            yield skill.folder
+            return
+        copy = await self._offload(lambda: self._copied(skill))
+        try:
+            yield copy
+        finally:
+            with trio.move_on_after(END_S, shield=True):
+                await self._offload(lambda: shutil.rmtree(copy, ignore_errors=True))
+
+    def _copied(self, skill: Skill) -> Path:
+        try:
+            content = snapshot(skill.folder)
+        except SkillError as error:
+            raise SkillError(f"The skill {skill.name} is not run: {error.message}.") from None
+        if not self._trusted.is_trusted(skill.folder, content):
+            raise SkillError(
+                f"The skill {skill.name} of this project has code that is not trusted, or that has changed "
+                "since.",
+                f"Look at {skill.folder}, then run: rumi skills trust {skill.name}",
+            )
+        copy = Path(tempfile.mkdtemp(prefix="rumi-skill-"))
+        try:
+            content.write(copy)
+        except OSError as error:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise SkillError(f"The skill {skill.name} cannot be copied: {error.strerror}.") from error
+        return copy
+
+
+async def _drain(name: str, process: Child) -> None:
+    """Read everything that a skill prints; log the beginning."""
+    assert process.printed is not None
+    left = MOST_LOGGED * MOST_LOG_CHARS
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        async for some in process.printed:
+            if left > 0:
+                logger.info("skill %s printed: %s", name, some[:left].decode("utf-8", "replace").rstrip())
+                left -= len(some)
+
+
+class _Talk:
+    """The requests of a skill's process, and the answers."""
+
+    def __init__(self, job: Job, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
+        self._job = job
+        self._process = process
+        self._call = call
+        self._model = model
+        self._own_s = own_s
+        self._logged = 0
+
+    async def run(self, folder: Path) -> str | SkillError:
+        """Return the skill's text or its error."""
+        try:
+            return await self._run(folder)
+        except ChildFailed as error:
+            if error.why == "late":
+                name = self._job.skill.name
+                return SkillFailed(
+                    f"The skill {name} was stopped: it took longer than {self._own_s:g} s by itself."
+                )
+            return self._failed(str(error))
+
+    async def _run(self, folder: Path) -> str | SkillError:
+        job, process = self._job, self._process
+        process.left_s = self._own_s
+        await process.say(
+            {
+                "name": job.skill.name,
+                "folder": str(folder),
+                "input": job.input,
+                "chat": job.chat,
+                "workspace": str(job.workspace),
+                "language": job.language,
+            }
+        )
+        while True:
+            heard = await process.hear()
+            if "done" in heard:
+                return str(heard["done"])
+            if "failed" in heard:
+                return self._failed(str(heard["failed"])[:MOST_LOG_CHARS])
+            reply = await self._answer(heard)
+            await process.say(asdict(reply))
+
+    async def _answer(self, heard: Mapping[str, Any]) -> Reply:
+        """Return the answer to a request of the skill. This time does not count for `own_s`."""
+        if "tool" in heard:
+            arguments = heard.get("arguments")
+            return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})
+        if "model" in heard:
+            try:
+                return Reply(True, await self._model(str(heard["model"])))
+            except RumiError as error:
+                return Reply(False, str(error))
+        if "log" in heard and self._logged < MOST_LOGGED:
+            self._logged += 1
+            logger.info("skill %s: %s", self._job.skill.name, str(heard["log"])[:MOST_LOG_CHARS])
+        return Reply(True, "")
+
+    def _failed(self, why: str) -> SkillError:
+        return SkillFailed(f"The skill {self._job.skill.name} failed: {why}.")

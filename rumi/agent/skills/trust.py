@@ -1,0 +1,67 @@
+"""The project skills that the user trusts, with their content: `skills-trusted.json`."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.agent.skills.folder import Snapshot, signature
+from rumi.agent.skills.format import FILE
+from rumi.agent.skills.types import SkillError
+from rumi.platform.atomic_write import locked, replace_file
+
+MOST_BYTES = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The content that was trusted: SHA-256 over the whole folder, and over its `SKILL.md` alone."""
+
+    digest: str
+    words: str
+
+
+class TrustedSkills:
+    """The file with the pins, by the skills' folders, read at each use. An unreadable file trusts nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pins(self) -> dict[str, Pin]:
+        """Return all pins."""
+        try:
+            with self._path.open("rb") as file:
+                found = json.loads(file.read(MOST_BYTES))["skills"]
+            return {folder: Pin(str(pin["digest"]), str(pin["words"])) for folder, pin in found.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+
+    def signature(self) -> object:
+        """Return what changes whenever the file does."""
+        return signature(self._path)
+
+    def is_trusted(self, folder: Path, content: Snapshot) -> bool:
+        """Return True if this very content of the folder was trusted."""
+        pin = self.pins().get(str(folder))
+        return pin is not None and pin.digest == content.digest
+
+    def trust(self, folder: Path, content: Snapshot) -> None:
+        """Pin the content.
+
+        Raises:
+            SkillError: The file cannot be written.
+        """
+        words = next((raw for path, _, raw in content.files if path == FILE), b"")
+        try:
+            with locked(self._path.parent):
+                pins = {**self.pins(), str(folder): Pin(content.digest, digest_of(words))}
+                skills = {name: {"digest": pin.digest, "words": pin.words} for name, pin in pins.items()}
+                text = json.dumps({"skills": dict(sorted(skills.items()))}, indent=1, ensure_ascii=True)
+                replace_file(self._path, f"{text}\n".encode())
+        except OSError as error:
+            raise SkillError(f"{self._path} cannot be written: {error.strerror}.") from error
+
+
+def digest_of(raw: bytes) -> str:
+    """Return the SHA-256 of a `SKILL.md` in hexadecimal digits."""
+    return hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,128 @@
+"""The `bash` tool: one command in the chat's sandbox, within the command policy."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from rumi.agent.tools.base import CommandTrace, Question, ToolResult
+from rumi.models.types import ToolSpec
+from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash
+from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.sandbox.words import CommandRefused
+
+_FIRST = "Run a line or lines of bash in the sandbox, in /workspace; get exit code, output and error output."
+_STRICT = (
+    "\nAll of bash works. Each program must be on the list and named literally, also behind env, xargs, "
+    "find -exec and bash -c '…'; programs named by variables, eval of them, and source are refused."
+)
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "As for bash -c"},
+        "stdin": {"type": "string", "description": "Text for the program's standard input"},
+    },
+    "required": ["command"],
+}
+STRICT_SPEC = ToolSpec("bash", _FIRST + _STRICT, _PARAMETERS)
+OPEN_SPEC = ToolSpec("bash", _FIRST, _PARAMETERS)
+
+
+class Shell(Protocol):
+    """One chat's sandbox, as the tool uses it."""
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready."""
+        ...
+
+    async def run(self, command: Command) -> CommandResult:
+        """Run a command to its end or its limits. Cancelled, no process of it is left."""
+        ...
+
+    @property
+    def tainted(self) -> bool:
+        """True if a command may read content from outside that an earlier turn put into a file."""
+        ...
+
+
+class Bash:
+    """Runs the model's commands in the one sandbox that it was given."""
+
+    concurrent = False
+    specs = (STRICT_SPEC, OPEN_SPEC)
+
+    def __init__(self, shell: Shell, policy: CommandPolicy = STRICT) -> None:
+        self._shell = shell
+        self._policy = policy
+        self.spec = OPEN_SPEC if policy.open else STRICT_SPEC
+        self.ran: CommandTrace | None = None
+
+    async def prepare(self) -> None:
+        """Make the sandbox ready while the model still writes the command."""
+        await self._shell.prepare()
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: a command reaches only its own sandbox."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Judge the command, run it, and return its result."""
+        self.ran = None
+        command, stdin = arguments.get("command"), arguments.get("stdin")
+        if stdin is None:  # many models write null for arguments that they omit
+            stdin = ""
+        if not isinstance(command, str):
+            return ToolResult(False, "bash needs `command`, a string")
+        if not isinstance(stdin, str):
+            return ToolResult(False, "bash takes `stdin` as a string")
+        try:
+            argv = self._policy.parse(command)
+        except CommandRefused as refusal:
+            return ToolResult(False, str(refusal), refused=True)
+        began = partial(self._began, argv)
+        line = Command(in_bash(command), stdin.encode("utf-8", "replace"), began=began)
+        result = await self._shell.run(line)
+        return replace(report(argv, result), tainted=self._shell.tainted)
+
+    def _began(self, argv: tuple[str, ...], container_id: str) -> None:
+        self.ran = CommandTrace(argv, container_id)
+
+
+def report(argv: tuple[str, ...], result: CommandResult) -> ToolResult:
+    """Return a command's result as the model reads it: how it ended, then both streams."""
+    code = "unknown" if result.exit_code is None else str(result.exit_code)
+    streams = "\n".join(_stream(name, output) for name, output in _streams(result)) or "(no output)"
+    ending = {
+        "exited": f"exit code {code}",
+        "timeout": f"timed out and was killed, with all that it had started (exit code {code})",
+        "workspace_full": (
+            f"killed: /workspace is over its limit (exit code {code}). Delete files before going on"
+        ),
+        "disk_full": (
+            f"killed: the disk of this machine is nearly full, and the rest is kept (exit code {code}). Only "
+            "commands that delete or read files run until there is room"
+        ),
+        "lost": "the sandbox ended during the command; the next command gets a new one with an empty /tmp",
+    }[result.ended]
+    return ToolResult(
+        ok=result.ended == "exited",
+        content=f"{ending} ({result.duration_ms} ms)\n{streams}",
+        exit_code=result.exit_code,
+        duration_ms=result.duration_ms,
+        truncated=result.stdout.truncated or result.stderr.truncated,
+        same_as=f"{ending}\n{streams}",
+        trace=CommandTrace(argv, result.container_id) if result.ran else None,
+    )
+
+
+def _streams(result: CommandResult) -> list[tuple[str, Output]]:
+    both = [("output", result.stdout), ("error output", result.stderr)]
+    return [(name, output) for name, output in both if output.total_bytes]
+
+
+def _stream(name: str, output: Output) -> str:
+    how = ""
+    if output.truncated:
+        how = f" (truncated: {output.total_bytes} bytes came, the first and the last part are kept)"
+    return f"{name}{how}:\n{output.text()}"

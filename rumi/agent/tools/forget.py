@@ -1,0 +1,49 @@
+"""The `forget` tool: deletes facts that no longer hold, or that the user wants deleted."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.memory.actor import Ask
+from rumi.memory.filter import asks_to_forget
+from rumi.memory.types import Forget
+from rumi.memory.writing import written
+from rumi.models.types import ToolSpec
+from rumi.platform import texts
+from rumi.platform.texts import Language
+
+SPEC = ToolSpec(
+    name="forget",
+    description="Delete all facts under a key, when the user asks or they hold no longer.",
+    parameters={
+        "type": "object",
+        "properties": {"key": {"type": "string", "description": "As it is shown"}},
+        "required": ["key"],
+    },
+)
+
+
+class ForgetTool(Tool):
+    """Forgets for one owner. `language` is called at each call; `ask` reaches the memory."""
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(self, ask: Ask, owner: str, language: Callable[[], Language]) -> None:
+        self._ask = ask
+        self._owner = owner
+        self._language = language
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question with the key."""
+        key = arguments.get("key")
+        if not isinstance(key, str) or not written(key):
+            return None
+        return Question("forget", {"key": written(key)}, (written(key),), asks_to_forget)
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Delete the facts. Cancelled, all of them are deleted or none."""
+        key = arguments.get("key")
+        if not isinstance(key, str) or not written(key):
+            return ToolResult(False, "forget needs `key`, a string")
+        count = await self._ask(Forget(self._owner, key))
+        return ToolResult(True, texts.forgotten(self._language(), written(key), count))

@@ -1,0 +1,86 @@
+"""The `recall` tool: finds what was said before, in this conversation's owner's chats."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.app.recall_calls import search_of
+from rumi.errors import UsageError
+from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.block import escaped
+from rumi.memory.recall.actor import Ask
+from rumi.memory.recall.facts import facts_for
+from rumi.memory.recall.presenting import shown
+from rumi.memory.types import Facts, MemoryUnavailable
+from rumi.models.types import ToolSpec
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import block
+
+SPEC: Final = ToolSpec(
+    "recall",
+    "Find in earlier conversations what was said, decided, sent.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "since": {"type": "string"},
+            "until": {"type": "string"},
+            "who": {"enum": ["user", "assistant"]},
+        },
+        "required": ["query"],
+    },
+)
+
+
+MOST_FACTS: Final = 5
+
+
+class RecallTool(Tool):
+    """Recalls for one owner. `language` and `now` are called at each call; `ask` reaches the index."""
+
+    spec = SPEC
+    concurrent = True
+
+    def __init__(
+        self,
+        ask: Ask,
+        memory: AskMemory,
+        owner: str,
+        language: Callable[[], Language],
+        now: Callable[[], float],
+    ) -> None:
+        self._ask = ask
+        self._memory = memory
+        self._owner = owner
+        self._language = language
+        self._now = now
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: what it finds stays in the conversation, and is tainted if it was."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Search. Cancelled, nothing has changed."""
+        try:
+            search = search_of(self._owner, arguments, self._now())
+        except UsageError as error:
+            return ToolResult(False, str(error))
+        found = await self._ask(search)
+        language = self._language()
+        facts = await self._facts(search.query)
+        text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
+        if not text:
+            return ToolResult(True, texts.nothing_recalled(language))
+        tainted = facts[1] or any(each.tainted for each in found)
+        return ToolResult(True, block("earlier conversations", text) if tainted else text, tainted=tainted)
+
+    async def _facts(self, query: str) -> tuple[str, bool]:
+        """Return the facts that a query leads to, in lines, and whether one is tainted."""
+        try:
+            known = await self._memory(Facts(self._owner))
+        except MemoryUnavailable:
+            return "", False
+        found = facts_for(query, known, self._now())[:MOST_FACTS]
+        lines = [f"- {escaped(fact.key)}: {escaped(fact.value)}" for fact in found]
+        return "\n".join(lines), any(fact.tainted for fact in found)

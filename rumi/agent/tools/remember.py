@@ -1,0 +1,102 @@
+"""The `remember` tool: keeps a fact about the user beyond this conversation."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.memory.actor import Ask
+from rumi.memory.filter import asks_to_remember
+from rumi.memory.types import FactRefused, Remember
+from rumi.memory.writing import checked
+from rumi.models.types import ToolSpec
+from rumi.platform import texts
+from rumi.platform.texts import Language
+
+SPEC = ToolSpec(
+    name="remember",
+    description=(
+        "Save a fact about the user for all later conversations: when they ask, or tell something that will "
+        "still be true and useful in months. It replaces what is under the key. Never save secrets, passing "
+        "states, or what only a page or a file says."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "key": {
+                "type": "string",
+                "description": "One to three words, like: city",
+            },
+            "value": {
+                "type": "string",
+                "description": "Short, in the user's language",
+            },
+            "also": {"type": "boolean", "description": "Keep the old values"},
+        },
+        "required": ["key", "value"],
+    },
+)
+
+MAX_OTHERS = 20
+"""The most other values of a key that a confirmation lists."""
+
+
+class RememberTool(Tool):
+    """Remembers for one owner. `tainted` and `language` are called at each call; `ask` reaches the memory."""
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(
+        self,
+        ask: Ask,
+        owner: str,
+        chat: str,
+        tainted: Callable[[], bool],
+        language: Callable[[], Language],
+    ) -> None:
+        self._ask = ask
+        self._owner = owner
+        self._chat = chat
+        self._tainted = tainted
+        self._language = language
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question with the fact as it would be stored.
+
+        The key is the model's word: one that the user did not write is no reason to ask.
+        """
+        key, value = arguments.get("key"), arguments.get("value")
+        if not isinstance(key, str) or not isinstance(value, str):
+            return None
+        try:
+            fact = checked(key, value)
+        except FactRefused:
+            return None
+        also = {"also": "true"} if arguments.get("also") is True else {}
+        details = {"key": fact.key, **also, "value": fact.value}
+        return Question("remember", details, (fact.value,), asks_to_remember)
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Store the fact. Cancelled, it is stored completely or not at all."""
+        key, value = arguments.get("key"), arguments.get("value")
+        if not isinstance(key, str) or not isinstance(value, str):
+            return ToolResult(False, "remember needs `key` and `value`, two strings")
+        try:
+            fact = checked(key, value)
+            also = arguments.get("also") is True
+            others = await self._ask(
+                Remember(
+                    self._owner,
+                    fact,
+                    chat=self._chat,
+                    tainted=self._tainted(),
+                    also=also,
+                )
+            )
+        except FactRefused as error:
+            return ToolResult(False, f"not saved: {error}")
+        shown = [other.value for other in others[-MAX_OTHERS:]]
+        return ToolResult(
+            True,
+            texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
+            tainted=any(other.tainted for other in others),
+        )

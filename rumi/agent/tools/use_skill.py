@@ -1,0 +1,219 @@
+"""The `use_skill` tool: returns a skill's instructions, a file beside it, or the result of its code."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from rumi.agent.skills.actor import Ask
+from rumi.agent.skills.running import AskModel, CodeRunner, Job
+from rumi.agent.skills.types import Body, FileOf, Opened, Reply, Skill, SkillError, SkillFailed
+from rumi.agent.tools.base import Calls, Question, Tool, ToolResult
+from rumi.errors import RumiError
+from rumi.models.types import ToolSpec
+from rumi.platform.texts import Language
+from rumi.platform.untrusted_text import block, one_line
+from rumi.web.links import links_in
+
+MOST_CHARS: Final = 60_000
+"""The most characters of a skill's text, or of its code's result, that a model gets."""
+
+FILE_PREFIX: Final = "file:"
+
+SPEC = ToolSpec(
+    name="use_skill",
+    description=(
+        "Get a skill's instructions and follow them, or the result of a skill that is a program. `name`: a "
+        "listed skill, or words about the task, to find one. Input `file: reference.md` reads its file."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "input": {"type": "string", "description": "What to work on"},
+        },
+        "required": ["name"],
+    },
+)
+
+
+class UseSkill(Tool):
+    """Uses skills for one chat. `ask` reaches the skills.
+
+    `tools` are the names of the chat's tools. `model` asks the chat's model without tools. `outside` returns
+    True if the chat's files may hold content from outside, which a skill's code may read. `touches` is called
+    before the code runs, and whenever it has read content from outside, because it may write to the files.
+    `brings` is called before code runs that may get something from outside by itself.
+    """
+
+    spec = SPEC
+    concurrent = False
+
+    def __init__(
+        self,
+        ask: Ask,
+        runner: CodeRunner,
+        *,
+        chat: str,
+        workspace: Path,
+        language: Callable[[], Language],
+        tools: Callable[[], Collection[str]],
+        model: AskModel,
+        outside: Callable[[], bool] = lambda: False,
+        touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+        brings: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+        project: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._ask = ask
+        self._runner = runner
+        self._chat = chat
+        self._workspace = workspace
+        self._language = language
+        self._tools = tools
+        self._model = model
+        self._outside = outside
+        self._touches = touches
+        self._brings = brings
+        self._project = project
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: the calls of a skill's code ask for themselves."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Use a skill that calls no tools: see `call_within`."""
+        return await self.call_within(arguments, _no_tools)
+
+    async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
+        """Use a skill; its code's calls go through `calls`. Cancelled, its process has ended."""
+        name, given = arguments.get("name"), arguments.get("input")
+        if given is None:  # many models write null for arguments that they omit
+            given = ""
+        if not isinstance(name, str) or not name.strip():
+            return ToolResult(False, "use_skill needs `name`, a string")
+        if not isinstance(given, str):
+            return ToolResult(False, "use_skill takes `input` as a string")
+        try:
+            if given.lstrip().startswith(FILE_PREFIX):
+                return await self._read(name, given.lstrip().removeprefix(FILE_PREFIX).strip())
+            opened = await self._ask(Body(name, given, self._project()))
+            if isinstance(opened, SkillError):
+                raise opened
+            self._check_tools(opened.skill)
+            if opened.skill.has_code:
+                return await self._run(opened.skill, given, calls)
+        except SkillError as error:
+            return ToolResult(False, str(error))
+        return instructions(opened, given)
+
+    async def _read(self, name: str, path: str) -> ToolResult:
+        read = await self._ask(FileOf(name, path, self._project()))
+        if isinstance(read, SkillError):
+            raise read
+        cut = f" (its last {read.cut_bytes} bytes are left out)" if read.cut_bytes else ""
+        # Trust pins a project's SKILL.md and its code; its other files are read as they are.
+        return ToolResult(
+            True,
+            f"{read.path} of the skill {read.skill.name}{cut}:\n\n{read.text}",
+            truncated=bool(cut),
+            same_as=f"{read.path}\n{read.text}",
+            tainted=read.skill.source.kind == "project",
+            links=links_in(read.text),
+        )
+
+    def _check_tools(self, skill: Skill) -> None:
+        there = {tool.casefold() for tool in self._tools()}
+        missing = [tool for tool in skill.header.tools_required if tool.casefold() not in there]
+        if missing:
+            raise SkillError(
+                f"The skill {skill.name} needs tools that this chat does not have: {', '.join(missing)}."
+            )
+
+    async def _run(self, skill: Skill, given: str, calls: Calls) -> ToolResult:
+        # The code runs on the host, with the network: it may return anybody's words. Of a project's skill
+        # only a SKILL.md that is trusted may say otherwise.
+        own = skill.header.own_result and skill.vouched
+        tainted = False
+
+        async def call(name: str, arguments: Mapping[str, object]) -> Reply:
+            nonlocal tainted
+            if name == SPEC.name:
+                return Reply(False, "a skill cannot use skills")
+            try:
+                result = await calls(name, arguments)
+            except RumiError as error:
+                return Reply(False, str(error))
+            if result.tainted:
+                tainted = True
+                await self._touches()  # before the code gets it, because the code may be interrupted later
+            return Reply(result.ok, result.content, result.exit_code)
+
+        job = Job(skill, given, self._chat, self._workspace, self._language())
+        await self._touches()
+        if not own:
+            await self._brings()
+        try:
+            text = await self._runner.run(job, call, self._model)
+        except SkillFailed as error:  # the code chooses these words
+            return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._outside())
+        # The code may have read the chat's files by itself.
+        tainted = not own or tainted or self._outside()
+        shown = text[:MOST_CHARS].strip() or "(it returned nothing)"
+        if len(text) > MOST_CHARS:
+            shown += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
+        body = shown if own else block(f"the skill {skill.name}", shown)
+        content = f"The skill {skill.name} has run:\n{body}"
+        return ToolResult(True, content, truncated=len(text) > MOST_CHARS, same_as=content, tainted=tainted)
+
+
+def instructions(opened: Opened, given: str) -> ToolResult:
+    """Return a skill's instructions as the model reads them, and the input for them.
+
+    They taint the turn if they belong to an untrusted project. Their links count as given; those of the input
+    do not, because the model wrote it.
+    """
+    name = opened.skill.name
+    body = opened.body[:MOST_CHARS].strip() or "(it says nothing but its description)"
+    parts = [f"Instructions of the skill {name}. Follow them for this task.\n\n{body}"]
+    if len(opened.body) > MOST_CHARS:
+        parts.append(f"(the last {len(opened.body) - MOST_CHARS} characters are left out)")
+    if opened.files or opened.place:
+        parts.append(_files(opened))
+    if given.strip():
+        parts.append(f"Input: {given.strip()}")
+    content = "\n\n".join(parts)
+    return ToolResult(
+        True,
+        content,
+        truncated=len(opened.body) > MOST_CHARS,
+        same_as=content,
+        tainted=not opened.skill.vouched,
+        links=links_in(opened.body),
+    )
+
+
+def _files(opened: Opened) -> str:
+    lines = [f"- {file.path} ({file.bytes} bytes)" for file in opened.files]
+    if opened.more_files:
+        lines.append(f"- and {opened.more_files} more")
+    if not lines:
+        return f"Its folder in the sandbox is {opened.place} (read-only)."
+    if opened.place:
+        return (
+            f"Its folder in the sandbox is {opened.place} (read-only). Paths in the instructions are "
+            f"relative to it: `scripts/x.py` is run with `python3 {opened.place}/scripts/x.py`. Write "
+            "results to /workspace. Files there (bash reads them, and use_skill with the input "
+            "`file: PATH`):\n" + "\n".join(lines)
+        )
+    why = f" ({opened.why_not})" if opened.why_not else ""
+    return (
+        f"Files beside it, which are not in the sandbox{why}. Read one with use_skill, name "
+        f"{opened.skill.name} and input `file: PATH`; to use it in the sandbox, write it there.\n"
+        + "\n".join(lines)
+    )
+
+
+async def _no_tools(name: str, arguments: Mapping[str, object]) -> ToolResult:
+    await trio.lowlevel.checkpoint()
+    return ToolResult(False, f"{name} cannot be called here")

@@ -1,0 +1,144 @@
+"""The `web_fetch` tool: returns the content of a web address as text."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
+from rumi.models.types import ToolSpec
+from rumi.platform.untrusted_text import block, one_line
+from rumi.web.types import FetchError, Method, Page
+
+MAX_TEXT_CHARS: Final = 50_000
+"""The most characters of a page that a model gets; links come from the whole page."""
+
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
+
+SPEC = ToolSpec(
+    name="web_fetch",
+    description=(
+        "Get a page of the web as Markdown, also JSON, text and PDF. Use addresses exactly as the user, a "
+        "page or a search gave them: others may need the user's yes."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "url": {"type": "string"},
+            "method": {
+                "type": "string",
+                "enum": ["GET", "HEAD"],
+            },
+        },
+        "required": ["url"],
+    },
+)
+
+
+class WebFetch(Tool):
+    """Fetches for the one chat that `fetch` is bound to; `Fetch` describes its effects, steps and errors."""
+
+    spec = SPEC
+    concurrent = True
+
+    def __init__(self, fetch: Callable[[str, Method, Progress], Awaitable[Page]]) -> None:
+        self._fetch = fetch
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question for an address that was not given word for word: additions can carry data away.
+
+        Only removing the fragment leaves the same address.
+        """
+        from rumi.web.url import parse_target  # the parser is loaded at its first use, not at the start
+
+        url = arguments.get("url")
+        if not isinstance(url, str) or _method(arguments) is None:
+            return None
+        try:
+            target = parse_target(url)
+        except FetchError:
+            return None
+        if target.href in given or target.href in {each.partition("#")[0] for each in given}:
+            return None
+        return Question("fetch", {"url": target.href, "host": target.host})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Fetch the page. Cancelled, no part of the fetch continues."""
+        return await self.call_reporting(arguments, lambda step: None)
+
+    async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
+        """Fetch the page, and show redirects and how much of a large page has come."""
+        url, method = arguments.get("url"), _method(arguments)
+        if not isinstance(url, str):
+            return ToolResult(False, "web_fetch needs `url`, a string")
+        if method is None:
+            return ToolResult(False, "web_fetch takes `method` as GET or HEAD")
+        try:
+            page = await self._fetch(url, method, progress)
+        except FetchError as error:
+            return failure(url, error)
+        return await self.reported(page, method)
+
+    async def reported(self, page: Page, method: Method) -> ToolResult:
+        """Return what the model gets of a page."""
+        return report(page, method)
+
+
+def report(page: Page, method: Method = "GET") -> ToolResult:
+    """Return a page as the model reads it: facts about it, then its marked content."""
+    left_out = len(page.text) - MAX_TEXT_CHARS
+    cut = [f"the last {left_out} characters of the text are left out"] if left_out > 0 else []
+    return page_result(page, page_inside(page, method), cut=cut)
+
+
+def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequence[str] = ()) -> ToolResult:
+    """Return the result about a page: facts about it in one line, `first` before them, and `text` in a block.
+
+    `cut` says what of the page's text is left out.
+    """
+    cut = [*([one_line(page.cut, 300)] if page.cut else []), *cut]
+    facts = [*first, f"status {page.status}", _type(page.media_type)]
+    if page.redirects:
+        facts.append(f"after {page.redirects} redirect{'s' * (page.redirects > 1)}")
+    facts += [f"cut: {each}" for each in cut]
+    marked = block(page.url, text)
+    cached = ["from the cache"] if page.cached else []
+    return ToolResult(
+        ok=True,
+        content=f"{' · '.join(facts + cached)}\n{marked}",
+        truncated=bool(cut),
+        same_as=f"{' · '.join(facts)}\n{marked}",
+        tainted=True,
+        links=tuple(dict.fromkeys((page.url, *page.links))),
+    )
+
+
+def failure(url: str, error: FetchError) -> ToolResult:
+    """Return a failed fetch. The server's own words in it are marked."""
+    if not error.answered:
+        return ToolResult(False, f"not fetched: {error}")
+    return ToolResult(False, f"not fetched\n{block(url, str(error))}", tainted=True)
+
+
+def page_inside(page: Page, method: Method = "GET") -> str:
+    """Return the title and the text of a page, up to `MAX_TEXT_CHARS`, or what else there is to say of it."""
+    title = f"title: {' '.join(page.title.split())[:300]}" if page.title.strip() else ""
+    text = page.text[:MAX_TEXT_CHARS].strip() or page.described
+    if not text:
+        text = "(HEAD has no text)" if method == "HEAD" else "(no text)"
+    return f"{title}\n\n{text}" if title else text
+
+
+def _type(media_type: str) -> str:
+    """Return the media type if its form is valid, because the server chose the words."""
+    lowered = media_type.lower()
+    return lowered if _MEDIA_TYPE.fullmatch(lowered) else "unknown type"
+
+
+def _method(arguments: Mapping[str, object]) -> Method | None:
+    method = arguments.get("method")
+    if method is None:  # many models write null for arguments that they omit
+        return "GET"
+    if not isinstance(method, str):
+        return None
+    known: dict[str, Method] = {"GET": "GET", "HEAD": "HEAD"}
+    return known.get(method.upper())

@@ -1,0 +1,124 @@
+"""The `web_search` tool: returns results of a search provider."""
+
+import unicodedata
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.models.types import ToolSpec
+from rumi.platform.untrusted_text import block
+from rumi.web.types import FetchError, Found, SearchResults, Topic
+
+MAX_QUERY_CHARS: Final = 400
+"""The shortest limit of all providers."""
+
+DEFAULT_RESULTS: Final = 5
+MAX_RESULTS: Final = 20
+
+SPEC = ToolSpec(
+    name="web_search",
+    description=("Search the web: titles, addresses, snippets and dates. Read a result with web_fetch."),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "A few words"},
+            "max_results": {"type": "integer", "description": "1 to 20; 5"},
+            "topic": {
+                "type": "string",
+                "enum": ["general", "news"],
+            },
+        },
+        "required": ["query"],
+    },
+)
+
+
+class WebSearch(Tool):
+    """Searches for the one chat that `search(query, max_results, topic)` is bound to; see `Search`."""
+
+    spec = SPEC
+    concurrent = True
+
+    def __init__(self, search: Callable[[str, int, Topic], Awaitable[SearchResults]]) -> None:
+        self._search = search
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: a query goes only to the configured provider."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Search. Cancelled, no part of the search continues."""
+        query = arguments.get("query")
+        if not isinstance(query, str) or not query.split():
+            return ToolResult(False, "web_search needs `query`, a string that is not empty")
+        if len(query) > MAX_QUERY_CHARS:
+            return ToolResult(False, f"web_search takes a `query` of at most {MAX_QUERY_CHARS} characters")
+        max_results, topic = _max_results(arguments), _topic(arguments)
+        if max_results is None:
+            return ToolResult(False, f"web_search takes `max_results` as a whole number, 1 to {MAX_RESULTS}")
+        if topic is None:
+            return ToolResult(False, "web_search takes `topic` as general or news")
+        try:
+            results = await self._search(query, max_results, topic)
+        except FetchError as error:
+            return ToolResult(False, f"nothing was searched: {error}", tainted=error.answered)
+        return report(query, results)
+
+
+def report(query: str, results: SearchResults) -> ToolResult:
+    """Return the results as the model reads them: the provider, then the results, marked as words of others.
+
+    `links` are the results' addresses, except those that the query contains: repeating an address in a result
+    does not make it given.
+    """
+    failed = "".join(f" Before that: {reason}" for reason in results.failed)
+    number = len(results.results)
+    said = f"{number} result{'s' * (number != 1)} from {results.provider}.{failed}"
+    if not results.results:
+        return ToolResult(True, said, same_as=said, tainted=True)
+    listed = "\n\n".join(_entry(place, found) for place, found in enumerate(results.results, 1))
+    content = f"{said}\n{block(f'web search, {results.provider}', listed)}"
+    links = dict.fromkeys(each.url for each in results.results if not _echoes(each.url, query))
+    return ToolResult(True, content, same_as=content, tainted=True, links=tuple(links))
+
+
+def _entry(place: int, found: Found) -> str:
+    date = f" ({found.date})" if found.date else ""
+    lines = [f"{place}. {found.title or '(no title)'}{date}", f"   {found.url}", f"   {found.snippet}"]
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _echoes(url: str, query: str) -> bool:
+    """Return True if the query contains the address, or the address the query: then the query made it.
+
+    Every spelling counts: with or without its scheme, in other letters, quoted, or with spaces in between.
+    """
+    address = _squeezed(url.partition("://")[2]).removeprefix("www.").rstrip("/")
+    if address in _squeezed(query):
+        return True
+    asked = "".join(c for c in _squeezed(query) if c.isalnum())
+    _, mark, data = address.partition("?")
+    return bool(mark and asked) and asked in "".join(c for c in data.replace("+", "") if c.isalnum())
+
+
+def _squeezed(text: str) -> str:
+    """Return the text without white space, case, percent signs and compatible letters."""
+    for _ in range(3):
+        text = unquote(text)
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _max_results(arguments: Mapping[str, object]) -> int | None:
+    number = arguments.get("max_results")
+    if number is None:  # many models write null for arguments that they omit
+        return DEFAULT_RESULTS
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
+        return None
+    return int(min(max(number, 1), MAX_RESULTS))
+
+
+def _topic(arguments: Mapping[str, object]) -> Topic | None:
+    topic = arguments.get("topic")
+    known: dict[object, Topic] = {None: "general", "general": "general", "news": "news"}
+    return known.get(topic) if topic is None or isinstance(topic, str) else None

@@ -1,0 +1,56 @@
+"""The `write_file` tool: writes a whole file, or nothing."""
+
+from collections.abc import Mapping
+
+import trio
+
+from rumi.agent.tools.base import ToolResult
+from rumi.agent.tools.file_access import FileTool, Found, named
+from rumi.agent.tools.text_file import Difference, decoded, difference, lines_of
+from rumi.models.types import ToolSpec
+
+
+class WriteFile(FileTool):
+    """Writes files of one chat's sandbox."""
+
+    concurrent = False
+    writes = True
+    spec = ToolSpec(
+        name="write_file",
+        description="Write a whole text file, with its folders.",
+        parameters={
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+            "required": ["path", "content"],
+        },
+    )
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Look at what is there, and write. The diff is against the old text, if it was one."""
+        path, text = self.path(arguments.get("path")), arguments.get("content")
+        if isinstance(path, ToolResult):
+            return path
+        if not isinstance(text, str):
+            return self.refused("needs `content`, a string")
+        found = await self.look(path)
+        if isinstance(found, ToolResult):
+            return found
+        content = text.encode("utf-8", "replace")
+        written = await self.put(path, content)
+        if written.content not in ("created", "overwritten"):
+            return written
+        changed = await _changed(path, found, text) if written.content == "overwritten" else None
+        about = f", {changed.counts}" if changed is not None else ""
+        lines = len(lines_of(text))
+        said = f"{written.content} {named(path)}: {lines} lines, {len(content)} bytes"
+        took = found.duration_ms + (written.duration_ms or 0)
+        return self.answer(said + about, found.trace, took, diff=changed.diff if changed is not None else "")
+
+
+async def _changed(path: str, found: Found, text: str) -> Difference | None:
+    """Return what differs from the file that was there; None if that was long, or not text."""
+    file = decoded(found.content) if found.kind == "file" else None
+    if file is None:
+        return None
+    name = named(path)
+    return await trio.to_thread.run_sync(difference, name, file.text, text)

@@ -1,0 +1,163 @@
+"""A running Rumi: starts everything and ends it."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+
+import trio
+
+from rumi.app.disk_check import how_to_make_room
+from rumi.app.engine import close_engine, require_files, sandbox_limits
+from rumi.app.settings import model_settings_of
+from rumi.app.status import StatusSource
+from rumi.app.tree import Tree
+from rumi.channels.attach.holder import Windows
+from rumi.channels.built_in import BUILT_IN
+from rumi.channels.channel import Channel, Process
+from rumi.chats.inbox import Inbox
+from rumi.chats.local import LocalChat
+from rumi.chats.services import ChatServices
+from rumi.errors import RumiError
+from rumi.models.build import ModelSet, build_models, lacks_key
+from rumi.platform import texts
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.commands import read_keys
+from rumi.platform.disk_reserve import Reserve, largest
+from rumi.platform.home import Home
+from rumi.platform.logs.logs import program_log
+from rumi.platform.logs.redact import Redactor
+from rumi.sandbox.types import Engine
+from rumi.store.cluster.building import Cluster
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.tasks import Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A running Rumi. `notes` are sentences for the user who started it."""
+
+    home: Home
+    services: ChatServices
+    inbox: Inbox
+    engine: Engine
+    models: ModelSet
+    status: StatusSource
+    windows: Windows
+    tasks: Tasks
+    schedules: Schedules
+    drain: Callable[[], Awaitable[None]]
+    notes: tuple[str, ...] = ()
+
+    def chat(self, chat_id: str, *, apart: bool = False) -> LocalChat:
+        """Return a chat for a front end; `apart`: one whose turns each have a history of their own."""
+        return LocalChat(chat_id, self.inbox, self.services.hub, self.services.journal, apart=apart)
+
+
+@asynccontextmanager
+async def open_app(
+    home: Home,
+    loaded: Loaded,
+    engine: Engine,
+    *,
+    channels: Sequence[Channel] = (),
+    full: bool = False,
+    service: bool = False,
+    cluster: Cluster | None = None,
+) -> AsyncIterator[App]:
+    """Start everything; end everything, including the engine, when the block ends.
+
+    The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
+    place in the tree; the caller introduces it and ends it (`rumi.app.serve`). `full`:
+    the disk is full and the reserve was deleted. `service`: the process lasts until a signal ends it,
+    whatever its windows do. `cluster`: several processes share a database, and the engine was made with its
+    leases.
+
+    Raises:
+        RumiError: Something cannot be started. The error says what to do.
+    """
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    notes = list(loaded.notes)
+    home = home.with_files(loaded.settings.store.workspaces)
+    try:
+        await require_files(home, loaded, engine.user)
+        loaded = await read_keys(loaded)
+        redactor = Redactor(loaded.secrets.values())
+        log = program_log(
+            home.logs / "rumi.jsonl",
+            max_mb=loaded.settings.log.max_mb,
+            keep=loaded.settings.log.keep,
+            redact=redactor,
+        )
+        model_settings = model_settings_of(loaded, language)
+        if lacks_key(model_settings):
+            model_settings = model_settings_of(loaded, language, default="offline")
+        models = build_models(model_settings)
+        notes.extend(f"degraded: {why}" for why in engine.degraded)
+        if full:
+            notes.append(texts.started_on_full_disk(language))
+            notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
+        with log:
+            async with AsyncExitStack() as stack:
+                serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
+                part = (lambda: 1.0) if cluster is None else cluster.ownership.part
+                process = Process(home, loaded, language, sandbox_limits(loaded), engine.user, serves, part)
+                if cluster is not None:
+                    stack.callback(cluster.close)
+                for channel in channels:
+                    await stack.enter_async_context(channel.open(process))
+                ids = BUILT_IN.including(channel.prefix for channel in channels)
+                told = tuple(notes)
+                tree = Tree(
+                    home,
+                    loaded,
+                    models,
+                    engine,
+                    language,
+                    redactor,
+                    channels,
+                    ids,
+                    told,
+                    full=full,
+                    service=service,
+                    cluster=cluster,
+                )
+                stack.enter_context(closing(tree.audit))
+                await stack.enter_async_context(_unless_deleted(home))
+                await stack.enter_async_context(tree.root.running())
+                yield App(
+                    home,
+                    tree.services,
+                    tree.inbox,
+                    engine,
+                    models,
+                    tree.status,
+                    tree.windows,
+                    tree.tasks,
+                    tree.schedules,
+                    tree.drain,
+                    told,
+                )
+    finally:
+        await close_engine(engine)
+
+
+@asynccontextmanager
+async def _unless_deleted(home: Home) -> AsyncIterator[None]:
+    """Run the block; end it if the home is deleted, because nothing that it does could be stored.
+
+    Raises:
+        RumiError: The home was deleted or replaced.
+    """
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            await home.wait_until_gone()
+            raise RumiError(
+                f"The home {home.root} was deleted or replaced while Rumi ran, so this process ends.",
+                "Start Rumi again. To put a backup in place: rumi restore",
+            )
+
+        nursery.start_soon(watch)
+        yield
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,166 @@
+"""A backup: a folder with consistent copies of the databases, also while Rumi runs. Blocking."""
+
+import contextlib
+import errno
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.errors import RumiError, UsageError
+from rumi.platform.atomic_write import to_disk
+from rumi.platform.home import Home
+from rumi.platform.openat import READ, is_ordinary, opened
+from rumi.sandbox.copying import copy_data, copy_files, size_of_files
+from rumi.store.sqlite import copy_to, require_room
+
+COPY_S = 300.0
+"""How long copying a database may take."""
+
+DATABASES = ("state.db", "memory.db")
+TASKS = "tasks"
+MCP = "mcp"
+FILES = ("config.toml", "skills-trusted.json", "mcp-tools.json", "skills", "prompts", "bots", TASKS, MCP)
+KEYS = ".env"
+WORKSPACE = "workspace"
+FOLDERS = ("skills", "prompts", "bots", TASKS, MCP, WORKSPACE)
+
+
+class BackupError(RumiError):
+    """No backup was made, and no part of one is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A complete backup on the disk. `holds` are the names in it, with their bytes.
+
+    `left_out` counts the entries of the chats' folders that are not in it: pipes, sockets, unreadable files.
+    """
+
+    path: Path
+    holds: tuple[tuple[str, int], ...]
+    left_out: int = 0
+
+
+def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -> Backup:
+    """Copy everything that Rumi cannot make again into a new folder, `path` or one inside `path`.
+
+    The chats' files are copied as plain files, unless `files` is False. The logs are not copied, and the keys
+    only with `keys`. No process has to hold the home: each database is copied as it is at one moment, also
+    during writes; files are copied one after the other. Nothing is overwritten, and a failure leaves nothing
+    behind.
+
+    Raises:
+        UsageError: `path` exists already, is inside a home or an earlier backup, or cannot be written.
+        BackupError: There is nothing to back up, or a database is damaged.
+        DatabaseFault: The disk has too little space.
+    """
+    target = path / time.strftime("rumi-%Y%m%d-%H%M%S") if path.is_dir() else path
+    if target.exists() or target.is_symlink():
+        raise _taken(target)
+    if target.parent.resolve().is_relative_to(home.root.resolve()):
+        raise UsageError(
+            f"{target} would be inside of {home.root}, and be lost with it.", "Name another place."
+        )
+    for folder in (target.parent.resolve(), *target.parent.resolve().parents):
+        if any((folder / name).exists() for name in DATABASES):
+            raise UsageError(
+                f"{folder} is a backup or a home already, and {target.name} would lie in it.",
+                "Name a new folder beside it, or one that holds backups and nothing else.",
+            )
+    there = [name for name in (*DATABASES, *FILES, *([KEYS] if keys else ())) if (home.root / name).exists()]
+    if not there:
+        raise BackupError(f"{home.root} contains nothing to back up.", "Is RUMI_HOME the right folder?")
+    try:
+        # Only its owner may read it.
+        draft = Path(tempfile.mkdtemp(prefix=".rumi-backup-", dir=target.parent))
+    except OSError as error:
+        raise UsageError(
+            f"{target.parent} cannot be written: {error.strerror}.", "Name another place."
+        ) from error
+    try:
+        files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
+        left_out = 0
+        size = sum(size_of_entry(home.root / name) for name in there)
+        require_room(target, size + (size_of_files(home.workspaces) if files else 0))
+        for name in there:
+            if name in DATABASES:
+                copy_database(home.root / name, draft / name)
+            else:
+                left_out += copy_entry(home.root / name, draft / name)
+        holds = [(name, size_of_entry(draft / name)) for name in there]
+        if files:
+            copied = copy_files(home.workspaces, draft / WORKSPACE)
+            holds.append((WORKSPACE, copied.bytes))
+            left_out += copied.left_out
+        _publish(draft, target)
+    except OSError as error:
+        raise BackupError(
+            f"The backup cannot be written: {error}.", "Make room, or name another place."
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Backup(target, tuple(holds), left_out)
+
+
+def copy_database(source: Path, copy: Path, *, advice: str = "Look at: rumi doctor") -> None:
+    """Copy a database and check the copy for damage. Raises BackupError."""
+    try:
+        with contextlib.closing(_opened(source)) as db:
+            copy_to(db, copy, deadline=time.monotonic() + COPY_S)
+        with contextlib.closing(_opened(copy)) as db:
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        found = str(error)
+    if found != "ok":
+        raise BackupError(f"{source} cannot be copied: {found}.", advice)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10, isolation_level=None)
+
+
+def copy_entry(source: Path, copy: Path) -> int:
+    """Copy a file, or a folder with its files, folders and links, readable only by the owner.
+
+    The path itself may be a link, as people make to their configuration or skills. Return how many entries
+    of a folder were left out. What servers and bots have put there is not trusted: see `copy_files`.
+    """
+    source = source.resolve()
+    if source.is_dir():
+        return copy_files(source, copy, keep_owners=False).left_out
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    with opened(os.open(source, READ)) as file:
+        if not is_ordinary(file):
+            raise OSError(errno.EINVAL, "is not a regular file", os.fspath(source))
+        with opened(os.open(copy, flags, 0o700 if os.access(source, os.X_OK) else 0o600)) as target:
+            copy_data(file, target, os.fstat(file).st_size)
+    to_disk(copy)
+    return 0
+
+
+def size_of_entry(path: Path) -> int:
+    """Return the bytes that a file, or all files below a folder, take on the disk: holes take none."""
+    path = path.resolve()
+    return size_of_files(path) if path.is_dir() else path.stat().st_blocks * 512
+
+
+def _publish(draft: Path, target: Path) -> None:
+    """Give the draft its final name, unless another process has taken that name meanwhile."""
+    try:
+        draft.rename(target)
+    except OSError as error:
+        if target.exists():
+            raise _taken(target) from error
+        raise
+    to_disk(target.parent)
+
+
+def _taken(target: Path) -> UsageError:
+    return UsageError(
+        f"{target} exists already, and a backup overwrites nothing.",
+        "Name a new folder, or one to put it in.",
+    )

@@ -1,0 +1,48 @@
+"""The models that answer in chats and tasks, each bound to who asks: the account that its calls count for."""
+
+from dataclasses import dataclass
+
+from rumi.chats.people.people import People
+from rumi.models.actor import ModelsRef
+from rumi.models.build import ModelSet
+from rumi.models.metering import Account, Meter
+from rumi.models.types import Model
+from rumi.platform.chat_ids import ChatIds, task_key
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Incoming, TaskRecord
+from rumi.tasks.services import TaskLimits, account_of
+
+
+@dataclass(frozen=True, slots=True)
+class BoundModels:
+    """Binds models. `research` is the model of research if its task names none; empty: the first model."""
+
+    models: ModelSet
+    permits: ModelsRef
+    meter: Meter
+    ids: ChatIds
+    people: People
+    limits: TaskLimits
+    research: str = ""
+
+    def of_chat(self, chat: str, language: Language, chosen: str) -> Model:
+        """Return the model for what a chat's owner asks."""
+        account = Account(chat, self.ids.owner_of(chat))
+        return self._bind(chat, language, chosen, account)
+
+    def of_speaker(self, message: Incoming, language: Language) -> Model:
+        """Return the model for a message, as far as its sender may choose it."""
+        chosen = self.people.of(message).rights.model(message.model, self.models.name)
+        return self._bind(message.chat, language, chosen, self.people.account(message))
+
+    def of_task(self, task: TaskRecord) -> Model:
+        """Return the model for a task, as far as its person may choose it."""
+        chosen = task.model or ("" if task.bot else self.research)
+        chosen = self.people.of_task(task).rights.model(chosen, self.models.name)
+        account = self.people.account_of_task(task, account_of(task, self.limits))
+        return self._bind(task_key(task.id), task.language, chosen, account)
+
+    def _bind(self, place: str, language: Language, chosen: str, account: Account) -> Model:
+        return self.models.bind(
+            place, self.permits, language=language, chosen=chosen, account=account, meter=self.meter
+        )

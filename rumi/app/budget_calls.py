@@ -1,0 +1,132 @@
+"""Budgets for chats (`/usage`, `/allow`) and for other processes (the call `usage`)."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+import trio
+
+from actors import ActorError, ActorRef
+from rumi.chats.budgets.amounts import amount_text, parse_amount
+from rumi.chats.budgets.keeping import Budgets, WriteNow
+from rumi.chats.budgets.periods import days_of
+from rumi.chats.budgets.report import report
+from rumi.chats.commands import ChatCommand
+from rumi.errors import RumiError, UsageError
+from rumi.platform import texts
+from rumi.platform.caller import Caller
+from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
+
+logger = logging.getLogger(__name__)
+
+Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+
+MOST_BUDGETS: Final = 20
+"""So many budgets stand in a reply."""
+
+_ALLOW: Final = re.compile(r"(.+?)\s+(?:today|hoy)(?:\s+(\S+))?", re.IGNORECASE | re.DOTALL)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+async def _nothing_gathered() -> None:
+    await trio.lowlevel.checkpoint()
+
+
+class BudgetCommands:
+    """Serves `/usage` and `/allow`. `ledger` is the actor that writes what was gathered."""
+
+    def __init__(self, budgets: Budgets, ledger: ActorRef[WriteNow], ids: ChatIds, audit: AuditLog) -> None:
+        self._budgets = budgets
+        self._ledger = ledger
+        self._ids = ids
+        self._audit = audit
+
+    async def written(self) -> None:
+        """Have all that was used by now written."""
+        await self._ledger.ask(WriteNow())
+
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do `/usage` or `/allow`; return the reply."""
+        try:
+            if command.name == "allow":
+                return await self._allow(message, language, command.rest)
+            await self.written()
+            return await self._usage(message, language)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        except ActorError as error:
+            logger.warning("budgets do not answer: %r", error)
+            return f"❌ {texts.told(language, 'The budgets do not answer. Try again in a moment.')}"
+
+    def _is_admin(self, message: Incoming) -> bool:
+        """Return True for who owns this home, on its terminal and its page, and for admins of a channel."""
+        return message.admin or self._ids.owner_of(message.chat) == LOCAL
+
+    async def _usage(self, message: Incoming, language: Language) -> str:
+        budgets, everybody = self._budgets, self._is_admin(message)
+        owner = "" if everybody else self._ids.owner_of(message.chat)
+        sums = []
+        for period in ("day", "month"):
+            days = days_of("day" if period == "day" else "month", budgets.now(), budgets.zone)
+            rows = await budgets.ask(Spending("all", *days, owner))
+            row = rows[0] if rows else UsageRow()
+            tokens = amount_text("tokens", row.prompt + row.completion)
+            sums.append((row.calls, tokens, amount_text("usd", row.nano)))
+        bounds = tuple(budgets.bound(each) for each in budgets.rules.limits)
+        states = await budgets.ask(Standing(bounds, owner, message.chat if owner else "")) if bounds else ()
+        shown = [
+            (
+                each.bound.limit.scope,
+                each.name,
+                each.bound.limit.period,
+                amount_text(each.bound.limit.unit, each.used),
+                amount_text(each.bound.limit.unit, each.most),
+            )
+            for each in states[:MOST_BUDGETS]
+        ]
+        return texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
+
+    async def _allow(self, message: Incoming, language: Language, said: str) -> str:
+        if not self._is_admin(message):
+            return texts.budget_admins_only(language)
+        found = _ALLOW.fullmatch(said)
+        if found is None:
+            return texts.allow_usage(language)
+        amount, chat = parse_amount(found[1]), found[2] or message.chat
+        if CHAT_ID.fullmatch(chat) is None:
+            return texts.allow_usage(language)
+        nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
+        owner = self._ids.owner_of(chat)
+        await self._budgets.ask(Grant(self._budgets.today(), owner, chat, nano, tokens))
+        shown = amount_text(amount.unit, amount.most)
+        self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
+        return texts.budget_allowed(language, shown, chat)
+
+
+def usage_calls(
+    budgets: Budgets, ids: ChatIds, written: Callable[[], Awaitable[None]] = _nothing_gathered
+) -> Serve:
+    """Return the function that serves the call `usage`: a caller sees what its scope has used."""
+
+    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+        """Return what was used: `by` one thing, from a `first` to a `last` day, of an `owner` or a `chat`.
+
+        Raises:
+            UsageError: The request is invalid.
+        """
+        given = {name: str(request.get(name) or "") for name in ("owner", "chat", "first", "last")}
+        for name in ("first", "last"):
+            if given[name] and not _DAY.fullmatch(given[name]):
+                raise UsageError(f"{given[name]!r} is not a day.", "Write it like 2026-11-23.")
+        given["owner"] = caller.scope_in(given["owner"] or None) or ""
+        if given["chat"]:
+            caller.chat_in(given["chat"], ids.owner_of)
+        await written()
+        return await report(budgets, str(request.get("by") or "model"), **given)
+
+    return serve

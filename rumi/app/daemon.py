@@ -1,0 +1,255 @@
+"""The process that holds the home for windows: how a command starts it, and its life.
+
+A command takes the lock, forks, and lets the fork keep the lock; imports are paid once. Until the fork takes
+windows, it reports over a socket pair, a JSON object a line: `step`, then `ready` or what went wrong. A
+command that talks already (it has threads) starts a small program that forks.
+"""
+
+import json
+import os
+import socket
+import sys
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from pathlib import Path
+from subprocess import DEVNULL
+
+import trio
+
+from rumi.errors import RumiError, answer_of, error_of, single
+from rumi.platform.config.cascade import Loaded, load_settings
+from rumi.platform.config.files import home_from
+from rumi.platform.home import Home, HomeHeld
+from rumi.platform.texts import Language, detect_language
+
+PURPOSE = "rumi chat"
+
+LINE_BYTES = 65_536
+"""How much a report may have."""
+
+FORK = "import sys; from rumi.app.daemon import fork; fork(*sys.argv[1:])"
+
+Flags = Mapping[str, str | None]
+
+
+class Starting:
+    """A process that was started and does not take windows yet. Close it when a window is open."""
+
+    def __init__(self, reports: socket.socket) -> None:
+        self._reports = reports
+
+    async def ready(self, step: Callable[[str], None]) -> None:
+        """Return when the process takes windows; `step` gets a line for each long step before that.
+
+        Raises:
+            RumiError: It did not start. The error says what to do.
+            OSError: A file could not be written.
+            HomeHeld: Another process was faster.
+        """
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(self._reports.dup()))
+        async with aclosing(_lines(stream)) as lines:
+            async for line in lines:
+                match json.loads(line):
+                    case {"step": str(text)}:
+                        step(text)
+                    case {"ready": _}:
+                        return
+                    case {"held": str(by), "advice": str(advice)}:
+                        raise HomeHeld(by, advice)
+                    case {"number": int(number), "strerror": str(why), "file": file}:
+                        raise OSError(number, why, file)
+                    case {"error": str(_)} as answer:
+                        raise error_of(answer)
+                    case {"crash": str(what), "trace": str(trace)}:
+                        raise RuntimeError(what) from RuntimeError(trace)
+        raise RumiError("The process that serves the chats ended at its start.", "Look at: rumi logs")
+
+    def close(self) -> None:
+        """Let go of the process. Without a window it ends."""
+        self._reports.close()
+
+
+async def _lines(stream: trio.SocketStream) -> AsyncGenerator[bytes, None]:
+    got = b""
+    async with stream:
+        with suppress(trio.BrokenResourceError):
+            async for chunk in stream:
+                *lines, got = (got + chunk).split(b"\n")
+                for line in lines:
+                    yield line
+                if len(got) > LINE_BYTES:
+                    return
+
+
+def start(home: Home, loaded: Loaded, language: Language) -> Starting:
+    """Start the process that holds the home. No thread may run, and no event loop.
+
+    Raises:
+        HomeHeld: Another process holds the home.
+        UsageError: The home cannot be used.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        with closing(theirs), home.hold(PURPOSE) as sign:
+            _fork(lambda: _hold(home, loaded, language, theirs, sign))
+    except BaseException:
+        ours.close()
+        raise
+    return Starting(ours)
+
+
+@asynccontextmanager
+async def starting(flags: Flags) -> AsyncIterator[Starting]:
+    """Start the process from a command that talks already."""
+    ours, theirs = socket.socketpair()
+    with closing(ours):
+        with closing(theirs):
+            words = [str(theirs.fileno()), json.dumps(dict(flags))]
+            await trio.run_process(
+                [sys.executable, "-P", "-c", FORK, *words],  # nothing from the folder that the window is in
+                stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
+                start_new_session=True, check=False,
+            )  # fmt: skip
+        yield Starting(ours)
+
+
+def fork(number: str, flags: str) -> None:
+    """Start the process that holds the home, which reports over the descriptor of that number."""
+    with socket.socket(fileno=int(number)) as theirs:
+        try:
+            home = Home(home_from(os.environ)).make()
+            loaded = load_settings(home.root, os.environ, json.loads(flags))
+            language = detect_language(loaded.settings.language, os.environ)
+            with home.hold(PURPOSE) as sign:
+                _fork(lambda: _hold(home, loaded, language, theirs, sign))
+        except Exception as error:  # noqa: BLE001  # the window shows it
+            _report(theirs, _told(error))
+
+
+def _fork(run: Callable[[], object]) -> None:
+    """Run it in a process of a session of its own, which no process waits for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if not os.fork():
+            run()
+    finally:
+        os._exit(0)  # what is above on the stack is the command's
+
+
+def _hold(
+    home: Home,
+    loaded: Loaded,
+    language: Language,
+    reports: socket.socket,
+    sign: Callable[[], None],
+) -> None:
+    """Be the process that holds the home."""
+    try:
+        sign()
+        _leave_the_terminal(home, reports)
+        trio.run(_serve, home, loaded, language, reports, restrict_keyboard_interrupt_to_checkpoints=True)
+    except BaseException as error:  # noqa: BLE001  # nothing is above
+        _report(reports, _told(error))
+        if not isinstance(error, RumiError):
+            traceback.print_exception(error)
+            sys.stderr.flush()
+
+
+def _leave_the_terminal(home: Home, reports: socket.socket) -> None:
+    """Close what the command was started with: its terminal, pipes whose readers wait for their end."""
+    log = os.open(home.logs / "holder.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number, file in enumerate((nowhere, nowhere, log)):
+        os.dup2(file, number)
+    kept = {0, 1, 2, reports.fileno(), *_locks(home)}
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in kept:
+            with suppress(OSError):
+                os.close(number)
+    os.chdir(home.root)
+    _rename(f"rumi: serves the windows of {home.root}")
+
+
+def _locks(home: Home) -> list[int]:
+    """Return the descriptors of the home's lock."""
+    lock = (home.run / "lock").stat()
+    found = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(number), lock):
+                found.append(number)
+    return found
+
+
+def _rename(name: str) -> None:
+    """Show another name in `ps`: the command line has what the user asked for."""
+    with suppress(OSError, ValueError):
+        fields = Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        begin, end = int(fields[45]), int(fields[46])
+        with open("/proc/self/mem", "r+b", buffering=0) as memory:
+            memory.seek(begin)
+            memory.write(os.fsencode(name)[: end - begin - 1].ljust(end - begin, b"\0"))
+
+
+async def _serve(home: Home, loaded: Loaded, language: Language, reports: socket.socket) -> None:
+    """Serve windows until none is left for a while, or a signal ends the process."""
+    from rumi.app.app import open_app
+    from rumi.app.disk_check import require_room
+    from rumi.app.engine import ready_engine
+    from rumi.app.serve import listening_to_signals
+    from rumi.app.settings import cluster_of, require_chosen_model
+    from rumi.store.cluster.building import leases_of
+
+    require_chosen_model(loaded)
+    full = require_room(home, language)
+    cluster = cluster_of(loaded)
+    report = lambda step: _report(reports, {"step": step})  # noqa: E731
+    engine = await ready_engine(home, loaded, report, leases=leases_of(cluster))
+    async with (
+        listening_to_signals() as told,
+        open_app(home, loaded, engine, full=full, cluster=cluster) as app,
+    ):
+        app.windows.open()
+        _report(reports, {"ready": True})
+        linger_s = loaded.settings.session.linger_s
+        async with trio.open_nursery() as nursery:
+
+            async def until(wait: Callable[[], Awaitable[object]]) -> None:
+                await wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(until, told.end.wait)
+            nursery.start_soon(until, lambda: app.windows.unused(linger_s, lambda: _closed(reports)))
+        await app.windows.finish()
+
+
+async def _closed(reports: socket.socket) -> None:
+    """Return when the command that started this process has a window, or has gone."""
+    with suppress(OSError):
+        async with trio.SocketStream(trio.socket.from_stdlib_socket(reports.dup())) as stream:
+            await stream.receive_some()
+
+
+def _told(error: BaseException) -> Mapping[str, object]:
+    """Return an error for the window that waits for this process."""
+    only = single(error)
+    if isinstance(only, HomeHeld):
+        return {"held": only.message, "advice": only.advice}
+    if isinstance(only, RumiError):
+        return answer_of(only)
+    if isinstance(only, OSError) and only.errno is not None:
+        return {"number": only.errno, "strerror": only.strerror, "file": only.filename}
+    trace = "".join(traceback.format_exception(error))[-LINE_BYTES // 4 :]
+    return {"crash": f"{type(only).__name__}: {only}"[:1000], "trace": trace}
+
+
+def _report(reports: socket.socket, what: Mapping[str, object]) -> None:
+    with suppress(OSError):  # the window has gone
+        reports.sendall(json.dumps(what, default=str).encode() + b"\n")

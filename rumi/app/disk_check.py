@@ -1,0 +1,55 @@
+"""Checks at a start that the home's disk can be written, and what its owner can delete. Blocking, briefly."""
+
+import contextlib
+from collections.abc import Sequence
+
+from rumi.errors import UsageError
+from rumi.platform import texts
+from rumi.platform.disk_reserve import Large, Reserve, allocate, largest
+from rumi.platform.home import Home
+from rumi.platform.texts import Language
+from rumi.store.sqlite import FULL
+
+NEEDED_BYTES = 256_000
+"""The bytes that a start writes at most: empty logs of the databases, the lock, the control socket."""
+
+
+def require_room(home: Home, language: Language) -> bool:
+    """Ensure that a start can write. Return True if the reserve had to be deleted for that.
+
+    The caller holds the home.
+
+    Raises:
+        UsageError: The disk is full and there is no reserve, or the disk refuses to write.
+    """
+    reserve = Reserve(home.reserve)
+    error = _try_to_write(home)
+    used = error is not None and error.errno in FULL and reserve.give_back()
+    if used:
+        error = _try_to_write(home)
+    if error is None:
+        return used
+    if error.errno not in FULL:
+        raise home.unusable(error)
+    full = texts.cannot_start_on_full_disk(language, home.root)
+    raise UsageError(full, how_to_make_room(language, reserve, largest(home.root)))
+
+
+def how_to_make_room(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
+    """Say how much must be free, what is large, and how to delete it."""
+    found = [(str(each.path), each.bytes / 1e6, each.command) for each in large]
+    return texts.make_room(language, reserve.wanted / 1e6, found)
+
+
+def _try_to_write(home: Home) -> OSError | None:
+    """Return the error of writing a small file, or None."""
+    draft = home.run / "room"
+    try:
+        try:
+            allocate(draft, NEEDED_BYTES)
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+    except OSError as error:
+        return error
+    return None

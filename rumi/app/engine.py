@@ -1,0 +1,297 @@
+"""Prepares the engine that runs commands: its image or root file system, and facts about them."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from rumi.errors import ConfigError, UsageError
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.home import Home
+from rumi.sandbox.choose import Backend, choose_engine
+from rumi.sandbox.disk import free_on
+from rumi.sandbox.lease import Leases, no_leases
+from rumi.sandbox.shared import Fault, faults
+from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
+from runner.programs import Selection
+
+if TYPE_CHECKING:
+    from rumi.sandbox.docker.image import ImageState
+
+Progress = Callable[[str], None]
+
+DAEMON_S = 2.0
+"""How long a daemon may take to answer, where another engine is used."""
+
+
+def sandbox_limits(loaded: Loaded) -> SandboxLimits:
+    """Return the limits of one chat's sandbox."""
+    given = loaded.settings.sandbox
+    mega = 1024 * 1024
+    return SandboxLimits(
+        memory_bytes=given.memory_bytes,
+        cpus=given.cpus,
+        pids=given.pids,
+        tmp_bytes=given.tmp_mb * mega,
+        timeout_s=given.timeout_s,
+        output_limit=given.output_limit,
+        workspace_bytes=given.workspace_mb * mega,
+        workspace_files=given.workspace_files,
+        reserve_bytes=None if given.reserve_mb is None else given.reserve_mb * mega,
+        idle_ttl_s=given.idle_ttl_s,
+    )
+
+
+def faults_of_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> list[Fault]:
+    """Return what is wrong with the folder of the chats' files, if the configuration names one. Blocking."""
+    folder = home.with_files(loaded.settings.store.workspaces).files
+    return [] if folder is None else faults(folder, user, sandbox_limits(loaded).reserve_bytes)
+
+
+async def require_files(home: Home, loaded: Loaded, user: tuple[int, int]) -> None:
+    """Test the folder of the chats' files, if the configuration names one.
+
+    Raises:
+        UsageError: It cannot be used. The error says what to do.
+    """
+    test = partial(faults_of_files, home, loaded, user)
+    found = await trio.to_thread.run_sync(test, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+    if found:
+        raise UsageError(found[0].found, found[0].fix)
+
+
+async def find_engine(
+    home: Home, loaded: Loaded, backend: Backend | None = None, leases: Leases = no_leases
+) -> Engine:
+    """Return the engine that the configuration or `backend` names, unprepared. The caller closes it.
+
+    Its sandboxes end with their `leases`.
+
+    Raises:
+        SandboxError: No engine works here. The error says what to do.
+    """
+    settings = loaded.settings.sandbox
+    return await choose_engine(
+        backend or settings.backend,
+        home=home.root,
+        installation=home.installation(),
+        limits=sandbox_limits(loaded),
+        image=settings.image,
+        selection=selection_of(loaded),
+        leases=leases,
+    )
+
+
+def selection_of(loaded: Loaded) -> Selection:
+    """Return the programs that the configuration wants in the sandbox."""
+    settings = loaded.settings.sandbox
+    return Selection(settings.tools, settings.extra_programs)
+
+
+async def close_engine(engine: Engine) -> None:
+    """Close the engine's connections: for at most five seconds, also when cancelled."""
+    with trio.move_on_after(5, shield=True):
+        await engine.aclose()
+
+
+async def ready_engine(
+    home: Home,
+    loaded: Loaded,
+    progress: Progress,
+    *,
+    for_many: bool = False,
+    leases: Leases = no_leases,
+) -> Engine:
+    """Return the engine with everything that it needs built. `progress` gets a line for each long step.
+
+    `for_many`: the engine will serve people who do not all trust each other. Then bubblewrap is used only if
+    the configuration names it.
+
+    Raises:
+        SandboxError: No engine works here. The error says what to do.
+        ConfigError: Only bubblewrap works here, and the configuration does not name it.
+    """
+    progress("looking for a sandbox")
+    engine = await find_engine(home, loaded, leases=leases)
+    try:
+        if for_many and engine.kind == "bubblewrap" and loaded.settings.sandbox.backend != "bubblewrap":
+            raise ConfigError(
+                "No Docker daemon answers, and many users need one: bubblewrap bounds less.",
+                'Start Docker, or choose it anyway in config.toml: [sandbox] backend = "bubblewrap"',
+            )
+        if engine.kind == "docker":
+            await _ready_image(engine, home, loaded, progress)
+    except BaseException:
+        await close_engine(engine)
+        raise
+    return engine
+
+
+async def _ready_image(engine: Engine, home: Home, loaded: Loaded, progress: Progress) -> None:
+    """Build Docker's image if it is missing or old, unless it is the user's own.
+
+    Raises:
+        SandboxError: The user's own image is not there, or Rumi's cannot be built.
+    """
+    from rumi.sandbox.docker.engine import DockerEngine
+
+    assert isinstance(engine, DockerEngine)
+    state = await image_state(engine, loaded)
+    if not state.sound:
+        if state.own:
+            raise SandboxError(f"The image {state.image} is not there.", "Pull it, or make it with docker.")
+        await build_image(home, loaded, progress)
+        state = await image_state(engine, loaded)
+    engine.missing_programs = state.missing
+
+
+async def image_state(engine: Engine, loaded: Loaded) -> "ImageState":
+    """Return the state of Docker's image."""
+    from rumi.sandbox.docker.engine import DockerEngine
+    from rumi.sandbox.docker.image import look_at_image
+
+    assert isinstance(engine, DockerEngine)
+    return await look_at_image(engine.api, loaded.settings.sandbox.image, selection_of(loaded))
+
+
+async def build_image(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
+    """Make Docker's image; return lines that describe the result."""
+    from rumi.sandbox.docker import image
+
+    name = loaded.settings.sandbox.image
+    progress(f"building the sandbox's image {name}")
+    report = await image.build_image(name, progress, selection=selection_of(loaded), folder=home.run)
+    made_of = "runner/Dockerfile" if report.source == "alpine" else "this host's own programs"
+    lines = [f"{name}: {report.bytes / 1e6:.0f} MB, made of {made_of}", *_lacking(report.missing)]
+    if report.by_exec:
+        lines.append(f"commands: started by Docker's exec, which takes longer: {report.by_exec}")
+    return lines
+
+
+async def build_rootfs(home: Home, loaded: Loaded, progress: Progress) -> list[str]:
+    """Make bubblewrap's root file system; return lines that describe the result."""
+    from rumi.sandbox.identity import sandbox_user
+    from runner.rootfs import RootfsReport
+    from runner.rootfs import build_rootfs as build
+
+    def copied() -> RootfsReport:
+        uid, gid = sandbox_user(home.installation(), home.root)
+        return build(home.rootfs, uid=uid, gid=gid, selection=selection_of(loaded))
+
+    progress("copying this host's programs")
+    report = await trio.to_thread.run_sync(copied)
+    what = f"{home.rootfs}: {report.bytes / 1e6:.0f} MB, {len(report.programs)} programs"
+    return [what, *_lacking(report.missing)]
+
+
+def _lacking(missing: Sequence[str]) -> list[str]:
+    """Say which programs are not in the sandbox, and why."""
+    from runner.programs import has_privileges
+
+    raised = [name for name in missing if has_privileges(name)]
+    lacked = [name for name in missing if name not in raised]
+    said = [f"not in it, because this host lacks them: {', '.join(lacked)}"] if lacked else []
+    if raised:
+        said.append(f"not in it, because they have set-id bits or capabilities: {', '.join(raised)}")
+    return said
+
+
+async def remove_leftovers(home: Home, engine: Engine) -> list[str]:
+    """Remove all that sandboxes of this installation left, of both engines; return the names.
+
+    The caller holds the home.
+
+    Raises:
+        SandboxError: A container could not be removed, or its removal could not be proved.
+    """
+    removed = await _removed(engine)
+    if engine.kind != "docker":
+        from rumi.sandbox.docker.engine import DockerEngine
+
+        with contextlib.suppress(SandboxError):  # there is no daemon, or none that can be used
+            other = DockerEngine(home.installation(), SandboxLimits(), home=home.root)
+            try:
+                await other.api.ping(DAEMON_S)
+                removed += await _removed(other)
+            finally:
+                await close_engine(other)
+    return removed
+
+
+async def _removed(engine: Engine) -> list[str]:
+    removed = await engine.sweep()
+    for container in await engine.containers():
+        await engine.remove(container.chat_id)
+        removed.append(container.name)
+    return removed
+
+
+async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tuple[str, str]]:
+    """Return the content of `rumi sandbox status` as names and values."""
+    facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
+    facts.append(("files", files_bound(loaded)))
+    facts.append(("disk", room_left(home, loaded)[0]))
+    facts.extend(("degraded", why) for why in engine.degraded)
+    missing = await trio.to_thread.run_sync(missing_programs, selection_of(loaded))
+    own = False
+    if engine.kind == "docker":
+        image = await image_state(engine, loaded)
+        own = image.own
+        if image.sound:
+            missing = image.missing
+        facts.append(("image", image.fault or f"{image.image}, sound, made of {image.made_of}"))
+        if image.sound:
+            facts.append(("commands", await who_starts_commands(engine)))
+    if not own:
+        there = [name for name in selection_of(loaded).beyond_core if name not in missing]
+        facts.append(("tools", f"{loaded.settings.sandbox.tools}: {', '.join(there) or '-'}"))
+        facts.extend(("missing", each) for each in _lacking(missing))
+    if engine.kind == "docker":
+        containers = await engine.containers()
+        facts.extend(
+            ("container", f"{container.name}  {container.state}  {container.container_id[:12]}")
+            for container in containers
+        )
+        if not containers:
+            facts.append(("containers", "none"))
+    return facts
+
+
+async def who_starts_commands(engine: Engine) -> str:
+    """Describe how Docker's containers start commands.
+
+    Raises:
+        SandboxError: The daemon does not answer, or there is no image.
+    """
+    from rumi.sandbox.docker.engine import DockerEngine
+
+    assert isinstance(engine, DockerEngine)
+    if why := await engine.starts_by_exec():
+        return f"started by Docker's exec, which takes longer: {why}"
+    return "started by each container's first process"
+
+
+def files_bound(loaded: Loaded) -> str:
+    """Describe how a chat's files are bounded."""
+    given = loaded.settings.sandbox
+    return (
+        f"{given.workspace_mb} MB and {given.workspace_files} files a chat, watched while a "
+        "command runs (no disk quotas)"
+    )
+
+
+def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
+    """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
+    folder = home.with_files(loaded.settings.store.workspaces).workspaces
+    free = free_on(folder, sandbox_limits(loaded).reserve_bytes)
+    said = f"{free.bytes / 1e9:.1f} GB free, {free.reserve_bytes / 1e9:.1f} GB of them kept for Rumi"
+    return said, free.low
+
+
+def missing_programs(selection: Selection) -> tuple[str, ...]:
+    """Return programs of the selection that this host lacks, and so does a sandbox made from it. Blocking."""
+    from runner.rootfs import missing_programs as missing
+
+    return missing(selection)

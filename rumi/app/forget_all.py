@@ -1,0 +1,130 @@
+"""`/forget_everything`: deletes all that is stored of one owner, for good."""
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import trio
+
+from actors import ActorError, ActorRef
+from rumi.chats.commands import ChatCommand
+from rumi.chats.inbox import Inbox
+from rumi.errors import RumiError
+from rumi.platform import texts
+from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts import Language
+from rumi.store.journal.forgetting import ForgetChat, LeaveNoTrace
+from rumi.store.journal.reading import ListChats
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.tasks import ListTasks
+from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+Deleter: TypeAlias = Callable[[str], Awaitable[int]]
+"""Deletes what a package has of an owner; returns how much that was."""
+
+SLICE_PAUSE_S: Final = 0.01
+TRACE_TRIES: Final = 20
+TRACE_PAUSE_S: Final = 0.25
+MOST_CHATS: Final = 1_000_000
+SURE: Final = frozenset({"yes", "sí", "si"})
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """Deletes what `deleters` have of an owner, then the owner's chats, then what `follows` from them.
+
+    The names are in the reply.
+    """
+
+    journal: ActorRef[JournalMessage]
+    inbox: Inbox
+    ids: ChatIds
+    audit: AuditLog
+    deleters: Mapping[str, Deleter] = field(default_factory=dict)
+    follows: Mapping[str, Deleter] = field(default_factory=dict)
+
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Tell what would be deleted; after a yes, delete it."""
+        owner = self.ids.owner_of(message.chat)
+        if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
+            await trio.lowlevel.checkpoint()
+            return texts.forget_everything_refused(language)
+        if command.rest.casefold() not in SURE:
+            await trio.lowlevel.checkpoint()
+            return texts.may_forget_everything(language, owner)
+        counts = await self.forget(owner, message)
+        await self.inbox.accept(message.chat, "/reset", language, unattended=True)
+        return texts.everything_forgotten(language, counts)
+
+    async def forget(self, owner: str, asked: Incoming | None = None) -> dict[str, int | None]:
+        """Delete all of an owner; the chat of the message that `asked` goes on. Each count; None: it failed.
+
+        Done twice it does no harm. Cancelled, a part is deleted.
+        """
+        self.audit.write("forget_everything", chat_id=asked.chat if asked is not None else "", owner=owner)
+        counts: dict[str, int | None] = {}
+        chats: dict[str, Deleter] = {"chats": lambda owner: self._chats(owner, asked)}
+        for name, delete in {**self.deleters, **chats, **self.follows}.items():
+            try:
+                counts[name] = await delete(owner)
+            except (RumiError, ActorError) as error:
+                logger.warning("%s of %s are not deleted: %r", name, owner, error)
+                counts[name] = None
+        if not await self._leave_no_trace():
+            counts["traces"] = None
+        return counts
+
+    async def _leave_no_trace(self) -> bool:
+        """Remove what was deleted from the database's log too. False: something reads it for long."""
+        with contextlib.suppress(ActorError, RumiError):
+            for _ in range(TRACE_TRIES):
+                if await self.journal.ask(LeaveNoTrace()):
+                    return True
+                await trio.sleep(TRACE_PAUSE_S)
+        return False
+
+    async def _chats(self, owner: str, asked: Incoming | None) -> int:
+        listed = await self.journal.ask(ListChats(limit=MOST_CHATS))
+        chats = [each.chat for each in listed if self.ids.owner_of(each.chat) == owner]
+        for chat in chats:
+            if asked is None or chat != asked.chat:
+                await self.inbox.delete(chat, files=False)
+                continue
+            while await self.journal.ask(ForgetChat(chat, asked.id)):  # noqa: ASYNC110  # others go first
+                await trio.sleep(SLICE_PAUSE_S)
+            await self.inbox.forget_copies(chat)
+        return len(chats)
+
+
+def schedules_of(schedules: Schedules) -> Deleter:
+    """Return what deletes an owner's schedules."""
+
+    async def delete(owner: str) -> int:
+        found = await schedules.listed(owner)
+        for each in found:
+            await schedules.delete(each.id, owner)
+        return len(found)
+
+    return delete
+
+
+def tasks_of(journal: ActorRef[JournalMessage], tasks: Tasks) -> Deleter:
+    """Return what stops an owner's tasks and deletes them, with their files."""
+
+    async def delete(owner: str) -> int:
+        await tasks.stop_all(tuple(id for id, task in tasks.open_tasks().items() if task.owner == owner))
+        count = 0
+        while found := await journal.ask(ListTasks(owner)):
+            for each in found:
+                await tasks.delete(each.id, owner)
+            count += len(found)
+        return count
+
+    return delete

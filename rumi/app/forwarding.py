@@ -1,0 +1,324 @@
+"""Passes calls and windows on to the worker that serves what they are about, by its address.
+
+A window that was passed on ends with `{"moved": true}` when another worker begins to serve its chat, or when
+the connection to its worker ends: it opens once more, and is passed to the new one. What a worker without an
+address serves is not passed on: the window stays here, and gets its replies out of the database.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+import trio
+
+from actors import ActorError
+from rumi.channels.control.client import NotRunning, connect
+from rumi.channels.control.peers import Peer, peer_of
+from rumi.channels.control.server import Call, Stream
+from rumi.channels.control.wire import Wire, WireClosed
+from rumi.errors import ConfigError, NotServed, RumiError, answer_of
+from rumi.platform.caller import Caller
+from rumi.store.cluster.directory import Directory
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.leases import Member, Members, OwnerOf
+from rumi.store.ownership import Ownership, partition_of
+
+logger = logging.getLogger(__name__)
+
+OWNER_S: Final = 5.0
+"""How long it is waited for a worker that serves a chat: partitions change hands in less."""
+
+LOOK_S: Final = 0.1
+
+MEMBERS_S: Final = 1.0
+"""How long the database may take to name the workers."""
+
+OPEN_S: Final = 20.0
+"""How long the other worker may take to open a window."""
+
+BY_DATABASE: Final = frozenset({"stop", "reset", "undo"})
+"""Calls that also work for a chat whose worker cannot be reached: they are messages to it."""
+
+PlaceOf: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[str | None]]
+"""Returns the chat or the owner that a request is about, None for what each worker answers by itself."""
+
+
+class Passing:
+    """Where this worker finds the others. `takes` tells of a chat if this one serves it."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        ownership: Ownership,
+        directory: Directory,
+        key: bytes | None,
+        takes: Callable[[str], bool],
+        place_of: PlaceOf,
+    ) -> None:
+        self._ask = ask
+        self._ownership = ownership
+        self._directory = directory
+        self._key = key
+        self._takes = takes
+        self._place_of = place_of
+
+    async def owner_of(self, place: str, *, fresh: bool = True) -> Member | None:
+        """Return the worker that serves a chat, None if it is this one; not `fresh`, as it was last read.
+
+        Raises:
+            NotServed: None does, and none begins to within `OWNER_S`.
+        """
+        with trio.move_on_after(OWNER_S):
+            while not self._takes(place):
+                known = None if fresh else self._directory.owner_of(place)
+                if known is not None and known.name != self._ownership.worker:
+                    return known
+                owner = await self._ask(OwnerOf(partition_of(place)))
+                if owner is not None and owner.name != self._ownership.worker:
+                    return owner
+                await trio.sleep(LOOK_S)
+            return None
+        raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
+
+    def peer(self, member: Member) -> Peer | None:
+        """Return where a worker is reached, None if it is not."""
+        with suppress(ConfigError):
+            return peer_of(member.address, self._key) if member.address and self._key is not None else None
+        return None
+
+    def _others(self, members: Sequence[Member]) -> Sequence[Member]:
+        """Return those whose lease lasts, but not this one."""
+        return [each for each in members if each.left_s > 0 and each.name != self._ownership.worker]
+
+    # Calls
+
+    def call(self, name: str, call: Call) -> Call:
+        """Return the call, which the worker answers that it concerns."""
+
+        async def passing(caller: Caller, request: Mapping[str, object]) -> object:
+            place = await self._place_of(name, request)
+            if place is None:
+                return await call(caller, request)
+            if request.get("passed"):
+                self._refuse_unless_here(place)
+                return await call(caller, request)
+            fresh, deadline = False, trio.current_time() + OWNER_S
+            while (owner := await self.owner_of(place, fresh=fresh)) is not None:
+                try:
+                    return await self.ask(owner, caller, name, request)
+                except NotServed:  # it has just handed it over
+                    if trio.current_time() > deadline:
+                        raise
+                    await trio.sleep(LOOK_S)
+                except NotRunning:
+                    if fresh and name not in BY_DATABASE:
+                        raise RumiError(*unreachable(owner.name)) from None
+                    if fresh:
+                        break
+                fresh = True
+            return await call(caller, request)
+
+        return passing
+
+    async def ask(self, member: Member, caller: Caller, name: str, request: Mapping[str, object]) -> object:
+        """Return what another worker answers to the caller.
+
+        Raises:
+            NotRunning: It cannot be reached.
+            RumiError: What it answered.
+        """
+        peer = self.peer(member)
+        if peer is None:
+            raise NotRunning
+        fields = {key: value for key, value in request.items() if key not in ("call", "passed")}
+        async with connect(peer, caller) as client:
+            return await client.call(name, **fields)
+
+    def _refuse_unless_here(self, place: str) -> None:
+        if not self._takes(place):
+            raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
+
+    # Streams
+
+    def stream(self, name: str, stream: Stream) -> Stream:
+        """Return the stream, which the worker serves that it concerns."""
+
+        async def passing(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+            try:
+                place = await self._place_of(name, request)
+                if place is None:
+                    return await stream(caller, request, wire)
+                if request.get("passed"):
+                    self._refuse_unless_here(place)
+                    return await stream(caller, request, wire)
+                await self._pass_on(name, stream, place, caller, request, wire)
+            except RumiError as error:
+                with suppress(WireClosed):
+                    await wire.send({**answer_of(error), "later": isinstance(error, NotServed)})
+
+        return passing
+
+    async def _pass_on(
+        self,
+        name: str,
+        stream: Stream,
+        place: str,
+        caller: Caller,
+        request: Mapping[str, object],
+        wire: Wire,
+    ) -> None:
+        fresh, deadline = False, trio.current_time() + OWNER_S
+        while (owner := await self.owner_of(place, fresh=fresh)) is not None:
+            peer = self.peer(owner)
+            try:
+                if peer is None:
+                    raise NotRunning
+                if await self._passed_on(name, place, owner.name, peer, caller, request, wire):
+                    return None
+            except NotRunning:
+                if fresh and name != "window":
+                    raise RumiError(*unreachable(owner.name)) from None
+                if fresh:
+                    return await stream(caller, {**request, "away": owner.name}, wire)
+                fresh = True
+                continue
+            fresh = True
+            if trio.current_time() > deadline:
+                raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
+            await trio.sleep(LOOK_S)
+        await stream(caller, request, wire)
+        return None
+
+    async def _passed_on(
+        self,
+        name: str,
+        place: str,
+        worker: str,
+        peer: Peer,
+        caller: Caller,
+        request: Mapping[str, object],
+        wire: Wire,
+    ) -> bool:
+        """Connect a stream with another worker, until either side leaves.
+
+        Return False, with nothing sent to the client, if that worker does not serve it any more.
+        """
+        fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
+        async with connect(peer, caller) as client:
+            try:
+                theirs = await client.stream(name, **fields)
+                if name == "window":
+                    with trio.fail_after(OPEN_S):
+                        first = await theirs.receive()
+                    if first.get("later"):
+                        return False
+                    await wire.send(first)
+            except (WireClosed, trio.TooSlowError):
+                raise NotRunning from None
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_up, wire, theirs, nursery.cancel_scope)
+                if name == "window":
+                    nursery.start_soon(self._close_when_moved, place, worker, theirs)
+                await _down(theirs, wire, moved=name == "window")
+                nursery.cancel_scope.cancel()
+            return True
+
+    async def _close_when_moved(self, place: str, worker: str, theirs: Wire) -> None:
+        """A worker that was cut off from us and from the database says nothing any more."""
+        await self._directory.until_other(place, worker)
+        await theirs.aclose()
+
+    def of_all(self, name: str, stream: Stream) -> Stream:
+        """Return the stream, with what all other workers that can be reached send in it as well."""
+
+        async def joined(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+            if request.get("passed"):
+                return await stream(caller, request, wire)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._join, name, caller, request, wire)
+                await stream(caller, request, wire)
+                nursery.cancel_scope.cancel()
+            return None
+
+        return joined
+
+    async def _join(self, name: str, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+        joined: set[str] = set()
+        fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
+
+        async def one(member: Member, peer: Peer) -> None:
+            with suppress(NotRunning, WireClosed):
+                async with connect(peer, caller) as client:
+                    theirs = await client.stream(name, **fields)
+                    await theirs.receive()  # its greeting
+                    await _down(theirs, wire, moved=False)
+            await trio.sleep(OWNER_S)
+            joined.discard(member.name)
+
+        async with trio.open_nursery() as nursery:
+            while True:
+                for member in self._others(self._directory.members):
+                    if member.name not in joined and (peer := self.peer(member)) is not None:
+                        joined.add(member.name)
+                        nursery.start_soon(one, member, peer)
+                await self._directory.changed.wait()
+
+    async def everywhere(
+        self, caller: Caller, name: str, request: Mapping[str, object]
+    ) -> list[tuple[str, object]]:
+        """Return what the other workers answer to the caller, or their error, by their names."""
+        found: list[tuple[str, object]] = []
+
+        async def one(member: Member) -> None:
+            try:
+                found.append((member.name, await self.ask(member, caller, name, request)))
+            except NotRunning:
+                found.append((member.name, RumiError(*unreachable(member.name))))
+            except RumiError as error:
+                found.append((member.name, error))
+
+        async with trio.open_nursery() as nursery:
+            for member in self._others(await self._members()):
+                nursery.start_soon(one, member)
+        return sorted(found, key=lambda each: each[0])
+
+    async def _members(self) -> Sequence[Member]:
+        """Return the workers, as they were last read if the database does not answer soon."""
+        with trio.move_on_after(MEMBERS_S), suppress(ActorError):
+            return await self._ask(Members())
+        return self._directory.members
+
+
+def unreachable(worker: str) -> tuple[str, str]:
+    """Say that a worker serves something and is not reached, and what to do."""
+    return (
+        f"The worker {worker} serves this, and cannot be reached from here.",
+        "Give all workers a [store] address and the same STORE_TOKEN.",
+    )
+
+
+async def _up(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> None:
+    """Carry what the client sends; when it has gone, end the stream."""
+    while True:
+        try:
+            message = await wire.receive()
+        except WireClosed:
+            return scope.cancel()
+        try:
+            await theirs.send(message)
+        except WireClosed:
+            return None
+
+
+async def _down(theirs: Wire, wire: Wire, *, moved: bool) -> None:
+    """Carry what the worker sends, to its last word; then say that the chat has `moved`, if it has."""
+    with suppress(WireClosed):
+        while True:
+            try:
+                message = await theirs.receive()
+            except WireClosed:
+                if moved:
+                    await wire.send({"moved": True})
+                return
+            await wire.send(message)

@@ -1,0 +1,196 @@
+"""Puts a backup in place of what a home has: checked first, then replaced together. Blocking."""
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.app.backup import (
+    DATABASES,
+    FILES,
+    FOLDERS,
+    KEYS,
+    WORKSPACE,
+    BackupError,
+    copy_database,
+    copy_entry,
+    size_of_entry,
+)
+from rumi.errors import UsageError
+from rumi.memory.schema import MEMORY
+from rumi.platform.home import Home
+from rumi.sandbox.copying import copy_files, size_of_files
+from rumi.sandbox.workspace import clear as clear_workspace
+from rumi.store.journal.schema import STATE
+from rumi.store.sqlite import Schema, checked_version, require_room
+
+_SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
+OF_TURNS: Final = ("undo", "recordings")
+"""What is kept of turns that the restored databases do not have, or have differently."""
+
+ANOTHER: Final = "Use another backup."
+_LOGS: Final = (
+    *(f"{name}-{end}" for name in DATABASES for end in ("wal", "shm")),
+    *("recall.db", "recall.db-wal", "recall.db-shm"),
+)
+"""SQLite would play an old database's log into the restored one, so they go away together.
+
+So does the index of what was said: the next start makes it from the restored database.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """A copy of a backup, complete, checked and inside the home, but not in place yet.
+
+    `holds` are the names in it, with their bytes. `replaces` are the names of the home that will be replaced
+    or removed, and kept in `kept`. `left_out` counts the entries of the chats' folders that are not in it.
+    """
+
+    home: Home
+    holds: tuple[tuple[str, int], ...]
+    replaces: tuple[str, ...]
+    left_out: int
+
+    @property
+    def kept(self) -> Path:
+        """Where the replaced entries will be: a folder that can be restored like a backup."""
+        return self.home.restoring.kept
+
+    def put_in_place(self) -> None:
+        """Replace the home's entries together; if the process is killed, the next holder does the rest.
+
+        Raises:
+            BackupError: The disk refuses to write.
+        """
+        try:
+            self.home.restoring.commit((*_LOGS, *_replaced([name for name, _ in self.holds])))
+        except OSError as error:
+            raise BackupError(
+                f"The backup cannot be put in place: {error}.", "Look at the disk, then try again."
+            ) from error
+
+
+@contextmanager
+def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restorable]:
+    """Copy the backup into the home and check the copy; remove it at the end if it was not put in place.
+
+    With `files` False the chats' files stay as they are. The caller holds the home.
+
+    Raises:
+        UsageError: `path` is no backup, or the home cannot be replaced.
+        BackupError: A database is damaged or not Rumi's, or the disk cannot be written.
+        DatabaseFault: A newer program made a database, or the disk has too little space.
+    """
+    holds = [name for name in _entries(home, path) if files or name != WORKSPACE]
+    exchange = home.restoring
+    _remove(exchange.draft)
+    try:
+        try:
+            require_room(exchange.draft, sum(_size(path / name) for name in holds))
+            exchange.new.mkdir(mode=0o700, parents=True)
+            left_out = 0
+            for name in holds:
+                if name == WORKSPACE:
+                    left_out = copy_files(path / name, exchange.new / name).left_out
+                elif name in DATABASES:
+                    copy_database(path / name, exchange.new / name, advice=ANOTHER)
+                    _check(exchange.new / name, path / name, _SCHEMAS[name])
+                else:
+                    copy_entry(path / name, exchange.new / name)
+        except OSError as error:
+            raise BackupError(
+                f"The backup cannot be copied: {error}.", "Make room on the home's disk."
+            ) from error
+        there = [name for name in _replaced(holds) if os.path.lexists(home.root / name)]
+        for name in there:
+            if os.path.realpath(home.root) + f"/{name}" in _mounts():
+                raise UsageError(
+                    f"{home.root / name} is a mounted disk, and cannot be replaced.",
+                    "Unmount it first, or leave the chats' files out: --without-files.",
+                )
+        sized = tuple((name, _size(exchange.new / name)) for name in holds)
+        kept = tuple(name for name in there if _has_content(home.root / name))
+        yield Restorable(home, sized, kept, left_out)
+    finally:
+        with contextlib.suppress(OSError):
+            exchange.finish()
+        if not exchange.plan.exists():
+            _remove(exchange.draft)
+
+
+def _entries(home: Home, path: Path) -> list[str]:
+    """Return the names of a backup that a home also has. Raise UsageError if the folder is no backup."""
+    where, root = path.resolve(), home.root.resolve()
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder.", "Name a folder that rumi backup made.")
+    if where == root or root.is_relative_to(where):
+        raise UsageError(f"{path} holds the home itself.", "Name a folder that rumi backup made.")
+    if where.is_relative_to(root) and where != home.restoring.kept.resolve():
+        raise UsageError(f"{path} is inside of the home.", "Name a folder that rumi backup made.")
+    found = []
+    for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
+        entry = path / name
+        if os.path.lexists(entry):
+            if entry.is_symlink() or not (entry.is_dir() if name in FOLDERS else entry.is_file()):
+                raise UsageError(f"{entry} is not what a backup has there.", ANOTHER)
+            found.append(name)
+    if not set(found) & set(DATABASES):
+        raise UsageError(
+            f"{path} is not a backup: it has no database.", "Name a folder that rumi backup made."
+        )
+    return found
+
+
+def _check(copy: Path, source: Path, schema: Schema) -> None:
+    """Check that a database is undamaged, and one that this program knows."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as db:
+            version = checked_version(db, source, schema)
+            (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+            tables = _tables(db)
+    except sqlite3.Error as error:
+        raise BackupError(f"{source} is damaged: {error}.", ANOTHER) from error
+    if found != "ok":
+        raise BackupError(f"{source} is damaged: {' '.join(found.split())}.", ANOTHER)
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(schema.tables)
+        expected = _tables(db)
+    if (expected - tables) if version == schema.version else (tables and not expected & tables):
+        raise BackupError(f"{source} is not a database of Rumi's.", ANOTHER)
+
+
+def _tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _replaced(holds: Sequence[str]) -> list[str]:
+    """Return the names that a backup with `holds` replaces. Keys and files that it lacks stay as they are."""
+    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in holds)]
+
+
+def _size(path: Path) -> int:
+    return size_of_files(path) if path.name == WORKSPACE else size_of_entry(path)
+
+
+def _has_content(path: Path) -> bool:
+    return not path.is_dir() or path.is_symlink() or any(path.iterdir())
+
+
+def _mounts() -> set[str]:
+    """Return where disks and files are mounted: those places cannot be renamed."""
+    lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    return {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines}
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder with whatever commands have left in it."""
+    if folder.is_dir():
+        clear_workspace(folder)
+        with contextlib.suppress(OSError):
+            folder.rmdir()

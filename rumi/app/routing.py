@@ -1,0 +1,57 @@
+"""Which chat, or which owner, a request of the control socket is about: the worker that serves it answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.schedules import LoadSchedule
+from rumi.store.journal.tasks import ListTasks, LoadTask
+
+
+def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
+    """Return the function that finds it out; it returns None for what each worker answers by itself.
+
+    A task belongs to its chat, or to its owner without one. What is wrong with a request is said by the
+    worker that has it, so that nothing is checked here.
+    """
+
+    async def of_task(id: object) -> str | None:
+        loaded = await ask(LoadTask(id)) if type(id) is int else None
+        return None if loaded is None else loaded[0].place
+
+    async def of_schedule(id: object) -> str | None:
+        loaded = await ask(LoadSchedule(id)) if type(id) is int else None
+        return None if loaded is None else loaded.chat
+
+    async def of_session(bot: object) -> str | None:
+        latest = await ask(ListTasks(None, 1, bot=str(bot or ""))) if bot else ()
+        return latest[0].place if latest else None
+
+    async def place_of(name: str, request: Mapping[str, object]) -> str | None:
+        chat = str(request.get("chat") or "")
+        match name, request.get("do"):
+            case ("stop" | "reset" | "undo" | "window" | "file" | "answer", _) | (
+                "chats",
+                "delete",
+            ):
+                return chat or None
+            case ("tasks", "begin") | ("task", "run"):
+                return chat or LOCAL
+            case ("tasks", "stop" | "delete") | ("task", "follow"):
+                return await of_task(request.get("id"))
+            case "task", "bot":
+                session = request.get("session")
+                return LOCAL if session is None else await of_task(session) or LOCAL
+            case "schedules", "add":
+                return chat or DEFAULT_CHAT
+            case "schedules", "pause" | "resume" | "run" | "delete":
+                return await of_schedule(request.get("id"))
+            case "bots", "begin":
+                return chat or DEFAULT_CHAT
+            case "bots", "resume" | "stop" | "wake":
+                return await of_session(request.get("name"))
+            case "memory", "extract":
+                return str(request.get("owner") or LOCAL)
+        return None
+
+    return place_of

@@ -1,0 +1,368 @@
+"""Converts the configuration for the packages, which do not read it themselves."""
+
+from collections.abc import Mapping
+from typing import Final, TypeGuard, get_args
+
+from rumi import __version__
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.mcp.types import ServerSettings
+from rumi.agent.permissions.rights import BUILT_IN, GUEST, Rights
+from rumi.agent.prompts.prompts import Prompts, built_in, words_in
+from rumi.channels.control.peers import LEAST_SECRET, key_of, peer_of
+from rumi.chats.budgets.amounts import nano_of
+from rumi.chats.budgets.keeping import Rules
+from rumi.chats.budgets.prices import OWN_PRICES, Price
+from rumi.chats.context import ChatLimits
+from rumi.chats.people.people import People, Speaker
+from rumi.chats.undo.snapshots import UndoLimits
+from rumi.errors import ConfigError
+from rumi.models.build import CustomServer, ModelSettings, missing_key
+from rumi.models.metering import Limit, Scope, Unit
+from rumi.platform import texts
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.commands import unread
+from rumi.platform.config.files import read_text
+from rumi.platform.config.people import listed
+from rumi.platform.config.providers import key_owner
+from rumi.platform.config.schema import McpSection, RoleSection, filled
+from rumi.platform.home import Home
+from rumi.platform.logs.redact import Redactor
+from rumi.store.cluster.building import Cluster
+from rumi.store.cluster.building import cluster_of as connect
+from rumi.store.cluster.lease import ClusterSettings
+from rumi.tasks.bots.kind import BotLimits
+from rumi.tasks.bots.prompt import PROMPTS as BOT_PROMPTS
+from rumi.tasks.research.kinds import PROMPTS
+from rumi.tasks.schedules.stored import ScheduleLimits
+from rumi.tasks.schedules.times import quiet_hours
+from rumi.tasks.services import TaskLimits
+from rumi.web.tree import WebSettings
+
+
+def model_settings_of(
+    loaded: Loaded, language: texts.Language, *, default: str | None = None, lenient: bool = False
+) -> ModelSettings:
+    """Return the models' part of the configuration, including their keys.
+
+    Raises:
+        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
+    """
+    given, secrets = loaded.settings.model, loaded.secrets
+    default = given.aliases.get(default or given.default, default or given.default)
+    fallbacks = tuple(given.aliases.get(name, name) for name in given.fallbacks)
+    for name in (default, *fallbacks):
+        place = key_owner(name)
+        if place in secrets.faults and not lenient:
+            loaded.key(place)  # which says why it cannot be had
+    keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
+    return ModelSettings(
+        default=default,
+        fallbacks=fallbacks,
+        timeout_s=given.timeout_s,
+        first_token_timeout_s=given.first_token_timeout_s,
+        temperature=given.temperature,
+        max_output_tokens=given.max_output_tokens,
+        reasoning_effort=given.reasoning_effort,
+        context_tokens=given.context_tokens,
+        max_concurrent=given.max_concurrent,
+        custom={
+            name: CustomServer(
+                server.base_url,
+                server.model,
+                keys.get(f"custom:{name}"),
+                secrets.faults.get(f"custom:{name}"),
+                server.pictures,
+            )
+            for name, server in given.custom.items()
+        },
+        groq_api_key=keys.get("groq"),
+        groq_base_url=secrets.groq_base_url,
+        keys=keys,
+        base_urls=secrets.base_urls,
+        faults=secrets.faults,
+        unread=tuple(unread(loaded)),
+        aliases=given.aliases,
+        language=language,
+        secrets=tuple(secrets.values()),
+    )
+
+
+def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
+    """Return the servers of tools, with their secrets; the `fault` of one says which variable is not set."""
+    known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
+    redact = Redactor(loaded.secrets.values())
+    return tuple(_mcp_server(name, given, known, redact) for name, given in loaded.settings.mcp.items())
+
+
+def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: Redactor) -> ServerSettings:
+    tables: list[dict[str, str]] = []
+    fault = None
+    for table in (given.env, given.headers):
+        try:
+            tables.append({each: filled(value, known) for each, value in table.items()})
+        except KeyError as missing:
+            tables.append({})
+            fault = ConfigError(
+                f"mcp.{name} refers to ${missing.args[0]}, which is not set.",
+                "Set it in the environment or in .env.",
+            )
+    return ServerSettings(
+        name,
+        command=given.command,
+        args=given.args,
+        env=tables[0],
+        url=given.url,
+        headers=tables[1],
+        trusted=given.trusted,
+        open_world=given.open_world,
+        tools=given.tools,
+        sandbox=given.sandbox,
+        network=given.network,
+        paths=given.paths,
+        start_timeout_s=given.start_timeout_s,
+        timeout_s=given.timeout_s,
+        max_bytes=given.max_kb * 1000,
+        max_folder_bytes=given.max_folder_mb * 1_000_000,
+        fault=fault,
+        redact=redact,
+    )
+
+
+def web_settings_of(loaded: Loaded) -> WebSettings:
+    """Return the web's part of the configuration, including its keys."""
+    fetch, secrets = loaded.settings.fetch, loaded.secrets
+    return WebSettings(
+        timeout_s=fetch.timeout_s,
+        max_bytes=fetch.max_bytes,
+        max_redirects=fetch.max_redirects,
+        allow=fetch.allow,
+        provider=loaded.settings.search.provider,
+        tavily_key=secrets.tavily_api_key.reveal() if secrets.tavily_api_key else "",
+        kagi_key=secrets.kagi_api_key.reveal() if secrets.kagi_api_key else "",
+        reader=fetch.reader,
+        tabstack_key=secrets.tabstack_api_key.reveal() if secrets.tabstack_api_key else "",
+        kagi_session=secrets.kagi_session_token.reveal() if secrets.kagi_session_token else "",
+    )
+
+
+def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
+    """Return the limits of every chat; `context_tokens` is the budget of its models."""
+    settings, agent = loaded.settings, loaded.settings.agent
+
+    def turn(max_turns: int, timeout_s: float) -> TurnLimits:
+        return TurnLimits(max_turns, agent.repeated_call, agent.consecutive_errors, timeout_s)
+
+    return ChatLimits(
+        turn=turn(agent.max_turns, agent.turn_timeout_s),
+        turn_of={
+            "telegram": turn(agent.max_turns_telegram, agent.turn_timeout_s_telegram),
+            "terminal": turn(agent.max_turns_terminal, agent.turn_timeout_s_terminal),
+            "page": turn(agent.max_turns_page, agent.turn_timeout_s_page),
+        },
+        session_ttl_s=settings.session.ttl_s,
+        history_messages=settings.session.history_messages,
+        context_tokens=context_tokens,
+        confirm_timeout_s=settings.agent.confirm_timeout_s,
+        max_facts=settings.memory.max_facts,
+        max_skills=settings.skills.max_in_prompt,
+        handed_chars=settings.session.handed_chars,
+        max_queued=settings.chat.max_queued if settings.chat.when_busy == "queue" else 0,
+    )
+
+
+def undo_limits_of(loaded: Loaded) -> UndoLimits:
+    """Return how much of the chats' files is kept to take turns back."""
+    given = loaded.settings.undo
+    return UndoLimits(given.turns, given.max_mb * 1024 * 1024, given.max_files)
+
+
+def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
+    """Return the budget of every task; `context_tokens` is that of its models."""
+    given, agent = loaded.settings.tasks, loaded.settings.agent
+    return TaskLimits(
+        turn=TurnLimits(
+            given.max_turns,
+            agent.repeated_call,
+            agent.consecutive_errors,
+            given.timeout_s,
+            max_nano_usd=None if given.max_usd is None else nano_of(given.max_usd),
+        ),
+        max_tokens=given.max_tokens,
+        sandbox_s=given.sandbox_s,
+        context_tokens=context_tokens,
+        max_running=given.max_running,
+        per_owner=given.per_owner,
+        keep_s=given.keep_days * DAY_S,
+        bot_calls_per_day=loaded.settings.bots.max_calls_per_day,
+    )
+
+
+def budget_rules_of(loaded: Loaded) -> Rules:
+    """Return the prices and limits of model calls."""
+    given = loaded.settings
+    prices = {
+        name: Price.per_million(each.input, each.output, each.cached) for name, each in given.prices.items()
+    }
+    limits = []
+    for scope in get_args(Scope):
+        for unit in UNITS:
+            for period in ("day", "month"):
+                most = getattr(given.budget, f"{scope}_{unit}_per_{period}")
+                if most is not None:
+                    limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
+    return Rules({**OWN_PRICES, **prices}, tuple(limits), given.budget.reply_tokens)
+
+
+def bot_limits_of(loaded: Loaded) -> BotLimits:
+    """Return the bounds of every bot."""
+    settings = loaded.settings
+    return BotLimits(settings.bots.question_days * DAY_S, settings.memory.max_facts)
+
+
+def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
+    """Return how many schedules an owner may have, and when none fires."""
+    given = loaded.settings.schedules
+    return ScheduleLimits(given.max_per_owner, quiet_hours(given.quiet))
+
+
+def people_of(loaded: Loaded, ids: ChatIds) -> People:
+    """Return the people who may talk to Rumi through a channel, and what their roles allow."""
+    given = loaded.settings
+    roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in given.roles.items()}}
+    persons: dict[int, Speaker] = {}
+    for id, (name, role) in listed(given).items():
+        mine = given.people[name].telegram if name else (id,)
+        persons[id] = Speaker(name or f"#{id}", roles[role], mine)
+    return People(ids, persons)
+
+
+def _rights(name: str, role: RoleSection) -> Rights:
+    """Return the rights of a role: what its section leaves out is as for a guest, or for its namesake."""
+    base = BUILT_IN.get(name, GUEST)
+    most: list[Limit] = []
+    if role.usd_per_day is not None:
+        most.append(Limit("person", "usd", "day", nano_of(role.usd_per_day)))
+    if role.tokens_per_day is not None:
+        most.append(Limit("person", "tokens", "day", role.tokens_per_day))
+    bots = {None: base.bots, True: None, False: 0}[role.bots] if _no_number(role.bots) else role.bots
+    return Rights(
+        name,
+        tools=base.tools if role.tools is None else role.tools,
+        models=base.models if role.models is None else role.models,
+        limits=tuple(most) or base.limits,
+        schedules=base.schedules if role.schedules is None else role.schedules,
+        bots=bots,
+    )
+
+
+def _no_number(bots: bool | int | None) -> TypeGuard[bool | None]:
+    return bots is None or isinstance(bots, bool)
+
+
+UNITS: Final[tuple[Unit, ...]] = ("usd", "tokens")
+"""What `[budget]` bounds."""
+
+DAY_S: Final = 86_400.0
+
+MOST_PROMPT_CHARS: Final = 20_000
+
+
+def built_in_prompts() -> Mapping[str, str]:
+    """Return the words of all prompts, of chats, research and bots, by the names of their files."""
+    return {**built_in(), **words_in(PROMPTS), **words_in(BOT_PROMPTS)}
+
+
+def prompts_of(home: Home) -> Prompts:
+    """Return the words of prompts: those in the home's `prompts/`, otherwise the built-in ones.
+
+    Raises:
+        ConfigError: A file there cannot be read, is too long, or has a name that no prompt has.
+    """
+    words = dict(built_in_prompts())
+    folder = home.root / "prompts"
+    for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if file.suffix != ".md" or file.stem not in words:
+            names = ", ".join(f"{name}.md" for name in words)
+            raise ConfigError(f"{file} replaces no prompt.", f"Remove it, or name it one of: {names}.")
+        words[file.stem] = read_text(file).strip()
+        if len(words[file.stem]) > MOST_PROMPT_CHARS:
+            raise ConfigError(
+                f"{file} is longer than {MOST_PROMPT_CHARS} characters.",
+                "Every model call begins with it. Shorten it.",
+            )
+    return Prompts(words)
+
+
+def require_model(loaded: Loaded) -> None:
+    """Require a language model, or `offline` if the user chose it explicitly.
+
+    Raises:
+        ConfigError: The configured model has no key.
+    """
+    if variable := missing_key(model_settings_of(loaded, "en")):
+        raise ConfigError(
+            f"{loaded.settings.model.default} needs {variable}.",
+            'Put it into .env in RUMI_HOME, or choose in config.toml: [model] default = "offline"',
+        )
+
+
+def require_chosen_model(loaded: Loaded) -> None:
+    """Require the model that `--model` or the environment names; `offline` does not replace it.
+
+    Raises:
+        ConfigError: The model has no key.
+    """
+    if not loaded.is_of_this_run("model.default"):
+        return
+    if variable := missing_key(model_settings_of(loaded, "en")):
+        raise ConfigError(
+            f"The model {loaded.settings.model.default!r} needs {variable}.",
+            "Set it in the environment or in .env, or use --model offline.",
+        )
+
+
+def cluster_of(loaded: Loaded) -> Cluster | None:
+    """Return the database that this process shares with other workers, None if it has its own files.
+
+    Raises:
+        UsageError: Its URL is not one of a PostgreSQL database.
+        ConfigError: It has an address that cannot be used, or no secret for it.
+    """
+    given = loaded.settings.store
+    if not given.url:
+        return None
+    key = worker_key(loaded)
+    if given.address:
+        if key is None:
+            raise ConfigError(
+                "[store] address needs STORE_TOKEN, which is not set.",
+                "Set it to one long random text for all workers, in the environment or in .env.",
+            )
+        peer_of(given.address, key)
+    password = loaded.secrets.store_password
+    return connect(
+        given.url,
+        ClusterSettings(__version__, given.lease_s, given.drain_s, given.address, key),
+        "" if password is None else password.reveal(),
+    )
+
+
+def worker_key(loaded: Loaded) -> bytes | None:
+    """Return the key that workers prove to each other: of STORE_TOKEN, or else of the database's password.
+
+    Raises:
+        ConfigError: The secret is too short.
+    """
+    token = loaded.secrets.store_token
+    password = loaded.secrets.store_password
+    secret = token.reveal() if token is not None else password.reveal() if password is not None else ""
+    if not secret:
+        return None
+    if len(secret) < LEAST_SECRET:
+        if token is None:  # a password may be short; it is no secret for a network then
+            return None
+        raise ConfigError(
+            f"STORE_TOKEN has less than {LEAST_SECRET} characters.", "Make one: openssl rand -hex 32"
+        )
+    return key_of(secret)

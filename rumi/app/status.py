@@ -1,0 +1,129 @@
+"""The status dump: the state of the process and of every actor, as plain data. It reads, and never waits."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from actors import NodeStatus
+from rumi import __version__
+
+SHAPE_VERSION = 2
+"""The version increases when a field is removed or changes its meaning; docs/status.md describes the shape.
+"""
+
+MOST_CHILDREN = 15
+"""The most children of one node in the outline; active ones come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSource:
+    """Makes the dump of one process. `about` are facts that do not change while it runs.
+
+    `files` are the files whose sizes are reported, `failed` the errors of chats that gave up: (time, error).
+    `counts` returns what `rumi.channels.http.counters` has counted, `pending` the number of messages without
+    a final reply. `workers` returns those that share the database, as this one last read it; None where it is
+    alone.
+    """
+
+    tree: Callable[[], NodeStatus]
+    about: Mapping[str, object]
+    files: Sequence[Path] = ()
+    failed: Callable[[], Mapping[str, tuple[float, str]]] = field(default=dict)
+    counts: Callable[[], Mapping[str, object]] = field(default=dict)
+    pending: Callable[[], int] = field(default=int)
+    workers: Callable[[], Sequence[Mapping[str, object]]] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def dump(self) -> dict[str, object]:
+        """Return the dump in JSON types. Ages and times in seconds, sizes in bytes.
+
+        It asks no actor: figures come from the actors' memory, sizes from the file system.
+        """
+        tree = self.tree()
+        journal = next((child for child in tree.children if child.id == "journal"), None)
+        return {
+            "version": SHAPE_VERSION,
+            "program": __version__,
+            "pid": os.getpid(),
+            "uptime_s": round(time.monotonic() - self.started, 3),
+            "time": round(time.time(), 3),
+            **self.about,
+            "databases": {path.name: size_of(path) for path in self.files},
+            "outbox": journal.metrics.get("outbox") if journal is not None else None,
+            "storage": {
+                "trouble": journal.metrics.get("trouble") if journal is not None else None,
+                "trouble_s": journal.metrics.get("trouble_s") if journal is not None else None,
+            },
+            "failed": {
+                chat: {"time": round(at, 3), "error": error} for chat, (at, error) in self.failed().items()
+            },
+            "counts": dict(self.counts()),
+            "pending": self.pending(),
+            **({} if self.workers is None else {"workers": list(self.workers())}),
+            "tree": node(tree, trio.current_time()),
+        }
+
+
+def size_of(database: Path) -> int:
+    """Return the bytes of a database and its unmerged log; 0 if it does not exist."""
+    total = 0
+    for path in (database, database.with_name(f"{database.name}-wal")):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def node(status: NodeStatus, now: float) -> dict[str, object]:
+    """Return one node of the tree and its descendants. `age_s` is the age of its current activity."""
+    return {
+        "id": status.id,
+        "kind": status.kind,
+        "state": status.state,
+        "incarnation": status.incarnation,
+        "restarts": status.restarts,
+        "mailbox": {"depth": status.depth, "capacity": status.capacity},
+        "dead_letters": status.dead_letters,
+        "doing": status.activity,
+        "age_s": None if status.since is None else round(now - status.since, 3),
+        "last_error": status.last_error,
+        "figures": dict(status.metrics),
+        "children": [node(child, now) for child in status.children],
+    }
+
+
+def outline(status: NodeStatus) -> str:
+    """Return the tree for a narrow screen: one line for each node, with its activity."""
+    return "\n".join(_lines(status, "", ""))
+
+
+def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
+    words = [status.id, *_remarks(status)]
+    yield lead + " · ".join(words)
+    children = list(status.children)
+    if len(children) > MOST_CHILDREN:
+        children.sort(key=lambda child: not child.activity)
+    shown, more = children[:MOST_CHILDREN], len(children) - MOST_CHILDREN
+    for place, child in enumerate(shown):
+        last = place == len(shown) - 1 and more <= 0
+        yield from _lines(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
+    if more > 0:
+        yield f"{below}└ … +{more}"
+
+
+def _remarks(status: NodeStatus) -> Sequence[str]:
+    """Return remarks about a node: an unusual state, restarts, mail, work."""
+    remarks = [] if status.state == "running" else [str(status.state)]
+    if status.restarts:
+        remarks.append(f"↻{status.restarts}")
+    if status.depth:
+        remarks.append(f"✉{status.depth}")
+    if status.activity:
+        remarks.append(status.activity)
+    elif status.last_error:
+        remarks.append(status.last_error)
+    return remarks

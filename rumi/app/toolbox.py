@@ -1,0 +1,158 @@
+"""The tools of a chat besides its sandbox, made for each turn and bound to it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from rumi.agent.skills.actor import Ask as AskSkills
+from rumi.agent.skills.running import CodeRunner
+from rumi.agent.tools.base import Progress, Tool
+from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.declare import DeclareTool
+from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.file_access import FILE_TOOLS
+from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.recall import RecallTool
+from rumi.agent.tools.remember import RememberTool
+from rumi.agent.tools.send_file import SendFile
+from rumi.agent.tools.use_skill import UseSkill
+from rumi.agent.tools.web_fetch import WebFetch
+from rumi.agent.tools.web_search import WebSearch
+from rumi.agent.tools.write_file import WriteFile
+from rumi.chats.context import ChatView
+from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.actor import asking_for_turn
+from rumi.memory.recall.actor import Ask as AskRecall
+from rumi.models.types import Message, Model, ModelRequest, ToolSpec
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.texts import Language
+from rumi.store.journal.records import ScheduleRecord, TaskRecord
+from rumi.tasks.bots.bots import Bots, StartBot
+from rumi.tasks.research.tool import RepositoryTool, ResearchTool
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.schedules.tools import SCHEDULE_TOOLS, schedule_tools
+from rumi.tasks.tasks import Tasks
+from rumi.web.tree import Web
+
+_ONE_FORM: Final = (
+    *(
+        ReadFile,
+        EditFile,
+        WriteFile,
+        WebFetch,
+        WebSearch,
+        RememberTool,
+        ForgetTool,
+        RecallTool,
+        SendFile,
+        UseSkill,
+        StartBot,
+        DeclareTool,
+    ),
+)
+
+RESEARCHES: Final = 3
+"""How many researchers one chat's turn may wait for at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The services that tools use, and the additional tools of a channel."""
+
+    web: Web
+    ids: ChatIds
+    memory: AskMemory
+    recall: AskRecall
+    skills: AskSkills
+    runner: CodeRunner
+    workspaces: Path
+    model_for: Callable[[str, Language, str], Model]
+    tasks: Callable[[], Tasks]
+    schedules: Callable[[], Schedules]
+    bots: Callable[[], Bots]
+    mcp: Callable[[ChatView], tuple[Tool, ...]] = lambda view: ()
+    of_channel: Callable[[str], tuple[Tool, ...]] = lambda chat: ()
+
+    def tools_for(self, view: ChatView) -> tuple[Tool, ...]:
+        """Return the tools of one chat."""
+        chat, owner = view.chat, self.ids.owner_of(view.chat)
+        memory = asking_for_turn(self.memory, view.turn)
+        tools: tuple[Tool, ...] = (
+            WebFetch(partial(self.web.fetch, chat)),
+            WebSearch(partial(self.web.search, chat)),
+            RememberTool(memory, owner, chat, view.tainted, view.language),
+            ForgetTool(memory, owner, view.language),
+            RecallTool(self.recall, self.memory, owner, view.language, time.time),
+            *self._research(view, owner),
+            *((StartBot(self.bots, owner, chat, view.language, view.user()),) if self.bots().any else ()),
+            *schedule_tools(self.schedules, lambda: _new_schedule(view, owner)),
+            *self.of_channel(chat),
+            *self.mcp(view),
+        )
+        return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
+
+    def _research(self, view: ChatView, owner: str) -> tuple[Tool, ...]:
+        places = trio.CapacityLimiter(RESEARCHES)
+
+        async def ask(task: TaskRecord, progress: Progress) -> TaskRecord:
+            return await self.tasks().run(
+                replace(task, language=view.language(), model=view.model(), user=view.user()), progress
+            )
+
+        async def begin(task: TaskRecord) -> TaskRecord:
+            told = replace(task, language=view.language(), model=view.model(), user=view.user())
+            return await self.tasks().begin(told)
+
+        task = TaskRecord("", owner, "", view.chat)
+        return ResearchTool(ask, task, places, begin), RepositoryTool(ask, task, places, begin)
+
+    def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
+        async def answer(prompt: str) -> str:
+            """Answer a question of a skill's code with the chat's model, without tools."""
+            request = ModelRequest((Message("user", prompt),))
+            model = self.model_for(view.chat, view.language(), view.model())
+            model = view.speakers_model() if view.speakers_model is not None else model
+            return (await model.reply(request, lambda event: None)).text
+
+        return UseSkill(
+            self.skills,
+            self.runner,
+            chat=view.chat,
+            workspace=self.workspaces / view.chat,
+            language=view.language,
+            tools=lambda: names,
+            model=answer,
+            project=view.project,
+            outside=view.files_tainted,
+            touches=view.touch_files,
+            brings=view.files_from_outside,
+        )
+
+
+def _new_schedule(view: ChatView, owner: str) -> ScheduleRecord:
+    """Return a schedule of the chat, for its tools to complete."""
+    return ScheduleRecord(
+        *(owner, view.chat, "text", ""),
+        language=view.language(),
+        model=view.model(),
+        tainted=view.tainted(),
+        user=view.user(),
+        turn=view.turn,
+    )
+
+
+def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
+    """Return how the code describes the tools of chats now, by name, each in all of its forms."""
+    forms: dict[str, list[ToolSpec]] = {}
+    for tool in (Bash, ResearchTool, RepositoryTool):
+        for spec in tool.specs:
+            forms.setdefault(spec.name, []).append(spec)
+    for each in (*_ONE_FORM, *SCHEDULE_TOOLS):
+        forms.setdefault(each.spec.name, []).append(each.spec)
+    return forms

@@ -1,0 +1,43 @@
+"""What a window and its holder share: others' words as JSON, and the refusal of another version."""
+
+from collections.abc import Sequence
+
+from rumi.channels.handed import Handed
+from rumi.store.journal.records import Attachment
+
+MOST_WORDS = 10
+"""How many of others' words one message may hand on; the chat bounds their length."""
+
+
+def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
+    """Return others' words as JSON."""
+    return [{"source": each.source, "text": each.text, "cut": each.cut} for each in attachments]
+
+
+def words_from_json(data: object) -> tuple[Attachment, ...]:
+    """Return the words.
+
+    Raises:
+        KeyError, TypeError, ValueError: they are not what this version knows.
+    """
+    if not isinstance(data, list) or len(data) > MOST_WORDS:
+        raise ValueError("not a short list")
+    return tuple(
+        Attachment("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
+        for each in data
+    )
+
+
+def files_from_json(data: object) -> tuple[Attachment, ...]:
+    """Return files that the window has handed over, by their names in the workspace.
+
+    Raises:
+        ValueError: they are not what this version knows.
+    """
+    if (
+        not isinstance(data, list)
+        or len(data) > MOST_WORDS
+        or not all(isinstance(each, str) for each in data)
+    ):
+        raise ValueError("not a short list of names")
+    return tuple(map(Handed.attachment, data))

@@ -1,0 +1,38 @@
+"""One call to the process that holds the home, with nothing but the standard library."""
+
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rumi.platform.caller import Caller
+
+TIMEOUT_S = 10.0
+
+STATUS: Final = b'{"call": "status", "caller": {"channel": "terminal", "owner": "local", "rights": "all"}}'
+"""The call that scripts make often, ready to be sent."""
+
+
+def line(caller: "Caller", call: str, /, **fields: object) -> bytes:
+    """Return a call of the caller as `ask` sends it."""
+    import json
+
+    return json.dumps({"call": call, "caller": caller.to_json(), **fields}).encode()
+
+
+def ask(path: str | os.PathLike[str], request: bytes, timeout_s: float = TIMEOUT_S) -> bytes:
+    """Send one call, a line of JSON that begins with `{`; return the line that answers it.
+
+    It is empty if the process went away.
+
+    Raises:
+        OSError: nothing listens there, or it did not answer in time.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        connection.connect(os.fspath(path))
+        connection.sendall(request + b"\n")
+        parts = []
+        while part := connection.recv(1 << 20):
+            parts.append(part)
+    return b"".join(parts)

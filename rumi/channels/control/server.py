@@ -1,0 +1,272 @@
+"""The control socket's server: JSON objects, each a message of a WebSocket, over a Unix socket.
+
+A call is `{"call": NAME, "caller": {…}, …}`; its answer is `{"ok": true, "result": …}`, or `{"ok": false,
+"error": …}` with the exit `code` of the command. Any number of calls may follow each other on a connection.
+`{"stream": NAME, "caller": {…}, …}` hands the connection over to a stream, until either side leaves. Status
+is read from the tree without asking an actor, so it is answered however busy they are.
+
+One exception: a client whose first byte is `{` sends one call as one line, and gets one line. Scripts ask for
+the status often; with this, the standard library is enough, and no handshake takes longer than the answer.
+
+Where several workers share a database, they speak the same protocol over TCP, behind a proof of their secret:
+see `peers`. A request that came so has `"passed": true`, whatever the client says, and some calls are not for
+peers.
+"""
+
+import json
+import logging
+import os
+import socket
+import stat
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Never
+
+import trio
+from trio_websocket import ConnectionClosed, wrap_server_stream
+
+from actors import Actor
+from rumi.channels.control.peers import NotProved, Peer, admit, listeners_of
+from rumi.channels.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
+from rumi.errors import RumiError
+from rumi.platform.caller import WORKER, Caller
+
+logger = logging.getLogger(__name__)
+
+Call = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+"""Answers a request of a caller. What the caller may not see or do is refused here, not by the client."""
+
+Stream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
+"""Serves a connection that was handed over to a stream. It ends when the connection does."""
+
+HANDSHAKE_S = 5.0
+
+WAITING = 1024
+"""Clients that may come at once: of more, the system refuses some as if nobody were there."""
+
+MOST_STRANGERS = 64
+"""Connections of peers that have not proved the secret yet; a further one is closed."""
+
+
+class ControlServer(Actor[Never]):
+    """Answers the calls that it was given, by name, as many at once as there are connections."""
+
+    def __init__(
+        self,
+        path: Path,
+        calls: Mapping[str, Call],
+        streams: Mapping[str, Stream] | None = None,
+        beside: Callable[[], Awaitable[None]] | None = None,
+        peer: Peer | None = None,
+        own: Collection[str] = (),
+    ) -> None:
+        """`beside` runs as long as the server: another way in, such as a signal.
+
+        Peers reach it at the address `peer`, but not the calls in `own`.
+        """
+        self._path = path
+        self._calls = calls
+        self._streams = streams or {}
+        self._beside = beside
+        self._peer = peer
+        self._own = frozenset(own)
+        self._strangers = 0
+        self._connections = 0
+        self._open: Counter[str] = Counter()
+
+    async def started(self) -> None:
+        """Open the socket, and the address for peers.
+
+        Raises:
+            OSError: the socket cannot be made.
+            RumiError: nothing can listen at the address.
+        """
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(self._path)))
+        self.start_soon(self._serve, [listener], self._connection)
+        if self._peer is not None:
+            self.start_soon(self._serve, await self._listeners(self._peer), self._stranger)
+        if self._beside is not None:
+            self.start_soon(self._beside)
+
+    async def stopped(self, reason: str) -> None:
+        """Remove the socket's name."""
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(
+        self,
+        listeners: list[trio.SocketListener],
+        handler: Callable[[trio.SocketStream], Awaitable[None]],
+    ) -> None:
+        async with trio.open_nursery() as nursery:
+            await trio.serve_listeners(handler, listeners, handler_nursery=nursery)
+
+    async def _listeners(self, peer: Peer) -> list[trio.SocketListener]:
+        try:
+            return await listeners_of(peer)
+        except OSError as error:
+            raise RumiError(
+                f"Other workers cannot reach this one at {peer.host}:{peer.port}: {error.strerror or error}.",
+                "Correct [store] address, or end the program that listens there.",
+            ) from None
+
+    async def _stranger(self, stream: trio.SocketStream) -> None:
+        """Serve a peer that proves the secret. Others get no answer."""
+        assert self._peer is not None
+        if self._strangers >= MOST_STRANGERS:
+            return
+        self._strangers += 1
+        try:
+            await admit(stream, self._peer.key)
+        except (NotProved, OSError, trio.BrokenResourceError, trio.TooSlowError):
+            logger.warning("a connection was refused: it has not proved the secret of the workers")
+            await trio.aclose_forcefully(stream)
+            return
+        finally:
+            self._strangers -= 1
+        await self._connection(stream, passed=True)
+
+    def activity(self) -> str:
+        """Return what goes on over connections that were handed over."""
+        return ", ".join(f"{count} {name}" for name, count in sorted((+self._open).items()))
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many clients are connected, and how many of them follow which stream."""
+        return {"connections": self._connections, "streams": dict(+self._open)}
+
+    async def _connection(self, stream: trio.SocketStream, passed: bool = False) -> None:
+        """Serve one client until it leaves. Its faults end this connection and nothing else."""
+        self._connections += 1
+        try:
+            with trio.fail_after(HANDSHAKE_S):
+                first = await stream.socket.recv(1, socket.MSG_PEEK)
+            await (self._line(stream, passed) if first == b"{" else self._websocket(stream, passed))
+        except* (
+            WireClosed,
+            ConnectionClosed,
+            OSError,
+            trio.BrokenResourceError,
+            trio.ClosedResourceError,
+            trio.TooSlowError,
+        ):
+            pass
+        except* Exception as error:  # such as a violation of the protocol in the middle of the closing
+            logger.warning("a connection failed", exc_info=error)
+        finally:
+            self._connections -= 1
+
+    async def _line(self, stream: trio.SocketStream, passed: bool) -> None:
+        """Answer a call that came as a line with a line."""
+        got = bytearray()
+        with trio.fail_after(HANDSHAKE_S):
+            async for chunk in stream:
+                got += chunk
+                if b"\n" in chunk or len(got) > MAX_MESSAGE_BYTES:
+                    break
+        line, end, _ = got.partition(b"\n")
+        if not end:
+            return
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            request = {}
+        answer = NO_STREAM if "stream" in request else await self._answer(_marked(request, passed), passed)
+        await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
+
+    async def _websocket(self, stream: trio.SocketStream, passed: bool) -> None:
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(HANDSHAKE_S):
+                proposal = await wrap_server_stream(
+                    nursery, LastWords(stream),
+                    max_message_size=MAX_MESSAGE_BYTES, receive_buffer_size=CHUNK_BYTES,
+                )  # fmt: skip
+                known = PROTOCOL if PROTOCOL in proposal.proposed_subprotocols else None
+                wire = Wire(await proposal.accept(subprotocol=known))
+            async with wire:
+                while True:
+                    request = _marked(await wire.receive(), passed)
+                    if str(request.get("stream")) not in self._streams:
+                        await wire.send_text(await self._answer(request, passed))
+                        continue
+                    try:
+                        caller, request = _caller_of(request, passed)
+                    except RumiError as error:
+                        await wire.send_text(_refused(error))
+                        continue
+                    await self._stream(caller, request, wire)
+                    break
+            nursery.cancel_scope.cancel()
+
+    async def _stream(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+        """Hand the connection over. A stream's failure ends this connection and nothing else."""
+        name = str(request["stream"])
+        self._open[name] += 1
+        try:
+            await self._streams[name](caller, request, wire)
+        except* WireClosed:
+            pass
+        except* Exception as error:
+            logger.error("the stream %s failed", name, exc_info=error)
+        finally:
+            self._open[name] -= 1
+
+    async def _answer(self, request: Mapping[str, object], passed: bool) -> str:
+        name = str(request.get("call"))
+        if name not in self._calls or (passed and name in self._own):
+            return _refusal(f"unknown request; calls: {', '.join(self._calls)}")
+        try:
+            caller, request = _caller_of(request, passed)
+            result = await self._calls[name](caller, request)
+            return json.dumps({"ok": True, "result": result}, ensure_ascii=False)
+        except RumiError as error:
+            return _refused(error)
+        except Exception as error:  # a call's failure is for its caller and does not end this server
+            logger.error("the control call %s failed", name, exc_info=error)
+            return _refusal("It failed. The program's log says why.")
+
+
+def _marked(request: Mapping[str, object], passed: bool) -> Mapping[str, object]:
+    """Return the request with `passed` only if a peer sent it."""
+    rest = {name: value for name, value in request.items() if name != "passed"}
+    return {**rest, "passed": True} if passed else rest
+
+
+def _caller_of(request: Mapping[str, object], passed: bool) -> tuple[Caller, Mapping[str, object]]:
+    """Return the caller of a request, and the rest of it.
+
+    A worker of an earlier version, which has proved the secret, passes requests on without their callers.
+
+    Raises:
+        UsageError: It names no caller.
+    """
+    known = "caller" in request or not passed
+    caller = Caller.of(request.get("caller")) if known else WORKER
+    return caller, {name: value for name, value in request.items() if name != "caller"}
+
+
+def _refused(error: RumiError) -> str:
+    return _refusal(str(error), code=error.exit_code, kind=error.code)
+
+
+def _refusal(error: str, **more: object) -> str:
+    return json.dumps({"ok": False, "error": error, **more}, ensure_ascii=False)
+
+
+NO_STREAM = _refusal("A line can only be a call. Open the stream over a WebSocket; see docs/status.md.")
+
+
+def _listen(path: Path) -> socket.socket:
+    """Return a listening Unix socket whose file has mode 0600 from its first moment."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owner = path.parent.stat()
+    if owner.st_uid != os.getuid() or stat.S_IMODE(owner.st_mode) & 0o022:
+        raise PermissionError(f"{path.parent} is not this user's alone; the control socket is not made there")
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(os.fspath(path))
+    finally:
+        os.umask(before)
+    listener.listen(WAITING)
+    return listener

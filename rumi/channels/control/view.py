@@ -1,0 +1,225 @@
+"""The status dump as a person reads it: a tree that fits into 80 columns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rumi.channels.control.words import activity_of, age_of, duration, is_chat, works
+from rumi.platform.texts import Language, short_size, told
+
+STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
+
+STORAGE = {
+    "full": "the disk is full; no message is taken, make room",
+    "locked": "another program has locked state.db",
+    "failing": "the disk refuses to write",
+    "away": "the database does not answer; no message is taken, start it or look at the network",
+    "replaced": "state.db was deleted or replaced; end this process, restore the file, start again",
+}
+"""What keeps the databases from being written, and what to do."""
+
+MANY = 12
+"""Children of one node that are shown; of more, those that work, and a count of the others."""
+
+MOST = 30
+"""Children that are shown where more than that work."""
+
+MOST_OTHERS = 5
+"""The same of those that are no chats: what a sandbox does stands with its chat."""
+
+SLOW_S = 60.0
+"""Work that takes longer is coloured."""
+
+Order: TypeAlias = Literal["age", "name", "restarts", "mail"]
+
+Item: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How to show it: in which order, which chat is selected, how many children of a node at most.
+
+    `terse` leaves out what has nothing to do with chats and nothing to complain of.
+    """
+
+    order: Order = "age"
+    selected: str = ""
+    most: int = MOST
+    many: int = MANY
+    terse: bool = False
+    language: Language = "en"
+
+
+def render(status: Item, choice: Choice | None = None) -> RenderableType:
+    """Return a headline, lines on what is not in order, and the tree."""
+    choice = choice or Choice()
+
+    def say(text: str) -> str:
+        return told(choice.language, text)
+
+    lines: list[RenderableType] = [_headline(status, choice.language)]
+    if trouble := status.get("storage", {}).get("trouble"):
+        what = say(STORAGE.get(trouble, trouble))
+        since = duration(status["storage"]["trouble_s"] or 0.0)
+        lines.append(Text(say(f"storage: {what}, since {since}"), style="bold red"))
+    lines.extend(Text(say(f"degraded: {why}"), style="yellow") for why in status["sandbox"]["degraded"])
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
+    table.add_column(say("actor"), no_wrap=True, overflow="ellipsis", max_width=28)
+    table.add_column(say("state"), no_wrap=True)
+    table.add_column(say("re"), justify="right", no_wrap=True)
+    table.add_column(say("mail"), justify="right", no_wrap=True)
+    table.add_column(say("doing"))  # the one that gives way where there is too little room for all
+    for prefix, item in _walk(status["tree"], "", "", choice):
+        if isinstance(item, str):
+            table.add_row(f"{prefix}{say(item)}", style="dim")
+            continue
+        failed = status["failed"].get(item["id"]) if is_chat(item) else None
+        state = "failed" if failed else item["state"]
+        activity = say(f"gave up: {failed['error']}") if failed else activity_of(item, choice.language)
+        slow = is_chat(item) and age_of(item) >= SLOW_S
+        table.add_row(
+            f"{prefix}{item['id']}",
+            Text(say(state), style=STATES.get(state, "red")),
+            str(item["restarts"] or ""),
+            str(item["mailbox"]["depth"] or ""),
+            Text(activity, no_wrap=True, overflow="ellipsis", style="yellow" if slow else ""),
+            style="reverse" if is_chat(item) and item["id"] == choice.selected else "",
+        )
+    here = {item["id"] for item in chats_of(status, choice)}
+    lines.append(table)
+    for chat, failed in status["failed"].items():
+        if chat not in here:
+            lines.append(
+                Text(say(f"{chat} failed: {failed['error']}"), style="red", no_wrap=True, overflow="ellipsis")
+            )
+    return Group(*lines)
+
+
+COLUMNS: Final = (
+    ("partitions", "partitions"),
+    ("turns", "turns"),
+    ("queued", "queued"),
+    ("undelivered", "undelivered"),
+)
+"""Counts of a worker, and what they are called."""
+
+
+def render_workers(found: Item, language: Language = "en") -> RenderableType:
+    """Return a table of the workers that share a database, and what waits where none serves it."""
+
+    def say(text: str) -> str:
+        return told(language, text)
+
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
+    table.add_column(say("worker"), no_wrap=True)
+    table.add_column(say("version"), no_wrap=True)
+    table.add_column(say("state"), no_wrap=True)
+    for name in (*(name for _, name in COLUMNS), "lease", "lag"):
+        table.add_column(say(name), justify="right", no_wrap=True)
+    lines: list[RenderableType] = [table]
+    for each in found["workers"]:
+        live = each["state"] != "ended"
+        counts = ["" if each[key] is None else str(each[key]) for key, _ in COLUMNS]
+        lag = "" if each["lag_s"] is None else f"{each['lag_s']:.0f} s"
+        table.add_row(
+            f"{each['name']}\n{each['address']}".strip(),
+            each["version"],
+            Text(say(each["state"]), style=STATES.get(each["state"], "yellow" if live else "red")),
+            *counts,
+            f"{each['lease_left_s']:.0f} s",
+            lag,
+            style="" if live else "dim",
+        )
+        if trouble := each["trouble"]:
+            what = say(STORAGE.get(trouble, trouble))
+            lines.append(Text(f"{each['name']}: {what}", style="bold red"))
+    left = found["unserved"]
+    if left["queued"] or left["undelivered"]:
+        words = f"no worker serves: {left['queued']} queued, {left['undelivered']} undelivered"
+        lines.append(Text(say(words), style="bold red"))
+    return Group(*lines)
+
+
+def _headline(status: Item, language: Language) -> Text:
+    files = ", ".join(f"{name} {short_size(count)}" for name, count in status["databases"].items())
+    parts = [f"outbox {status['outbox'] or 0}", files, f"{_at_work(status)} in turns"]
+    first = (
+        f"rumi {status['program']} · process {status['pid']} · up {duration(status['uptime_s'])}"
+        f" · model {status['model']} · sandbox {status['sandbox']['engine']}"
+    )
+    return Text.assemble(
+        ("rumi", "bold"),
+        told(language, first).removeprefix("rumi"),
+        "\n",
+        told(language, " · ".join(part for part in parts if part)),
+    )
+
+
+def _at_work(status: Item) -> str:
+    chats = [child for node in status["tree"]["children"] for child in node["children"] if is_chat(child)]
+    busy = sum("job" in chat["figures"] for chat in chats)
+    return f"{len(chats)} {'chat' if len(chats) == 1 else 'chats'}, {busy}"
+
+
+def chats_of(status: Item, choice: Choice) -> list[Item]:
+    """Return the chats that are shown, in their order."""
+    return [
+        item
+        for _, item in _walk(status["tree"], "", "", choice)
+        if not isinstance(item, str) and is_chat(item)
+    ]
+
+
+def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[str, Item | str]]:
+    yield lead, item
+    children, rest = _shown(item, choice)
+    for place, child in enumerate(children):
+        last = place == len(children) - 1 and not rest
+        yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "), choice)
+    if rest:
+        yield f"{below}└ ", rest
+
+
+def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
+    """Return the children to show, and a text on the others. Static children keep the tree's order."""
+    children: Sequence[Item] = item["children"]
+    if item["kind"] != "dynamic_supervisor":
+        shown = [child for child in children if _matters(child)] if choice.terse else children
+        return shown, f"… {len(children) - len(shown)} at rest" if len(shown) < len(children) else ""
+    ordered = sorted(children, key=lambda child: _rank(child, choice.order))
+    chats = bool(ordered) and is_chat(ordered[0])
+    if choice.terse and not chats:
+        return (), ""
+    if len(ordered) <= choice.many:
+        return ordered, ""
+    busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
+    most = choice.most if chats else min(choice.most, MOST_OTHERS)
+    # The one that is selected is among them, wherever it stands.
+    first = next((at - most + 1 for at, each in enumerate(busy) if each["id"] == choice.selected), 0)
+    shown = busy[max(0, first) :][:most]
+    parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
+    if len(busy) < len(ordered):
+        parts.append(f"{len(ordered) - len(busy)} idle")
+    return shown, f"… {', '.join(parts)}" if parts else ""
+
+
+def _matters(item: Item) -> bool:
+    """Return True if there are chats below it, or anything about it is not as it should be."""
+    unusual = item["state"] != "running" or item["restarts"] or item["mailbox"]["depth"] or item["last_error"]
+    return bool(unusual) or any(is_chat(child) for child in item["children"])
+
+
+def _rank(child: Item, order: Order) -> tuple[float, str]:
+    match order:
+        case "age":
+            return -age_of(child) if works(child) else 1.0, child["id"]
+        case "restarts":
+            return -float(child["restarts"]), child["id"]
+        case "mail":
+            return -float(child["mailbox"]["depth"]), child["id"]
+        case "name":
+            return 0.0, child["id"]

@@ -1,0 +1,188 @@
+"""`rumi status --watch`: the tree, refreshed in place, with keys; on no terminal, one after the other."""
+
+import json
+import os
+import sys
+import termios
+import tty
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias, cast, get_args
+
+import trio
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.segment import Segment, SegmentLines
+from rich.text import Text
+
+from rumi.channels.control.client import ControlClient, connect
+from rumi.channels.control.view import Choice, Order, chats_of, render
+from rumi.errors import RumiError
+from rumi.platform.caller import TERMINAL
+from rumi.platform.printable import escaped
+from rumi.platform.texts import Language, told, told_error
+
+EVERY_S = 1.0
+
+Lines: TypeAlias = list[list[Segment]]
+
+STATUS_S = 10.0
+"""The status waits for no actor: a process that does not answer in this time is suspended."""
+
+KEYS = "s sort · ↑ ↓ select · x stop · r reset · q quit"
+
+UP, DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
+
+QUIT = ("q", "\x03", "\x04")
+
+
+async def watch(path: Path, as_json: bool, language: Language, console: Console) -> int:
+    """Show the status every second on the console, until the person leaves; return the exit code.
+
+    Raises:
+        RumiError: the process that is watched has ended.
+    """
+    async with connect(path, TERMINAL) as client:
+        if as_json:
+            while True:
+                sys.stdout.write(escaped(json.dumps(await _status(client), ensure_ascii=False)) + "\n")
+                sys.stdout.flush()
+                await trio.sleep(EVERY_S)
+        if not (console.is_terminal and sys.stdin.isatty()):  # nothing can be drawn over or pressed there
+            while True:
+                console.print(render(await _status(client), Choice(language=language)))
+                await trio.sleep(EVERY_S)
+        return await Watch(console, client, language).run()
+
+
+async def _status(client: ControlClient) -> dict[str, Any]:
+    return cast(dict[str, Any], await client.call("status", STATUS_S))
+
+
+class Watch:
+    """The screen, what is selected on it, and what was asked of the chat that is."""
+
+    def __init__(self, console: Console, client: ControlClient, language: Language) -> None:
+        self._console = console
+        self._client = client
+        self._choice = Choice(language=language)
+        self._said = ""
+        self._sure = ""
+        self._status: dict[str, Any] = {}
+        self._pressed = trio.Event()
+
+    async def run(self) -> int:
+        """Draw and do what is pressed until the person leaves."""
+        with Live(console=self._console, screen=True, auto_refresh=False) as live:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._draw, live)
+                async with _keys() as keys:
+                    async for key in keys:
+                        if key in QUIT:
+                            break
+                        self._press(key, nursery)
+                        self._pressed.set()
+                nursery.cancel_scope.cancel()
+        return 0
+
+    async def _draw(self, live: Live) -> None:
+        asked = -EVERY_S
+        while True:
+            if trio.current_time() - asked >= EVERY_S / 2 or not self._status:
+                self._status = await _status(self._client)
+                asked = trio.current_time()
+            live.update(self._page(), refresh=True)
+            self._pressed = trio.Event()
+            with trio.move_on_after(EVERY_S):
+                await self._pressed.wait()
+
+    def _page(self) -> RenderableType:
+        language = self._choice.language
+        below = f"{told(language, self._said)}\n" if self._said else ""
+        keys = f"{told(language, f'by {self._choice.order}')} · {told(language, KEYS)}"
+        foot = self._lines(Text(f"\n{below}{keys}", style="dim"))
+        room = max(1, self._console.height - len(foot))
+        return SegmentLines([*self._tree(room)[:room], *foot], new_lines=True)
+
+    def _tree(self, room: int) -> Lines:
+        """Return the tree in that many lines; of a longer tree, what has to do with chats."""
+        whole = self._lines(render(self._status, self._choice))
+        if len(whole) <= room:
+            return whole
+        terse = replace(self._choice, terse=True, most=1, many=1)
+        most = max(1, room - len(self._lines(render(self._status, terse))) + 1)
+        return self._lines(render(self._status, replace(terse, most=most, many=most)))
+
+    def _lines(self, what: RenderableType) -> Lines:
+        return self._console.render_lines(what, pad=False)
+
+    def _press(self, key: str, nursery: trio.Nursery) -> None:
+        chat = self._choice.selected
+        if key != "r":
+            self._sure = ""
+        if key == "s":
+            orders = get_args(Order)
+            following = orders[(orders.index(self._choice.order) + 1) % len(orders)]
+            self._choice = replace(self._choice, order=following)
+        elif key in UP or key in DOWN:
+            self._select(-1 if key in UP else 1)
+        elif key in ("x", "r") and not chat:
+            self._said = "Select a chat first, with ↑ and ↓."
+        elif key == "x":
+            nursery.start_soon(self._do, "stop", chat)
+        elif key == "r" and self._sure != chat:
+            self._sure = chat
+            self._said = f"Reset {chat}? Its container and history will be removed. Press r once more."
+        elif key == "r":
+            self._sure = ""
+            nursery.start_soon(self._do, "reset", chat)
+
+    def _select(self, step: int) -> None:
+        every = replace(self._choice, most=sys.maxsize)
+        chats = [item["id"] for item in chats_of(self._status, every)] if self._status else []
+        if not chats:
+            return
+        at = chats.index(self._choice.selected) + step if self._choice.selected in chats else 0
+        self._choice = replace(self._choice, selected=chats[max(0, min(at, len(chats) - 1))])
+
+    async def _do(self, call: str, chat: str) -> None:
+        """Make the call on a connection of its own, so that the status goes on meanwhile."""
+        self._said = f"{chat}: {call}…"
+        try:
+            async with connect(self._client.place, self._client.caller) as client:
+                answer = str(await client.call(call, chat=chat, language=self._choice.language))
+        except RumiError as error:
+            answer = told_error(self._choice.language, error)
+        self._said = f"{chat}: {' '.join(answer.split())}"
+        self._pressed.set()
+
+
+@asynccontextmanager
+async def _keys() -> AsyncIterator[AsyncIterator[str]]:
+    """Yield the pressed keys one by one, while the terminal neither echoes nor waits for a line."""
+    descriptor = sys.stdin.fileno()
+
+    async def pressed() -> AsyncIterator[str]:
+        while True:
+            await trio.lowlevel.wait_readable(descriptor)
+            data = os.read(descriptor, 64)
+            if not data:
+                return
+            for key in _split(data.decode("utf-8", "ignore")):
+                yield key
+
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield pressed()
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _split(data: str) -> Iterator[str]:
+    while data:
+        length = 3 if data.startswith(("\x1b[", "\x1bO")) else 1
+        yield data[:length]
+        data = data[length:]

@@ -1,0 +1,114 @@
+"""What an actor does, in a few words, from the figures of the dump."""
+
+from typing import Any
+
+from rumi.platform.texts import Language, pick, task_state, told
+
+Item = dict[str, Any]
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its largest two units: `42 s`, `3 min 5 s`, `2 h 10 min`, `4 d 1 h`."""
+    whole = int(seconds)
+    for size, name, smaller, smaller_name in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {name} {rest} {smaller_name}" if rest else f"{whole // size} {name}"
+    return f"{whole} s"
+
+
+def is_chat(item: Item) -> bool:
+    """Return True if it is a chat's actor."""
+    return "history" in item["figures"]
+
+
+def works(item: Item) -> bool:
+    """Return True if there is anything to tell about it now: work, mail, trouble."""
+    metrics = item["figures"]
+    usual = item["state"] == "running" and not item["mailbox"]["depth"] and not item["restarts"]
+    return not usual or "error" in metrics or bool(metrics.get("job") if is_chat(item) else item["doing"])
+
+
+def age_of(item: Item) -> float:
+    """Return for how long it has been at work, in seconds: a chat's longest tool call before its turn."""
+    metrics = item["figures"]
+    if is_chat(item):
+        tools = metrics.get("tools") or ()
+        return float(max((tool["age_s"] for tool in tools), default=metrics.get("age_s", 0.0)))
+    return float(item["age_s"] or 0.0) if item["doing"] else 0.0
+
+
+def activity_of(item: Item, language: Language) -> str:
+    """Return what it does and for how long; where it does nothing, its last error."""
+    words = _chat(item, language) if is_chat(item) else _actor(item, language)
+    if words and not (is_chat(item) and "job" not in item["figures"]):
+        return words
+    error = told(language, f"last error: {item['last_error']}") if item["last_error"] else ""
+    return error or words
+
+
+def _chat(item: Item, language: Language) -> str:
+    metrics = item["figures"]
+    if "job" not in metrics:
+        history = f"{metrics['history']} " + pick(language, "en el historial", "in the history")
+        parts = [pick(language, "libre", "idle"), history]
+        return " · ".join([*parts, metrics["container"]] if metrics["container"] else parts)
+    behind = pick(language, "en cola", "queued")
+    queued = f"{metrics['queued']} {behind} · " if metrics.get("queued") else ""
+    return queued + _job(metrics, language)
+
+
+def _job(metrics: Item, language: Language) -> str:
+    age = duration(metrics["age_s"])
+    if metrics["question"]:
+        waits = pick(language, "espera un sí o un no", "waits for a yes or a no")
+        return f"{metrics['turn']} {waits} · {age}"
+    tools = sorted(metrics["tools"], key=lambda tool: -tool["age_s"])
+    if not tools:
+        return f"{metrics['turn']} {told(language, metrics['phase'])} · {age}"
+    longest = tools[0]
+    more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
+    # The age stands first: of a long command its beginning is enough.
+    inside = pick(language, "en", "in")
+    return f"{duration(longest['age_s'])} {inside} {longest['name']}{more} {longest['what']}".rstrip()
+
+
+def _task(metrics: Item, language: Language) -> str:
+    of = pick(language, "de", "of")
+    calls = f"{metrics['calls']} {pick(language, 'llamadas', 'calls')}"
+    spent = [calls, duration(metrics["seconds"])] if metrics["seconds"] else []
+    state = task_state(language, metrics["state"])
+    return " · ".join([f"{metrics['kind']} {of} {metrics['owner']}", state, *spent, metrics["step"]]).rstrip(
+        " ·"
+    )
+
+
+def _actor(item: Item, language: Language) -> str:
+    if item["doing"] and {"owner", "step"} <= item["figures"].keys():
+        return _task(item["figures"], language)
+    activity = told(language, item["doing"])
+    models = item["figures"].get("models")
+    if isinstance(models, dict):
+        return " · ".join([activity, *_budgets(models)])
+    timed = " s" not in activity and "streams" not in item["figures"]  # those begin and end one by one
+    if activity and item["age_s"] is not None and timed:
+        return f"{activity}, {duration(item['age_s'])}"
+    return activity
+
+
+def _budgets(models: dict[str, Item]) -> list[str]:
+    """Return what is left of each model's budget, as its server last told."""
+    parts = []
+    for name, model in models.items():
+        left = [
+            f"{model[kind]['remaining']:.0f}/{model[kind]['limit']:.0f} {kind}"
+            for kind in ("requests", "tokens")
+            if model[kind]
+        ]
+        if left:
+            parts.append(f"{name} {', '.join(left)}")
+    return parts

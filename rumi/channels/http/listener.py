@@ -1,0 +1,136 @@
+"""The listener for machines: what other servers deliver, health, and metrics. A channel without chats."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Never, Protocol
+
+import trio
+
+from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
+from rumi.channels.channel import Channel
+from rumi.channels.http.address import Bound, listen
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.transaction import JournalMessage
+
+MOST_RESTARTS: Final = 100
+"""In five seconds; with the waits between them there are three at most."""
+
+
+class Taker(Protocol):
+    """Takes what another server delivers by POST, such as a webhook's updates."""
+
+    @property
+    def path(self) -> str:
+        """Its path on the listener."""
+        ...
+
+    @property
+    def most_bytes(self) -> int:
+        """The largest body that it takes."""
+        ...
+
+    def refuses(self, headers: Mapping[str, str]) -> int:
+        """Return the status of a request that it refuses by its headers, before the body is read; else 0."""
+        ...
+
+    async def take(self, body: bytes) -> bool | None:
+        """Store what came. Return False if it cannot be stored now and may come again; None if it is
+        unreadable.
+
+        Cancelled, it has stored it or has not.
+        """
+        ...
+
+
+class Listener(Channel):
+    """The socket and what answers there. It outlives every incarnation of the server.
+
+    `bound` is the socket, `requests` counts the answers by their status.
+    """
+
+    name = "listener"
+
+    def __init__(self, bound: Bound, language: Language, takers: Sequence[Taker] = ()) -> None:
+        self.bound = bound
+        self.takers = tuple(takers)
+        self.ending = False
+        self.requests: dict[int, int] = {}
+        self._language = language
+        self.status: Callable[[], Mapping[str, Any]]
+
+    def add_view(
+        self,
+        root: Supervisor,
+        inbox: Inbox,
+        journal: ActorRef[JournalMessage],
+        hub: Hub,
+        status: Callable[[], Mapping[str, object]],
+    ) -> None:
+        """Add the server, under a supervisor of its own: its crashes end nothing else."""
+        self.status = status
+        own = root.add_supervisor(Supervisor("listener", max_restarts=MOST_RESTARTS))
+        backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
+        own.add(ChildSpec("server", lambda: ListenerServer(self), shutdown=2.0, backoff=backoff))
+
+    async def introduce(self, say: Callable[[str], None]) -> None:
+        """Say where health and metrics are."""
+        say(texts.listens(self._language, self.bound.url))
+        if not self.bound.loopback:
+            say(texts.listener_is_open(self._language))
+
+    async def stop_receiving(self) -> None:
+        """Answer from now on that the process is not ready. Health and metrics are there until the end."""
+        self.ending = True
+
+    def unready(self) -> list[str]:
+        """Return why the process should get no requests, one line each; empty when it is ready."""
+        dump = self.status()
+        reasons = ["The process is ending."] if self.ending else []
+        trouble = dump["storage"]["trouble"]
+        if trouble is not None:
+            reasons.append(f"The journal cannot be written: {trouble}.")
+        for child in dump["tree"]["children"]:
+            if child["state"] != "running":
+                reasons.append(f"The actor {child['id']} is not running: {child['state']}.")
+            elif child["figures"].get("unready"):
+                reasons.append(f"The actor {child['id']} is not ready: {child['figures']['unready']}.")
+        return reasons
+
+
+class ListenerServer(Actor[Never]):
+    """Serves the listener's socket."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def started(self) -> None:
+        """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
+        await self.start(self._serve)
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return the address, and how many requests were answered with which status."""
+        requests = {str(code): n for code, n in sorted(self._listener.requests.items())}
+        return {"url": self._listener.bound.url, "requests": requests}
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+        from rumi.channels.http.routes import make_app
+        from rumi.channels.http.server import serve
+
+        await serve(make_app(self._listener), self._listener.bound, task_status=task_status)
+
+
+@contextmanager
+def open_listener(where: str, language: Language, takers: Sequence[Taker] = ()) -> Iterator[Listener]:
+    """Listen at `HOST:PORT` until the block ends.
+
+    Raises:
+        UsageError: No such address, or the port is taken.
+    """
+    bound = listen(where, "--listen")
+    try:
+        yield Listener(bound, language, takers)
+    finally:
+        bound.close()

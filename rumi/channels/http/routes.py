@@ -1,0 +1,89 @@
+"""What the listener answers, path by path."""
+
+from functools import partial
+from typing import Final
+
+import trio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rumi.channels.http.bodies import read_body
+from rumi.channels.http.listener import Listener, Taker
+from rumi.channels.http.metrics import CONTENT_TYPE, metrics
+
+TAKE_S: Final = 20.0
+"""How long storing what came may take; then the other server delivers it again."""
+
+AGAIN_S: Final = 1
+"""After how many seconds the other server may deliver again what could not be stored."""
+
+
+def make_app(listener: Listener) -> ASGIApp:
+    """Return the listener as an ASGI application."""
+    routes = [
+        Route("/healthz", _health),
+        Route("/readyz", partial(_ready, listener)),
+        Route("/metrics", partial(_metrics, listener)),
+        *(Route(taker.path, partial(_take, listener, taker), methods=["POST"]) for taker in listener.takers),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
+    app.router.redirect_slashes = False
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # before it is accepted, that is a 403
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                listener.requests[status] = listener.requests.get(status, 0) + 1
+                message = {**message, "headers": [*message["headers"], (b"cache-control", b"no-store")]}
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    return counted
+
+
+async def _health(request: Request) -> Response:
+    """Say that the event loop answers, and nothing else."""
+    return PlainTextResponse("ok\n")
+
+
+async def _ready(listener: Listener, request: Request) -> Response:
+    """Say if the process can take requests, and otherwise why not."""
+    reasons = listener.unready()
+    return PlainTextResponse("".join(f"{each}\n" for each in reasons) or "ready\n", 503 if reasons else 200)
+
+
+async def _metrics(listener: Listener, request: Request) -> Response:
+    return Response(metrics(listener.status()), headers={"content-type": CONTENT_TYPE})
+
+
+async def _take(listener: Listener, taker: Taker, request: Request) -> Response:
+    """Have something stored that another server delivers; 200 says that it is stored."""
+    refused = taker.refuses(request.headers)
+    if refused:
+        raise HTTPException(refused)
+    body = await read_body(request, taker.most_bytes)
+    stored: bool | None = False
+    with trio.move_on_after(TAKE_S):
+        if not listener.ending:
+            stored = await taker.take(body)
+    if stored is None:
+        raise HTTPException(400, "This is not an update.")
+    if not stored:
+        raise HTTPException(503, "Nothing can be stored now.", {"retry-after": str(AGAIN_S)})
+    return Response()
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    """Answer a refusal; where the body was not read, close the connection, on which the rest may come."""
+    assert isinstance(error, HTTPException)
+    headers = {**(error.headers or {}), **({"connection": "close"} if request.method == "POST" else {})}
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)

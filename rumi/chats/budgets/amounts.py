@@ -1,0 +1,64 @@
+"""Amounts: money and tokens, as people write and read them."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from rumi.errors import UsageError
+from rumi.models.metering import Unit
+
+NANO: Final = 1_000_000_000
+MOST_USD: Final = 1_000_000
+MOST_TOKENS: Final = 1_000_000_000_000
+
+_MONEY = re.compile(
+    r"(?:(?:US)?\$\s*)?(\d{1,9}(?:[.,]\d{1,9})?)\s*(USD|US\$|\$|d[oó]lar(?:es)?|dollars?)?", re.I
+)
+_TOKENS = re.compile(r"(\d{1,13}|\d{1,3}(?:[ ,._']\d{3}){1,4})\s*([kM]?)\s*tokens?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So many billionths of a USD, or tokens."""
+
+    unit: Unit
+    most: int
+
+
+def parse_amount(text: str) -> Amount:
+    """Return the amount that a text such as `2 USD`, `0.50 usd`, `$2` or `500000 tokens` names.
+
+    Raises:
+        UsageError: It names none.
+    """
+    text = text.strip()
+    if (tokens := _TOKENS.fullmatch(text)) is not None:
+        factor = {"": 1, "k": 1000, "m": 1_000_000}[tokens[2].lower()]
+        count = int(re.sub(r"\D", "", tokens[1])) * factor
+        if 0 < count <= MOST_TOKENS:
+            return Amount("tokens", count)
+    money = _MONEY.fullmatch(text)
+    if money is not None and (money[2] or "$" in text):
+        usd = float(money[1].replace(",", "."))
+        if nano_of(usd) > 0 and usd <= MOST_USD:
+            return Amount("usd", nano_of(usd))
+    raise UsageError(f"{text!r} is not an amount.", "Write it like: 2 USD, or 50000 tokens.")
+
+
+def nano_of(usd: float) -> int:
+    """Return USD in billionths of one."""
+    return round(usd * NANO)
+
+
+def as_usd(nano: int) -> float:
+    """Return billionths of a USD in USD."""
+    return nano / NANO
+
+
+def amount_text(unit: Unit, most: int) -> str:
+    """Return an amount as people read it: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
+    if unit == "tokens":
+        return f"{most:,} tokens"
+    if unit == "calls":
+        return f"{most:,}"
+    return f"{as_usd(most):.{2 if most >= NANO or most % (NANO // 100) == 0 else 4}f} USD"

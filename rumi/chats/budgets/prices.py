@@ -1,0 +1,67 @@
+"""What the tokens of models cost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rumi.models.types import Usage
+from rumi.platform.config.providers import OFFLINE, PROVIDERS, is_local
+
+PRICES_OF: Final = "2026-11-23"
+"""The day on which the prices below were looked up."""
+
+_NANO_PER_THOUSAND: Final = 1_000_000
+"""One USD per million tokens is so many billionths of a USD for a thousand tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a thousand tokens in billionths of a USD: of prompts, their cached part, and replies.
+
+    `written` is that of prompt tokens which are written into the cache; None: as of other prompts.
+    """
+
+    input: int
+    cached: int
+    output: int
+    written: int | None = None
+
+    @staticmethod
+    def per_million(
+        input: float, output: float, cached: float | None = None, written: float | None = None
+    ) -> "Price":
+        """Return a price given in USD per million tokens. Without `cached` all of a prompt costs the same."""
+        return Price(
+            round(input * _NANO_PER_THOUSAND),
+            round((input if cached is None else cached) * _NANO_PER_THOUSAND),
+            round(output * _NANO_PER_THOUSAND),
+            None if written is None else round(written * _NANO_PER_THOUSAND),
+        )
+
+    def of(self, usage: Usage) -> int:
+        """Return what tokens cost in billionths of a USD, rounded up."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        written = min(usage.written_tokens, usage.prompt_tokens - cached)
+        fresh = usage.prompt_tokens - cached - written
+        whole = fresh * self.input + cached * self.cached + usage.completion_tokens * self.output
+        whole += written * (self.input if self.written is None else self.written)
+        return -(-whole // 1000)
+
+
+_NOTHING: Final = Price(0, 0, 0)
+
+OWN_PRICES: Final[Mapping[str, Price]] = {
+    OFFLINE: _NOTHING,
+    **{
+        f"{scheme}:{model.name}": Price.per_million(*model.price, model.written)
+        for scheme, provider in PROVIDERS.items()
+        for model in provider.models
+        if model.price is not None
+    },
+}
+"""The prices in the table of providers; `[prices]` has those of other models."""
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """Return a model's price; None where it is not known. A model on the user's own machine costs nothing."""
+    return prices.get(model) or (_NOTHING if is_local(model) else None)

@@ -1,0 +1,56 @@
+"""What was used, as one document, for people and for programs."""
+
+from typing import Final, get_args
+
+from rumi.chats.budgets.amounts import as_usd
+from rumi.chats.budgets.keeping import Budgets, state_json
+from rumi.chats.budgets.periods import days_of
+from rumi.chats.budgets.prices import PRICES_OF
+from rumi.errors import UsageError
+from rumi.store.journal.spending import By, Spending, Standing, UsageRow
+
+WAYS: Final = tuple(each for each in get_args(By) if each != "all")
+
+
+async def report(
+    budgets: Budgets, by: str, *, owner: str = "", chat: str = "", first: str = "", last: str = ""
+) -> dict[str, object]:
+    """Return what was used from one day to another (by default this month), `by` one thing, and in all.
+
+    Only that of an `owner` or a `chat`, if they are named.
+
+    Raises:
+        UsageError: It cannot be summed up that way.
+    """
+    way = next((each for each in get_args(By) if each == by and each != "all"), None)
+    if way is None:
+        raise UsageError(f"Usage is not summed up by {by}.", f"It is by {', '.join(WAYS)}.")
+    month_first, month_last = days_of("month", budgets.now(), budgets.zone)
+    first, last = first or month_first, last or month_last
+    rows = await budgets.ask(Spending(way, first, last, owner, chat))
+    whole = await budgets.ask(Spending("all", first, last, owner, chat))
+    bounds = tuple(budgets.bound(each) for each in budgets.rules.limits)
+    states = await budgets.ask(Standing(bounds, owner, chat)) if bounds else ()
+    return {
+        "from": first,
+        "to": last,
+        "by": by,
+        "total": counts(whole[0] if whole else UsageRow()),
+        "rows": [{by: getattr(row, by), **counts(row)} for row in rows],
+        "budgets": [state_json(each, budgets) for each in states],
+        "prices_of": PRICES_OF,
+    }
+
+
+def counts(row: UsageRow) -> dict[str, object]:
+    """Return what a row counts, as programs read it."""
+    return {
+        "calls": row.calls,
+        "tool_calls": row.tool_calls,
+        "prompt_tokens": row.prompt,
+        "cached_tokens": row.cached,
+        "completion_tokens": row.completion,
+        "usd": as_usd(row.nano),
+        "unpriced_tokens": row.unpriced,
+        "estimated_calls": row.estimated,
+    }

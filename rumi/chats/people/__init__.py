@@ -1,0 +1,1 @@
+"""People: who speaks, the role that they have, and what it allows."""

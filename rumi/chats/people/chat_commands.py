@@ -1,0 +1,86 @@
+"""Commands about people: `/whoami`, and `/share` and `/unshare` of facts with a group."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from actors import ActorError
+from rumi.chats.budgets.amounts import amount_text
+from rumi.chats.budgets.keeping import Budgets
+from rumi.chats.commands import ChatCommand
+from rumi.chats.people.people import People
+from rumi.errors import RumiError
+from rumi.memory.actor import Ask
+from rumi.memory.types import Share, Shared, Unshare
+from rumi.memory.writing import written
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.spending import Standing, State
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleCommands:
+    """Serves them for chats. `written` has all that was used by now written."""
+
+    people: People
+    budgets: Budgets
+    used: Callable[[], Awaitable[None]]
+    memory: Ask
+
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do a command for the message's sender; return the reply."""
+        try:
+            if command.name == "whoami":
+                return await self._whoami(message, language)
+            return await self._share(message, language, command)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        except ActorError as error:
+            logger.warning("people are not served: %r", error)
+            return f"❌ {texts.told(language, 'The budgets do not answer. Try again in a moment.')}"
+
+    async def _whoami(self, message: Incoming, language: Language) -> str:
+        """Say who the sender is, what their role allows, and what is left of their budget."""
+        await self.used()
+        speaker, account = self.people.of(message), self.people.account(message)
+        limits = (*self.budgets.rules.limits, *account.limits)
+        bounds = tuple(self.budgets.bound(each) for each in limits if each.scope == "person")
+        states: tuple[State, ...] = ()
+        if bounds and account.person:
+            states = await self.budgets.ask(Standing(bounds, "", message.chat, account.person))
+        left = [
+            (
+                each.bound.limit.period,
+                amount_text(each.bound.limit.unit, max(0, each.most - each.used)),
+                amount_text(each.bound.limit.unit, each.most),
+            )
+            for each in states
+        ]
+        rights = speaker.rights
+        return texts.who_you_are(
+            language,
+            name="" if speaker.name.startswith("#") else speaker.name,
+            id=str(message.user or ""),
+            role=rights.role,
+            tools=rights.tools,
+            models=rights.models,
+            schedules=rights.schedules,
+            bots=rights.bots,
+            left=left,
+        )
+
+    async def _share(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Show facts of the sender to the group, or hide them; without a key, list them."""
+        ids, key = self.people.ids, written(command.rest)
+        if not ids.may_be_group(message.chat) or message.user is None:
+            return texts.share_in_groups(language)
+        group, owner = ids.owner_of(message.chat), ids.private_owner(message.chat, message.user)
+        if not key:
+            shared = await self.memory(Shared(group, owner))
+            return texts.shared_facts(language, [fact.key for _, fact in shared])
+        if command.name == "unshare":
+            return texts.unshared(language, key, await self.memory(Unshare(owner, key, group)))
+        return texts.shared_now(language, key, await self.memory(Share(owner, key, group)))

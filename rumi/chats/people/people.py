@@ -1,0 +1,174 @@
+"""Who speaks: finds the person of a message, a task or a schedule, and their rights as they are now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError
+from rumi.agent.tools.base import Tool
+from rumi.chats.people.commands import may_do
+from rumi.models.metering import Account
+from rumi.platform import texts
+from rumi.platform.chat_ids import LOCAL, ChatIds
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
+
+T = TypeVar("T", bound=Tool)
+
+CHAT_TOOLS: Final = frozenset(
+    {
+        *("bash", "read_file", "edit_file", "write_file", "web_search", "web_fetch", "use_skill"),
+        *("research", "research_repo"),
+    }
+)
+"""The tools of chats that bots may have too: a bot has no more of them than the person who started it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A person with their rights. `users` are their numbers at the channel; the name is that of budgets."""
+
+    name: str
+    rights: Rights
+    users: tuple[int, ...] = ()
+
+
+OWNER: Final = Speaker(LOCAL, ADMIN)
+"""The person at the terminal and on the page: the home is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """All people, by their numbers at the channel. Without any channel's `ids` all is its owner's.
+
+    Rights are looked up when they are used, so that what was stored earlier has those of today.
+    """
+
+    ids: ChatIds = field(default_factory=lambda: ChatIds(()))
+    persons: Mapping[int, Speaker] = field(default_factory=dict)
+
+    def of(self, message: Incoming) -> Speaker:
+        """Return the person who asks for what a message asks."""
+        return OWNER if message.unattended else self._who(message.chat, message.user)
+
+    def of_task(self, task: TaskRecord) -> Speaker:
+        """Return the person who asked for a task."""
+        return self._who(task.owner, task.user)
+
+    def _who(self, chat: str, user: int | None) -> Speaker:
+        """Return the person. Without a stored user, a private chat belongs to its Telegram user.
+
+        A message of an earlier version, or of a channel that has no users, has the rights of a member.
+        """
+        if self.ids.owner_of(chat) == LOCAL:
+            return OWNER
+        if user is None:
+            owner = self.ids.user_of(chat)
+            return Speaker("", MEMBER) if owner is None else self.persons.get(owner, Speaker("", MEMBER))
+        return self.persons.get(user) or Speaker(f"#{user}", NOBODY, (user,))
+
+    def name_of(self, owner: str) -> str:
+        """Return the name of the person whose private chats an owner of facts is; empty for a stranger."""
+        user = self.ids.user_of(owner)
+        found = None if user is None else self.persons.get(user)
+        return found.name if found is not None else ""
+
+    # Messages
+
+    def current(self, message: Incoming) -> Incoming:
+        """Return a stored message with what its sender may see of the process now."""
+        if not message.admin or self.of(message).rights.admin:
+            return message
+        return replace(message, admin=False)
+
+    def refusal(
+        self, message: Incoming, language: Language, name: str = "", rest: str = "", *, room: bool = False
+    ) -> str:
+        """Return why a message is not done: a command of that name, or a request; empty if it is."""
+        rights = self.of(message).rights
+        group = self.ids.may_be_group(message.chat)
+        if name:
+            allowed = may_do(rights, name, rest, group=group, room=room)
+        else:
+            allowed = rights != NOBODY and not (message.schedule and rights.schedules == 0)
+        if allowed:
+            return ""
+        if rights == NOBODY:
+            return texts.not_on_the_list(language)
+        what = f"/{name}" if name else texts.scheduled_work(language)
+        return texts.not_allowed(language, what, rights.role)
+
+    def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
+        """Return True if the sender of a message may have an earlier one done again, with their own rights.
+
+        The earlier message is the sender's own, or its sender has the same role. So a retry gives a message
+        neither more rights nor fewer.
+        """
+        one, other = self.of(message), self.of(earlier)
+        return one.name == other.name or one.rights == other.rights
+
+    def distrusts(self, message: Incoming) -> bool:
+        """Return True if a message counts as read from outside for the others in its group."""
+        return self.ids.may_be_group(message.chat) and not self.of(message).rights.changes_files
+
+    # Turns and tasks
+
+    def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
+        """Return the tools of a turn, and what a model reads that calls one of the others, by their names."""
+        rights = self.of(message).rights
+        mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
+        if len(mine) == len(tools):
+            return mine, {}
+        others = {tool.spec.name for tool in tools} - {tool.spec.name for tool in mine}
+        return mine, {name: rights.refusal(name) for name in others}
+
+    def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
+        """Return the tools of a task. A research has its own; a bot no more of a chat's than its person."""
+        rights = self.of_task(task).rights
+        return tuple(
+            tool
+            for tool in tools
+            if not task.bot or tool.spec.name not in CHAT_TOOLS or rights.may_use(tool.spec.name)
+        )
+
+    def account(self, message: Incoming) -> Account:
+        """Return who the model calls of a message's turn are for: in a group, its speaker pays."""
+        speaker = self.of(message)
+        owner = self.ids.owner_of(message.chat)
+        return Account(message.chat, owner, person=speaker.name, limits=speaker.rights.limits)
+
+    def account_of_task(self, task: TaskRecord, account: Account) -> Account:
+        """Return a task's account with its person.
+
+        Raises:
+            RightsError: Their role does not allow such a task, or does not any more.
+        """
+        speaker = self.of_task(task)
+        rights = speaker.rights
+        tool = "research_repo" if task.kind == "repo" else "research"
+        inner = bool(task.parent)
+        if not inner and not (rights.bots != 0 if task.bot else rights.may_use(tool)):
+            what = "bots" if task.bot else tool
+            raise RightsError(f"The role {rights.role} does not allow {what}.", "Ask an admin.")
+        return replace(account, person=speaker.name, limits=(*account.limits, *rights.limits))
+
+    def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
+        """Return how many schedules its person may have, None for any number, and the person's numbers."""
+        speaker = self._who(schedule.owner, schedule.user)
+        return speaker.rights.schedules, speaker.users
+
+    def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
+        """Return if a person may begin a session of a bot beside those of the open tasks.
+
+        Raises:
+            RightsError: They may not.
+        """
+        speaker = self.of_task(task)
+        most = speaker.rights.bots
+        if most is None:
+            return
+        theirs = [each for each in open_tasks if each.bot and self.of_task(each).name == speaker.name]
+        if len(theirs) >= most:
+            raise RightsError(
+                f"The role {speaker.rights.role} allows {most} bots at once.", "Stop one first: /bots"
+            )

@@ -1,0 +1,259 @@
+"""Records turns while they run: wraps a turn's model and what watches the turn, and writes each step at once.
+
+Secrets do not get into the file. What cannot be written is logged, and the turn goes on.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from rumi import __version__
+from rumi.agent.events import ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.turn import TurnInput
+from rumi.chats.recorder.recording import (
+    VERSION,
+    Json,
+    dump_message,
+    dump_reply,
+    dump_request,
+    dump_result,
+    dump_spec,
+)
+from rumi.models.room import context_of
+from rumi.models.types import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.platform.logs.redact import Redactor
+
+logger = logging.getLogger(__name__)
+
+FOLDER: Final = "recordings"
+
+Watch: TypeAlias = Callable[[TurnEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Keeps the last turns of each chat, each of at most `max_bytes`.
+
+    `instructions` is what every prompt begins with; it was made for these `programs` and `command_timeout_s`.
+    """
+
+    home: Path
+    redact: Redactor
+    turns: int
+    max_bytes: int = 16 * 1024 * 1024
+    instructions: str = ""
+    programs: tuple[str, ...] = ()
+    command_timeout_s: float = 0.0
+    now: Callable[[], float] = time.time
+
+    def begin(self, chat: str, turn: str, given: TurnInput) -> "Recording":
+        """Begin to record a turn. Never raises an expected error."""
+        recording = Recording(self, self.home / FOLDER / chat / f"{turn}.jsonl")
+        with recording.forgiving():
+            recording.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make_room(recording.path.parent)
+            recording.begin(chat, turn, given)
+        return recording
+
+    def _make_room(self, place: Path) -> None:
+        kept = sorted(place.glob("*.jsonl"), key=lambda path: int(path.stem[1:] or 0))
+        for path in kept[: max(0, len(kept) - self.turns + 1)]:
+            path.unlink(missing_ok=True)
+
+    def chats(self) -> tuple[str, ...]:
+        """Return the chats that have recordings."""
+        try:
+            return tuple(each.name for each in os.scandir(self.home / FOLDER))
+        except FileNotFoundError:
+            return ()
+
+    def forget(self, chat: str) -> None:
+        """Delete all recordings of a chat."""
+        delete_recordings(self.home, (chat,))
+
+    def expire(self, keep_s: float) -> None:
+        """Delete recordings that are older than so many seconds."""
+        for path in (self.home / FOLDER).glob("*/*.jsonl"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < self.now() - keep_s:
+                    path.unlink()
+
+
+def delete_recordings(home: Path, chats: Collection[str]) -> None:
+    """Delete all recordings of these chats, below the home's folder. Blocking."""
+    for chat in chats:
+        shutil.rmtree(home / FOLDER / chat, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def recorded(
+    recorder: Recorder | None, chat: str, turn: str, given: TurnInput, watch: Watch
+) -> Iterator[tuple[TurnInput, Watch]]:
+    """Record the turn that runs in this block with what this yields: its input, and what watches it."""
+    if recorder is None or not recorder.turns:
+        yield given, watch
+        return
+    recording = recorder.begin(chat, turn, given)
+    try:
+        yield recording.wrap(given), recording.watching(watch)
+    finally:
+        recording.close()
+
+
+@dataclass(slots=True)
+class Recording:
+    """The recording of a turn that runs."""
+
+    recorder: Recorder
+    path: Path
+    _file: int = -1
+    _left: int = 0
+    _before: Json = field(default_factory=dict)
+    _begun: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, chat: str, turn: str, given: TurnInput) -> None:
+        """Write the turn's input. Raises OSError."""
+        recorder = self.recorder
+        self._left = recorder.max_bytes
+        self._file = os.open(
+            self.path,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+        )
+        self._write(
+            "turn",
+            version=VERSION,
+            rumi=__version__,
+            chat=chat,
+            turn=turn,
+            language=given.language,
+            limits=asdict(given.limits),
+            context_tokens=given.context_tokens,
+            tainted=given.tainted,
+            given=sorted(given.given),
+            instructions=given.instructions,
+            base=recorder.instructions,
+            programs=list(recorder.programs),
+            command_timeout_s=recorder.command_timeout_s,
+            model=given.model.name,
+            tools=[dump_spec(tool.spec) for tool in given.tools],
+            concurrent=[tool.spec.name for tool in given.tools if tool.concurrent],
+            history=[dump_message(each) for each in given.history],
+        )
+
+    def wrap(self, given: TurnInput) -> TurnInput:
+        """Return the turn's input with a model whose calls are recorded."""
+        return replace(given, model=_Recorded(given.model, self, given.context_tokens))
+
+    def watching(self, watch: Watch) -> Watch:
+        """Return a function that records results, and passes all events on."""
+
+        def both(event: TurnEvent) -> None:
+            watch(event)
+            with self.forgiving():
+                match event:
+                    case ToolStarted(call):
+                        self._begun[call.id] = trio.current_time()
+                    case ToolFinished(call, result):
+                        took = self._took(self._begun.pop(call.id, trio.current_time()))
+                        self._write("tool", call=asdict(call), result=dump_result(result), took=took)
+                    case TurnFinished(reason, answer):
+                        self._write("end", reason=reason, answer=answer)
+
+        return both
+
+    def request(self, request: ModelRequest, room: int) -> None:
+        """Record a request: what the one before does not have."""
+        with self.forgiving():
+            whole = dump_request(request)
+            messages, earlier = whole["messages"], self._before.get("messages", [])
+            pairs = zip(messages, earlier, strict=False)
+            same = next((n for n, (ours, theirs) in enumerate(pairs) if ours != theirs), None)
+            same = min(len(messages), len(earlier)) if same is None else same
+            tools = None if whole["tools"] == self._before.get("tools") else whole["tools"]
+            self._before = whole
+            part = {**whole, "messages": messages[same:], "tools": tools}
+            self._write("request", same=same, request=part, room=room)
+
+    def reply(self, reply: Reply, since: float) -> None:
+        """Record a reply to the last request."""
+        with self.forgiving():
+            self._write("reply", reply=dump_reply(reply), took=self._took(since))
+
+    def failure(self, error: ModelError, since: float) -> None:
+        """Record that the last request failed."""
+        with self.forgiving():
+            told = {"kind": error.kind, "message": error.message, "advice": error.advice}
+            self._write("failure", failure=told, took=self._took(since))
+
+    def close(self) -> None:
+        """End the recording. Idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _took(self, since: float) -> float:
+        return round(trio.current_time() - since, 6)
+
+    def _write(self, kind: str, **more: Any) -> None:
+        """Append a line in one write, without secrets; a recording that becomes too long is deleted."""
+        if self._file < 0:
+            return
+        entry = {"kind": kind, "time": self.recorder.now(), **more}
+        line = json.dumps(self.recorder.redact.json(entry), separators=(",", ":")).encode() + b"\n"
+        self._left -= len(line)
+        if self._left < 0:
+            logger.warning("%s is not recorded: it is too long", self.path.stem)
+            self.close()
+            self.path.unlink(missing_ok=True)
+            return
+        os.write(self._file, line)
+
+    @contextlib.contextmanager
+    def forgiving(self) -> Iterator[None]:
+        """Log what keeps the block from writing, and record no more."""
+        try:
+            yield
+        except OSError as error:
+            logger.warning("%s is not recorded: %s", self.path.stem, error)
+            self.close()
+
+
+class _Recorded:
+    """A model whose requests and replies are recorded."""
+
+    def __init__(self, model: Model, recording: Recording, most_tokens: int) -> None:
+        self._model = model
+        self._recording = recording
+        self._most = most_tokens
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return self._model.name
+
+    @property
+    def context_tokens(self) -> int:
+        """The model's own budget."""
+        return context_of(self._model, self._most)
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Ask the model; see its errors."""
+        self._recording.request(request, self.context_tokens)
+        since = trio.current_time()
+        try:
+            reply = await self._model.reply(request, emit)
+        except ModelError as error:
+            self._recording.failure(error, since)
+            raise
+        self._recording.reply(reply, since)
+        return reply

@@ -1,0 +1,251 @@
+"""A recording: a file of JSON lines, the turn's input first, then requests, replies, results and verdicts.
+
+A request is stored without the messages at its beginning that the one before has too. A line that a crash has
+torn is the last one, and is left out.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.tools.base import ToolResult
+from rumi.errors import RumiError, UsageError
+from rumi.models.types import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
+from rumi.platform.openat import read_foreign
+
+VERSION: Final = 1
+MOST_BYTES: Final = 256 * 1024 * 1024
+TURN: Final = re.compile(r"t[0-9]{1,18}")
+
+Json: TypeAlias = dict[str, Any]
+
+
+class RecordingError(RumiError):
+    """A recording that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call and its result, and how long it took in seconds."""
+
+    call: ToolCall
+    result: ToolResult
+    took: float
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A model request as JSON, the model's room then, and its reply or failure; neither at a cut end."""
+
+    request: Json
+    room: int
+    reply: Reply | None = None
+    failure: Json | None = None
+    took: float = 0.0
+
+
+@dataclass(slots=True)
+class RecordedTurn:
+    """A turn as it was: what it began with, and all that came from outside of the program."""
+
+    head: Json
+    exchanges: list[Exchange] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    end: Json = field(default_factory=dict)
+
+    @property
+    def limits(self) -> TurnLimits:
+        """Return the turn's limits; those of another version that are unknown are left out."""
+        known = {each.name for each in fields(TurnLimits)}
+        return TurnLimits(**{name: value for name, value in self.head["limits"].items() if name in known})
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """Return the messages that the turn began with."""
+        return tuple(load_message(each) for each in self.head["history"])
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools as the model saw them."""
+        return tuple(ToolSpec(**each) for each in self.head["tools"])
+
+
+def dump_call(call: ToolCall) -> Json:
+    """Return a call as JSON; earlier recordings have no signature."""
+    fields = asdict(call)
+    if not call.signature:
+        del fields["signature"]
+    return fields
+
+
+def dump_picture(picture: Picture) -> Json:
+    """Return a picture as JSON, its bytes in base64."""
+    data = base64.b64encode(picture.data).decode()
+    return {"path": picture.path, "media_type": picture.media_type, "data": data}
+
+
+def load_picture(given: Json) -> Picture:
+    """Return the picture that `dump_picture` wrote."""
+    return Picture(given["path"], given["media_type"], base64.b64decode(given["data"]))
+
+
+def dump_message(message: Message) -> Json:
+    """Return a message as JSON."""
+    return {
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": [dump_call(call) for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "reasoning": message.reasoning,
+        "pictures": [dump_picture(each) for each in message.pictures],
+    }
+
+
+def load_message(given: Json) -> Message:
+    """Return the message that `dump_message` wrote."""
+    return Message(
+        given["role"],
+        given["content"],
+        tuple(ToolCall(**call) for call in given["tool_calls"]),
+        given["tool_call_id"],
+        given["reasoning"],
+        tuple(load_picture(each) for each in given["pictures"]),
+    )
+
+
+def dump_spec(spec: ToolSpec) -> Json:
+    """Return a tool as JSON."""
+    return {"name": spec.name, "description": spec.description, "parameters": spec.parsed}
+
+
+def dump_request(request: ModelRequest) -> Json:
+    """Return a request as JSON: all that a model gets of it."""
+    return {
+        "messages": [dump_message(each) for each in request.messages],
+        "tools": [dump_spec(each) for each in request.tools],
+        "temperature": request.temperature,
+        "words_only": request.words_only,
+        "effort": request.effort,
+        "schema": None if request.schema is None else json.loads(json.dumps(request.schema, default=dict)),
+        "max_output_tokens": request.max_output_tokens,
+    }
+
+
+def in_bytes(request: Json) -> bytes:
+    """Return a request as the bytes that are compared."""
+    return json.dumps(request, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def dump_reply(reply: Reply) -> Json:
+    """Return a reply as JSON."""
+    return asdict(reply)
+
+
+def dump_result(result: ToolResult) -> Json:
+    """Return what the model and the turn get of a result."""
+    names = ("ok", "content", "exit_code", "duration_ms", "truncated", "same_as", "tainted", "links", "diff")
+    pictures = [dump_picture(each) for each in result.pictures]
+    return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
+
+
+def load_result(given: Json) -> ToolResult:
+    """Return the result that `dump_result` wrote."""
+    pictures = tuple(load_picture(each) for each in given.get("pictures", ()))
+    return ToolResult(**{**given, "links": tuple(given["links"]), "pictures": pictures})
+
+
+def read_recording(path: Path) -> RecordedTurn:
+    """Return the recording in a file.
+
+    Raises:
+        RecordingError: It cannot be read, or a newer program made it.
+    """
+    try:
+        return _read(read_lines(path), path)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise RecordingError(f"{path} is not a recording, or is damaged.", "Name another file.") from error
+
+
+def read_lines(path: Path) -> list[Json]:
+    """Return the lines of a recording; a torn last one is left out.
+
+    Raises:
+        RecordingError: The file cannot be read.
+        ValueError: A line is not JSON.
+    """
+    try:
+        lines = read_foreign(path, MOST_BYTES).splitlines()
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror}.", "Name another file.") from error
+    entries: list[Json] = []
+    for place, line in enumerate(lines):
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            if place < len(lines) - 1:
+                raise
+    return entries
+
+
+def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
+    turn: RecordedTurn | None = None
+    before: Json = {}
+    for entry in entries:
+        if turn is None:
+            if entry["kind"] != "turn" or entry["version"] > VERSION:
+                raise RecordingError(f"{path} is a recording of a newer Rumi.", "Use that one.")
+            turn = RecordedTurn(entry)
+            continue
+        match entry["kind"]:
+            case "request":
+                request = dict(entry["request"])
+                request["messages"] = [*before.get("messages", [])[: entry["same"]], *request["messages"]]
+                if request["tools"] is None:
+                    request["tools"] = before.get("tools", [])
+                before = request
+                turn.exchanges.append(Exchange(request, entry["room"]))
+            case "reply":
+                exchange = turn.exchanges[-1]
+                exchange.reply, exchange.took = _reply(entry["reply"]), entry["took"]
+            case "failure":
+                turn.exchanges[-1].failure, turn.exchanges[-1].took = entry["failure"], entry["took"]
+            case "tool":
+                turn.calls.append(
+                    Call(ToolCall(**entry["call"]), load_result(entry["result"]), entry["took"])
+                )
+            case "end":
+                turn.end = entry
+    if turn is None:
+        raise RecordingError(f"{path} is empty.", "Name another file.")
+    return turn
+
+
+def _reply(given: Mapping[str, Any]) -> Reply:
+    calls = tuple(ToolCall(**call) for call in given["tool_calls"])
+    return Reply(**{**given, "tool_calls": calls, "usage": Usage(**given["usage"])})
+
+
+def find_recording(home: Path, named: str) -> Path:
+    """Return the file of a recorded turn, by its id or its path.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if TURN.fullmatch(named):
+        found = sorted((home / "recordings").glob(f"*/{named}.jsonl"))
+        if found:
+            return found[0]
+        raise UsageError(
+            f"The turn {named} is not recorded.", "Recording is on with: rumi config set record.turns 20"
+        )
+    path = Path(named)
+    if not path.is_file():
+        raise UsageError(f"{named} is no turn and no file.", "A turn looks like t12: rumi logs shows them.")
+    return path

@@ -1,0 +1,314 @@
+"""Runs a recorded turn again: with everything recorded, or from a step on with another model.
+
+The code, the prompts and the tools' descriptions are those of now; history, replies, results and the clock
+are those of then. So the requests are the same bytes where the code is the same.
+"""
+
+import difflib
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import trio
+
+from rumi.agent.events import TurnEvent, TurnFinished
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.turn import TurnInput, run_turn
+from rumi.chats.recorder.recording import Json, RecordedTurn, dump_request, in_bytes, load_message
+from rumi.errors import single
+from rumi.models.room import context_of
+from rumi.models.types import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
+from rumi.platform.logs.redact import Redactor
+
+NOT_RECORDED: Final = ToolResult(
+    False, "not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"
+)
+DIFF_LINES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What the code makes now: the words that prompts begin with, and tools by their names, in each form."""
+
+    instructions: str | None = None
+    specs: Mapping[str, Sequence[ToolSpec]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first difference: the request's number, what of it differs, and how, line by line."""
+
+    request: int
+    where: str
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of running a turn again: how many requests were the same, and the first difference."""
+
+    requests: int
+    calls: int
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """How a forked turn ended, and the calls that it made: each, and whether its result was recorded."""
+
+    finished: TurnFinished
+    calls: tuple[tuple[str, bool], ...]
+
+
+class _Over(Exception):
+    """The turn cannot go on: a request differs, or the recording ends because the turn was stopped."""
+
+
+async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -> Replayed:
+    """Run a turn again with everything recorded. To be run on a clock that jumps where nothing happens."""
+    model = _Replaying(turn, redact or Redactor([]))
+    tools = _tools(turn, now)
+    with suppress(_Over):
+        try:
+            await _run(turn, now, model, tools.all)
+        except ExceptionGroup as group:
+            raise single(group) from None
+    if model.difference is not None:
+        return Replayed(model.asked - 1, tools.made, model.difference)
+    if model.asked < len(turn.exchanges):
+        missing = Difference(model.asked + 1, "request", ("- a request that is not made now",))
+        return Replayed(model.asked, tools.made, missing)
+    return Replayed(model.asked, tools.made)
+
+
+async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
+    """Run a turn again with its own replies before model call `step`, and another model's from then on.
+
+    Its tools change nothing: a call that was made then has the result of then, another one is refused.
+    """
+    tools = _tools(turn, now)
+    finished = await _run(turn, now, _Forking(turn, step, model), tools.all)
+    return Forked(finished, tuple(tools.log))
+
+
+async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]) -> TurnFinished:
+    head = turn.head
+    instructions, base = head["instructions"], head["base"]
+    if now.instructions is not None and base and instructions.startswith(base):
+        instructions = now.instructions + instructions[len(base) :]
+    given = TurnInput(
+        instructions=instructions,
+        history=turn.history,
+        model=model,
+        tools=tools,
+        limits=turn.limits,
+        language=head["language"],
+        context_tokens=head["context_tokens"],
+        tainted=head["tainted"],
+        given=frozenset(head["given"]),
+        look=_looking(turn),
+    )
+
+    async def keep(_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def watch(_: TurnEvent) -> None:
+        pass
+
+    return await run_turn(given, watch, keep)
+
+
+def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
+    """Return what gives pictures the bytes that they had then."""
+    messages = (load_message(each) for made in turn.exchanges for each in made.request["messages"])
+    known = {picture.path: picture.data for message in messages for picture in message.pictures}
+
+    async def look(messages: Sequence[Message]) -> Sequence[Message]:
+        await trio.lowlevel.checkpoint()
+        return [
+            replace(
+                each, pictures=tuple(replace(one, data=known.get(one.path, b"")) for one in each.pictures)
+            )
+            if each.pictures
+            else each
+            for each in messages
+        ]
+
+    return look
+
+
+class _Replaying:
+    """Answers with what was recorded, as long as the requests are the same."""
+
+    def __init__(self, turn: RecordedTurn, redact: Redactor) -> None:
+        self._turn = turn
+        self._redact = redact
+        self.asked = 0
+        self.difference: Difference | None = None
+
+    @property
+    def name(self) -> str:
+        """The recorded model's name."""
+        return str(self._turn.head["model"])
+
+    @property
+    def context_tokens(self) -> int:
+        """The budget that the model had at the next request."""
+        exchanges = self._turn.exchanges
+        place = min(self.asked, len(exchanges) - 1)
+        return exchanges[place].room if exchanges else int(self._turn.head["context_tokens"])
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Compare the request, then reply, fail, or stay silent as the model did then."""
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        exchanges = self._turn.exchanges
+        made = self._redact.json(dump_request(request))
+        if self.asked > len(exchanges):
+            self.difference = Difference(self.asked, "request", ("+ a request that was not made then",))
+            raise _Over
+        exchange = exchanges[self.asked - 1]
+        if in_bytes(made) != in_bytes(exchange.request):
+            self.difference = _difference(self.asked, exchange.request, made)
+            raise _Over
+        if exchange.reply is None and exchange.failure is None:
+            if self.asked == len(exchanges):
+                raise _Over
+            await trio.sleep_forever()  # until the turn's time is over, as then
+        await trio.sleep(exchange.took)
+        if exchange.failure is not None:
+            raise ModelError(**exchange.failure)
+        assert exchange.reply is not None
+        return exchange.reply
+
+
+class _Forking:
+    """Replies as recorded before a step, and from then on another model's replies."""
+
+    def __init__(self, turn: RecordedTurn, step: int, model: Model) -> None:
+        self._turn = turn
+        self._step = step
+        self._model = model
+        self._asked = 0
+        self.name = model.name
+        self.context_tokens = context_of(model, int(turn.head["context_tokens"]))
+
+    async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
+        """Return the recorded reply, or ask the model."""
+        await trio.lowlevel.checkpoint()
+        self._asked += 1
+        if self._asked < self._step and self._asked <= len(self._turn.exchanges):
+            recorded = self._turn.exchanges[self._asked - 1].reply
+            if recorded is not None:
+                return recorded
+        return await self._model.reply(request, emit)
+
+
+class _Tools:
+    def __init__(self, turn: RecordedTurn, specs: Sequence[ToolSpec]) -> None:
+        self.made = 0
+        self.log: list[tuple[str, bool]] = []
+        self._results: dict[str, deque[tuple[ToolResult, float]]] = {}
+        for each in turn.calls:
+            key = _key(each.call.name, _arguments(each.call.arguments))
+            self._results.setdefault(key, deque()).append((each.result, each.took))
+        concurrent = turn.head["concurrent"]
+        self.all = tuple(_RecordedTool(spec, spec.name in concurrent, self.call) for spec in specs)
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
+        """Return the result of then."""
+        await trio.lowlevel.checkpoint()
+        self.made += 1
+        found = self._results.get(_key(name, arguments))
+        self.log.append((f"{name} {json.dumps(arguments, ensure_ascii=False)}", bool(found)))
+        if not found:
+            return NOT_RECORDED
+        result, took = found.popleft() if len(found) > 1 else found[0]
+        await trio.sleep(took)
+        return result
+
+
+class _RecordedTool(Tool):
+    """A tool that has only results of then. What a person was asked then, they are not asked again."""
+
+    def __init__(self, spec: ToolSpec, concurrent: bool, made: Callable[..., Any]) -> None:
+        self._spec = spec
+        self._concurrent = concurrent
+        self._made = made
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return self._spec
+
+    @property
+    def concurrent(self) -> bool:
+        """As it was then."""
+        return self._concurrent
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: the result of then is what a yes or a no has led to."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Return the result of then."""
+        result: ToolResult = await self._made(self._spec.name, arguments)
+        return result
+
+
+def _tools(turn: RecordedTurn, now: Now) -> _Tools:
+    return _Tools(turn, [_spec_now(spec, now.specs.get(spec.name, ())) for spec in turn.tools])
+
+
+def _spec_now(then: ToolSpec, now: Sequence[ToolSpec]) -> ToolSpec:
+    """Return the tool's form of now that is the nearest; one that the code does not know stays as it was."""
+    near = difflib.SequenceMatcher(None, "", then.description + then.schema, autojunk=False)
+
+    def likeness(spec: ToolSpec) -> float:
+        near.set_seq1(spec.description + spec.schema)
+        return near.ratio()
+
+    return max(now, key=likeness, default=then)
+
+
+def _arguments(text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _key(name: str, arguments: Mapping[str, object]) -> str:
+    return f"{name} {json.dumps(arguments, sort_keys=True)}"
+
+
+def _difference(number: int, then: Json, now: Json) -> Difference:
+    """Return where two requests differ first, and how."""
+    for place, (theirs, ours) in enumerate(zip(then["messages"], now["messages"], strict=False)):
+        if theirs != ours:
+            return Difference(number, f"message {place} ({ours['role']})", _diff(theirs, ours))
+    if (many := len(then["messages"])) != (count := len(now["messages"])):
+        return Difference(number, "messages", (f"- {many} messages", f"+ {count} messages"))
+    tools = {each["name"]: each for each in then["tools"]}
+    for ours in now["tools"]:
+        if tools.get(ours["name"]) != ours:
+            return Difference(number, f"tool {ours['name']}", _diff(tools.get(ours["name"], {}), ours))
+    return Difference(number, "the rest of the request", _diff(then, now))
+
+
+def _diff(then: Json, now: Json) -> tuple[str, ...]:
+    lines = difflib.unified_diff(_lines(then), _lines(now), "then", "now", lineterm="", n=1)
+    return tuple(lines)[:DIFF_LINES]
+
+
+def _lines(value: Json) -> list[str]:
+    """Return a JSON object with its texts line by line."""
+    lines = list[str]()
+    for name, each in value.items():
+        text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False, indent=1)
+        lines += [f"{name}:", *text.splitlines()]
+    return lines

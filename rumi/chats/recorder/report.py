@@ -1,0 +1,46 @@
+"""Packs a recorded turn for a bug report, and says before what is in it."""
+
+import json
+import platform
+import zipfile
+from pathlib import Path
+
+from rumi import __version__
+from rumi.chats.recorder.recording import RecordedTurn, read_lines
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.untrusted_text import one_line
+
+SHOWN_CHARS = 100
+MOST_SHOWN = 20
+
+
+def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
+    """Return what a person should know of a recording before it leaves the machine, a line each."""
+    head = turn.head
+    said = [each["content"] for each in head["history"] if each["role"] == "user"]
+    last = one_line(said[-1] if said else "", SHOWN_CHARS)
+    lines = [
+        f"{len(head['history'])} messages of the history, the last: {last}",
+        f"{len(turn.exchanges)} model requests with their replies ({head['model']})",
+        f"{len(turn.calls)} tool calls with their results",
+    ]
+    for each in turn.calls[:MOST_SHOWN]:
+        call = one_line(f"{each.call.name} {each.call.arguments}", SHOWN_CHARS)
+        lines.append(f"  {call}: {len(each.result.content)} characters")
+    if len(turn.calls) > MOST_SHOWN:
+        lines.append(f"  and {len(turn.calls) - MOST_SHOWN} more")
+    return [redact.text(line) for line in lines]
+
+
+def pack(recording: Path, target: Path, redact: Redactor) -> None:
+    """Write a zip file with the recording and the versions, without secrets.
+
+    They are hidden once more: an earlier version of Rumi may have made the recording, and keys may be new.
+    Raises OSError, also where the target exists.
+    """
+    lines = [json.dumps(redact.json(line), separators=(",", ":")) for line in read_lines(recording)]
+    about = {"rumi": __version__, "python": platform.python_version(), "system": platform.platform()}
+    with zipfile.ZipFile(target, "x", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("recording.jsonl", "".join(f"{line}\n" for line in lines))
+        packed.writestr("about.json", json.dumps(about, indent=1))
+    target.chmod(0o600)

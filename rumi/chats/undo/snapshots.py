@@ -1,0 +1,222 @@
+"""Takes snapshots of the chats' files, and keeps those of their last turns.
+
+A file is copied once for each of its versions: a snapshot takes over what the one before has of files that
+have not changed since. Where the file system can share blocks, nothing is copied at all. Objects are no links
+of the workspace's files, which change with what is written in place, and no sandbox can reach them.
+
+Below `undo/CHAT`: `NUMBER-TURN.json`, the manifests; `objects/`; and what `rumi.chats.undo.restoring` makes.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.chats.undo.manifest import Cause, Manifest, read_manifest
+from rumi.errors import RumiError
+from rumi.platform.home import Home
+from rumi.platform.openat import FOLDER, opened
+from rumi.sandbox.copying import clone, copy_data
+from rumi.sandbox.disk import free_on
+from rumi.sandbox.entries import Key, Unlistable, Walk
+
+logger = logging.getLogger(__name__)
+
+BLOCK_BYTES: Final = 512
+
+
+class Unrestorable(RumiError):
+    """The files cannot be as they were before a turn; `cause` says why."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(f"The files cannot be restored: {cause}.")
+        self.cause: Cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class UndoLimits:
+    """How many turns of a chat can be taken back, and the most bytes and files of its snapshots.
+
+    Bytes count where files are copied, not where they share blocks.
+    """
+
+    turns: int = 5
+    max_bytes: int = 256 * 1024 * 1024
+    max_files: int = 20_000
+
+
+class Snapshots:
+    """The snapshots of all chats. Blocking; a chat's calls come one at a time."""
+
+    def __init__(
+        self,
+        home: Path | Home,
+        limits: UndoLimits | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.limits = limits or UndoLimits()
+        self._home = home if isinstance(home, Home) else Home(home)
+        self._now = now
+        self._failed: dict[tuple[str, str], Cause] = {}
+
+    def place(self, chat: str) -> Path:
+        """Return the folder of a chat's snapshots."""
+        return self._home.snapshots / chat
+
+    def workspace(self, chat: str) -> Path:
+        """Return the folder of a chat's files."""
+        return self._home.workspaces / chat
+
+    def take(self, chat: str, turn: str, *, tainted: bool) -> None:
+        """Keep the files as they are before a turn, once a turn. Never raises an expected error."""
+        manifests = self._manifests(chat)
+        if not self.limits.turns or turn in manifests or (chat, turn) in self._failed:
+            return
+        place = self.place(chat)
+        try:
+            (place / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
+            last = read_manifest(next(reversed(manifests.values()))) if manifests else None
+            number = int(next(reversed(manifests.values())).name.partition("-")[0]) + 1 if manifests else 1
+            manifest = _Taking(self, chat, turn, last).manifest(tainted)
+            manifest.write(place / f"{number:08}-{turn}.json")
+            self._prune(chat)
+        except OSError as error:
+            logger.warning("chat %s: no snapshot of its files: %s", chat, error)
+            self._failed[chat, turn] = "disk"
+
+    def of(self, chat: str, turn: str) -> Manifest | None:
+        """Return the files before a turn; None where it has changed none.
+
+        Raises:
+            Unrestorable: It may have changed some, and they are not known.
+        """
+        if (cause := self._failed.get((chat, turn))) is not None:
+            raise Unrestorable(cause)
+        if (path := self._manifests(chat).get(turn)) is None:
+            return None
+        manifest = read_manifest(path)
+        if manifest is None:
+            raise Unrestorable("lost")
+        if manifest.cause:
+            raise Unrestorable(manifest.cause)
+        return manifest
+
+    def drop(self, chat: str, turn: str) -> None:
+        """Delete the snapshot of a turn that was taken back."""
+        if (path := self._manifests(chat).get(turn)) is not None:
+            path.unlink(missing_ok=True)
+            self._prune(chat)
+
+    def forget(self, chat: str) -> None:
+        """Delete all snapshots of a chat."""
+        shutil.rmtree(self.place(chat), ignore_errors=True)
+        self._failed = {key: cause for key, cause in self._failed.items() if key[0] != chat}
+
+    def chats(self) -> tuple[str, ...]:
+        """Return the chats that have snapshots, or something else that restoring makes."""
+        try:
+            return tuple(each.name for each in os.scandir(self._home.snapshots))
+        except FileNotFoundError:
+            return ()
+
+    def expire(self, keep_s: float) -> None:
+        """Delete the chats' snapshots that are older than so many seconds."""
+        for chat in self.chats():
+            with contextlib.suppress(OSError):
+                for path in self._manifests(chat).values():
+                    if path.stat().st_mtime < self._now() - keep_s:
+                        path.unlink()
+                self._prune(chat)
+
+    def _manifests(self, chat: str) -> dict[str, Path]:
+        """Return the manifests by turn, the oldest first."""
+        found = sorted(self.place(chat).glob("*-*.json"))
+        return {path.stem.partition("-")[2]: path for path in found if path.name[:1].isdecimal()}
+
+    def _prune(self, chat: str) -> None:
+        """Delete the snapshots of earlier turns, and the objects that no snapshot needs."""
+        paths = list(self._manifests(chat).values())
+        kept = {path: read_manifest(path) for path in paths[-self.limits.turns :]}
+        for path in paths[: -self.limits.turns]:
+            path.unlink()
+        objects = self.place(chat) / "objects"
+        sizes = {each.name: each.stat().st_blocks * BLOCK_BYTES for each in os.scandir(objects)}
+        while True:
+            needed = frozenset().union(*(each.objects for each in kept.values() if each is not None))
+            cloned = any(each is not None and each.cloned for each in kept.values())
+            taken = sum(size for name, size in sizes.items() if name in needed)
+            if cloned or len(kept) < 2 or taken <= self.limits.max_bytes:
+                break
+            oldest = next(iter(kept))
+            del kept[oldest]
+            oldest.unlink()
+        for name in sizes.keys() - needed:
+            (objects / name).unlink()
+
+
+class _Taking:
+    """One walk through a workspace that makes a manifest."""
+
+    def __init__(self, snapshots: Snapshots, chat: str, turn: str, last: Manifest | None) -> None:
+        self._limits = snapshots.limits
+        self._workspace = snapshots.workspace(chat)
+        self._objects = snapshots.place(chat) / "objects"
+        self._turn = turn
+        self._known = {each.key: each for each in last.entries if each.key} if last is not None else {}
+        self._copied = 0
+        self._bytes = 0
+        free = free_on(self._objects)
+        self._room = free.bytes - free.reserve_bytes
+        self._clones: bool | None = None
+
+    def manifest(self, tainted: bool) -> Manifest:
+        """Return the manifest; one without entries and with a cause where that is all that there can be."""
+        try:
+            try:
+                top = os.open(self._workspace, FOLDER)
+            except FileNotFoundError:
+                return Manifest(self._turn, tainted=tainted)
+            with opened(top):
+                status = os.fstat(top)
+                entries = Walk(self._limits.max_files, self._take).entries(top)
+        except (Unrestorable, Unlistable) as error:
+            return Manifest(self._turn, error.cause, tainted)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            return Manifest(self._turn, "disk" if full else "unreadable", tainted)
+        owner = (status.st_uid, status.st_gid)
+        return Manifest(self._turn, "", tainted, bool(self._clones), owner, entries)
+
+    def _take(self, path: str, source: int, status: os.stat_result, key: Key) -> str:
+        known = self._known.get(key)
+        if known is not None and (self._objects / known.content).exists():
+            self._count(0 if self._clones else status.st_blocks * BLOCK_BYTES)
+            return known.content
+        self._copied += 1
+        content = f"{self._turn}-{self._copied}"
+        self._copy(source, self._objects / content, status)
+        return content
+
+    def _copy(self, source: int, target: Path, status: os.stat_result) -> None:
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with opened(os.open(target, flags, 0o600)) as copy:
+            if self._clones is not False:
+                self._clones = clone(source, copy)
+            if not self._clones:
+                size = status.st_blocks * BLOCK_BYTES
+                self._count(size)
+                self._room -= size
+                if self._room < 0:
+                    raise Unrestorable("disk")
+                copy_data(source, copy, status.st_size)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._limits.max_bytes:
+            raise Unrestorable("bytes")

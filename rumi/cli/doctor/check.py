@@ -1,0 +1,88 @@
+"""One finding of a check, and the time limit of a check."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import trio
+
+from rumi.errors import RumiError
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.texts import Language, told, told_error
+
+Verdict = Literal["ok", "warning", "failure"]
+
+CHECK_S = 30.0
+"""The time limit of one check, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `fix` says what to do; it is empty if there is nothing to do."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+
+
+Tell = Callable[[Check], None]
+Look = Callable[[], Awaitable[list[Check]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The findings so far. Each finding is reported at once. `debug` raises bugs in a check instead.
+
+    `redact` hides secrets in what is found.
+    """
+
+    language: Language
+    tell: Tell
+    debug: bool = False
+    redact: Redactor = field(default=Redactor(()))
+    checks: list[Check] = field(default_factory=list)
+
+    def add(self, *checks: Check) -> None:
+        """Store findings and report them in the reader's language, without anything that looks like a key."""
+        hide = self.redact.text
+        for each in checks:
+            found, fix = told(self.language, each.found).rstrip("."), told(self.language, each.fix)
+            check = Check(each.name, each.verdict, hide(found), hide(fix))
+            self.checks.append(check)
+            self.tell(check)
+
+    async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
+        """Add the findings of a check. `verdict` is the verdict if the check itself fails.
+
+        The check has a time limit, and its exceptions become findings too, so one failed check ends no other
+        check.
+        """
+        found = None
+        with trio.move_on_after(CHECK_S):
+            found = await self._found(name, look, verdict)
+        if found is None:
+            late = f"no answer within {CHECK_S:.0f} s"
+            fix = "Something hangs: look at the machine's load, then try again."
+            found = [Check(name, verdict, late, fix)]
+        self.add(*found)
+
+    async def _found(self, name: str, look: Look, verdict: Verdict) -> list[Check]:
+        try:
+            return await look()
+        except RumiError as error:
+            return [Check(name, verdict, error.message, error.advice)]
+        except OSError as error:
+            fix = "Look at the disk, and at the owner and mode of that file."
+            return [Check(name, "failure", str(error), fix)]
+        except Exception as error:
+            if self.debug:
+                raise
+            found = f"it could not be checked: {told_error('en', error)}"
+            fix = "This is a bug in Rumi. Report it with the output of: rumi --debug doctor"
+            return [Check(name, "failure", found, fix)]
+
+
+async def blocking(checks: Callable[[], list[Check]]) -> list[Check]:
+    """Run checks that read files in a thread, so that a disk that hangs ends no other check."""
+    return await trio.to_thread.run_sync(checks, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))

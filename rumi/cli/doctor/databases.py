@@ -1,0 +1,111 @@
+"""Checks that the databases are undamaged and of a known version. Blocking, with a time limit."""
+
+import contextlib
+import shlex
+import sqlite3
+import stat
+import time
+from pathlib import Path
+
+from rumi.cli.doctor.check import Check
+from rumi.memory.recall.schema import RECALL
+from rumi.memory.schema import MEMORY
+from rumi.platform.home import Home
+from rumi.store.journal.schema import STATE
+from rumi.store.sqlite import NewerSchema, Schema, checked_version, copies_of
+
+READ_S = 10.0
+"""How long the check searches a file for damage. Both files must fit into the time of one check."""
+
+
+def databases(home: Home) -> list[Check]:
+    """Check both files read-only; the holder of the home continues to write."""
+    checks = [
+        *_database(home.state_db, STATE),
+        *_database(home.memory_db, MEMORY),
+        *_database(home.recall_db, RECALL),
+    ]
+    kept = home.restoring.kept
+    if kept.exists():
+        found = f"{kept.name}: what the last restore replaced; remove it when all is well"
+        checks.append(Check(kept.name, "ok", found))
+    return checks
+
+
+def _database(path: Path, schema: Schema) -> list[Check]:
+    if not path.exists():
+        return [Check(path.name, "ok", "not there yet"), *_copies(path)]
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
+        return [Check(path.name, "failure", "it is not a file", "Stop Rumi and move it away.")]
+    try:
+        check = _read(path, schema)
+    except NewerSchema as error:
+        found = f"a newer Rumi made it (schema {error.found}, this one knows {schema.version})"
+        check = Check(path.name, "failure", found, "Use the newer program, or another RUMI_HOME.")
+    except sqlite3.OperationalError as error:
+        found = f"cannot be read: {error}"
+        fix = "Make room on the disk and look at the file's owner and mode, then try again."
+        check = Check(path.name, "failure", found, fix)
+    except sqlite3.Error as error:
+        check = _damaged(path, str(error))
+    return [check, *_copies(path)]
+
+
+def _read(path: Path, schema: Schema) -> Check:
+    # Where nobody has it open, it is read as it lies: SQLite would put files beside it, and disks get full.
+    lies = not path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro&immutable=1" if lies else "mode=ro"
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=5)) as db:
+        version = checked_version(db, path, schema)
+        found = _integrity(db)
+    if lies and path.with_name(f"{path.name}-wal").exists():  # another process began to write meanwhile
+        return _read(path, schema)
+    size_bytes = path.stat().st_size
+    size = f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} KB"
+    if found == "":
+        said = f"{size}, no damage found in {READ_S:.0f} s, which was not all of it"
+    elif found != "ok":
+        return _damaged(path, found)
+    elif 0 < version < schema.version:
+        said = f"{size}, sound, of schema {version}: the next start brings it to {schema.version}"
+    else:
+        said = f"{size}, sound, schema {version}"
+    return Check(path.name, "ok", said)
+
+
+def _integrity(db: sqlite3.Connection) -> str:
+    """Return the first damage that SQLite finds, "ok" without damage, or "" if the time was too short."""
+    deadline = time.monotonic() + READ_S
+    db.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+    try:
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            return ""
+        raise
+    return str(found)
+
+
+def _damaged(path: Path, found: str) -> Check:
+    """Return the failure and its fix, which also moves the log: SQLite would replay it into a new file."""
+    beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
+    moves = [(path, path.with_name(f"{path.name}.damaged"))]
+    moves += [(each, each.with_name(each.name.replace(".db-", ".db.damaged-"))) for each in beside]
+    commands = " && ".join(
+        f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
+    )
+    said = f"damaged: {' '.join(found.split())}"
+    fix = (
+        "Stop Rumi, run this, then put a backup's copy in its place (without one it begins "
+        f"empty): {commands}"
+    )
+    return Check(path.name, "failure", said, fix)
+
+
+def _copies(path: Path) -> list[Check]:
+    return [
+        Check(
+            path.name, "ok", f"{copy.name}: the copy from before the last upgrade; remove it when all is well"
+        )
+        for copy in copies_of(path)
+    ]

@@ -1,0 +1,179 @@
+"""Checks of Docker: the daemon, its image, and a chat's container that examines itself."""
+
+import os
+import pwd
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+
+import httpx
+import trio
+
+from rumi.app.engine import close_engine, find_engine, image_state, sandbox_limits, who_starts_commands
+from rumi.cli.doctor.check import Check
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.home import Home
+from rumi.sandbox.types import Command, Engine, SandboxError, SandboxLimits
+
+REMOVAL_S = 25.0
+REBUILD = "Rebuild it: rumi sandbox build"
+BOUNDS = {
+    "memory": ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    "pids": ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"),
+}
+"""The files in which a container sees its own limits, for versions 2 and 1 of control groups."""
+
+SELF_VIEW = (
+    "cat /proc/self/status; cat /proc/net/dev; "
+    'touch /never 2>/dev/null && echo "Root: writable"; '
+    'touch /workspace/probe 2>/dev/null && echo "Workspace: writable"; '
+    + "".join(
+        f'if [ -r {file} ]; then echo "Bound-{what}: $(cat {file})"; fi; '
+        for what, files in BOUNDS.items()
+        for file in files
+    )
+    + "echo Seen: all"
+)
+"""The command that prints the sandbox's view of itself."""
+
+
+async def docker(home: Home, loaded: Loaded) -> list[Check]:
+    """Check the daemon, and that a chat's container keeps the promised limits."""
+    try:
+        engine = await find_engine(home, loaded, "docker")
+        try:
+            return await _examined(engine, home, loaded)
+        finally:
+            await close_engine(engine)
+    except SandboxError as error:
+        return [why_not(error, loaded)]
+
+
+async def _examined(engine: Engine, home: Home, loaded: Loaded) -> list[Check]:
+    checks = [Check("docker", "ok", "the daemon answers")]
+    fix = "Change that in the kernel's settings (cgroups, swap): docs/operations.md, Docker."
+    checks += [Check("docker", "warning", f"degraded: {why}", fix) for why in engine.degraded]
+    image = await _image(engine, loaded)
+    checks.append(image)
+    if image.verdict == "ok":
+        checks += await _container(engine, home, sandbox_limits(loaded))
+        checks.append(Check("commands", "ok", await who_starts_commands(engine)))
+    return checks
+
+
+def why_not(error: SandboxError, loaded: Loaded) -> Check:
+    """Explain why Docker cannot be used: it is missing, forbidden, hangs, or is of an unsupported kind."""
+    address, cause = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock", error.__cause__
+    if isinstance(cause, httpx.ConnectError) and "Permission denied" in str(cause):
+        found = f"this user may not use the daemon at {address}"
+        fix = (
+            f"As root: usermod -aG docker {_user()}, then log in again. That gives root's power: "
+            "docs/operations.md."
+        )
+    elif isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout):
+        found = f"no daemon answers at {address}"
+        fix = "Install Docker, or start its daemon: systemctl start docker."
+        if loaded.settings.sandbox.backend != "docker":
+            fix += " Without Docker bubblewrap is used."
+    elif cause is not None:
+        found = "the daemon does not answer in time"
+        fix = "Restart the daemon if this lasts: systemctl restart docker"
+    else:
+        found, fix = error.message, error.advice
+    return Check("docker", "warning", found, fix)
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+async def _image(engine: Engine, loaded: Loaded) -> Check:
+    """Check the image. The first chat makes a missing or old one; somebody put a foreign one there."""
+    image = await image_state(engine, loaded)
+    if image.own and not image.fault:
+        return Check("image", "ok", f"{image.image}, your own")
+    if image.own:
+        return Check(
+            "image", "failure", f"the image {image.image} is not there", "Pull it, or make it with docker."
+        )
+    if not image.image_id:
+        found = f"the image {image.image} is not there"
+        return Check("image", "warning", found, "The first chat builds it. At once: rumi sandbox build")
+    if image.fault and not image.source:
+        return Check("image", "failure", f"the image {image.image} is none that Rumi made", REBUILD)
+    if image.fault:
+        return Check("image", "warning", f"the image {image.image} is another version's of Rumi", REBUILD)
+    source = "runner/Dockerfile" if image.source == "alpine" else "this host's own programs"
+    return Check("image", "ok", f"{image.image}, made of {source}")
+
+
+async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[Check]:
+    """Start a container as for a chat, let it examine itself, and remove it."""
+    chat = f"doctor-{secrets.token_hex(4)}"
+    workspace = Path(tempfile.mkdtemp(prefix="probe-", dir=home.run))
+    said = bytearray()
+    try:
+        if os.geteuid() == 0:
+            os.chown(workspace, *engine.user)
+        container = await engine.create(chat, workspace)
+        code = await container.execute(Command(("sh", "-c", SELF_VIEW)), said.extend, said.extend)
+    except SandboxError as error:
+        found = f"none can be used: {error.message}"
+        return [Check("container", "failure", found, error.advice or REBUILD)]
+    finally:
+        with trio.move_on_after(REMOVAL_S, shield=True):
+            await engine.remove(chat)
+        shutil.rmtree(workspace, ignore_errors=True)
+    text = said.decode("utf-8", "replace")
+    if code != 0 or "Seen: all" not in text:
+        first = next(iter(text.strip().splitlines()), "-")
+        found = f"commands do not run in it (exit {code}: {first})"
+        return [Check("container", "failure", found, REBUILD)]
+    missing = broken_promises(text, limits)
+    if missing:
+        held = (
+            "Docker does not keep the promised limits: do not use it. "
+            "Look at the daemon's version and settings."
+        )
+        return [Check("container", "failure", each, held) for each in missing]
+    if "Workspace: writable" not in text:
+        found = "commands cannot write their chat's files (/workspace)"
+        fix = "Does the daemon run on another machine, or map users? docs/operations.md, Docker."
+        return [Check("container", "failure", found, fix)]
+    found = (
+        "no capabilities, no new privileges, system calls filtered, no network, root "
+        f"read-only; {limits.memory_bytes // 2**20} MB, {limits.pids} processes"
+    )
+    return [Check("container", "ok", found)]
+
+
+def broken_promises(text: str, limits: SandboxLimits) -> list[str]:
+    """Return the promises that the container's own view contradicts. `text` is the output of `SELF_VIEW`.
+
+    A limit that the container cannot see is not judged: the daemon itself reports limits that it cannot keep.
+    """
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    status = {name.strip(): value.split() for name, value in fields.items()}
+    wanted = [
+        (
+            "it has capabilities",
+            all(set(status.get(f"Cap{kind}", ["?"])[0]) == {"0"} for kind in ("Eff", "Prm", "Bnd")),
+        ),
+        ("commands may gain privileges", status.get("NoNewPrivs") == ["1"]),
+        ("system calls are not filtered", status.get("Seccomp") == ["2"]),
+        ("commands run as root", status.get("Uid", ["0"])[0] != "0"),
+        ("its root can be written", "Root" not in status),
+        ("it has a network", not any(name.startswith(("eth", "en", "wl")) for name in status)),
+        ("its memory is not bounded", _within(status.get("Bound-memory"), limits.memory_bytes)),
+        ("its processes are not bounded", _within(status.get("Bound-pids"), limits.pids)),
+    ]
+    return [what for what, kept in wanted if not kept]
+
+
+def _within(seen: list[str] | None, most: int) -> bool:
+    """Return True if a limit holds. "max" means no limit."""
+    return seen is None or (seen[:1] != [] and seen[0].isdigit() and int(seen[0]) <= most)

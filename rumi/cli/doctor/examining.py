@@ -1,0 +1,148 @@
+"""All checks, in the order in which they are shown. A failed check stops no other check."""
+
+import os
+from functools import partial
+
+import trio
+
+import rumi
+from rumi.channels.control.client import connect
+from rumi.channels.control.paths import socket_path
+from rumi.cli.doctor.check import Check, Examination, Tell, blocking
+from rumi.errors import ConfigError, RumiError
+from rumi.platform.caller import TERMINAL
+from rumi.platform.config.cascade import Loaded, load_settings
+from rumi.platform.home import Home
+from rumi.platform.logs.redact import Redactor
+from rumi.platform.texts import Language, detect_language, waits_for_the_disk
+
+ANSWER_S = 3.0
+"""How long a running Rumi may take to answer."""
+
+
+async def examine(
+    home: Home, *, ask_servers: bool = False, tell: Tell = lambda _: None, debug: bool = False
+) -> list[Check]:
+    """Run every check. With `ask_servers`, also make a model call and a call to Telegram.
+
+    If every other command refuses the home, no file of it is used or read.
+
+    `tell` gets each finding as soon as there is one. Every check has a time limit. After a cancellation, no
+    container and no process of a check is left.
+    """
+    from rumi.cli.doctor.files import refused
+
+    unsafe = refused(home)
+    loaded, fault = (None, None) if unsafe else _configuration(home)
+    language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
+    redact = Redactor(loaded.secrets.values() if loaded else ())
+    examination = Examination(language, tell, debug, redact)
+    await _examine(examination, home, unsafe, loaded, fault, ask_servers)
+    return examination.checks
+
+
+def _configuration(home: Home) -> tuple[Loaded | None, Check | None]:
+    """Return the configuration in force, or the finding about its error."""
+    try:
+        return load_settings(home.root, os.environ, {}), None
+    except ConfigError as error:
+        return None, Check("configuration", "failure", error.message, error.advice)
+
+
+async def _examine(
+    examination: Examination,
+    home: Home,
+    unsafe: list[Check],
+    loaded: Loaded | None,
+    fault: Check | None,
+    ask_servers: bool,
+) -> None:
+    from rumi.cli.doctor.databases import databases
+    from rumi.cli.doctor.files import files
+    from rumi.cli.doctor.machine import disk, machine
+    from rumi.cli.doctor.settings import settings
+
+    language = examination.language
+    await examination.look("machine", partial(blocking, partial(machine, home)))
+    await examination.look("disk", partial(blocking, partial(disk, home)))
+    if unsafe:
+        examination.add(*unsafe)
+        return
+    try:
+        home.make().installation()
+    except RumiError as error:
+        examination.add(Check("home", "failure", error.message, error.advice))
+        return
+    await examination.look("home", partial(blocking, partial(files, home)))
+    await examination.look("databases", partial(blocking, partial(databases, home)))
+    await examination.look("running", partial(_holder, home, language))
+    if loaded is None:
+        assert fault is not None
+        examination.add(fault)
+        return
+    examination.add(*settings(home, loaded))
+    if loaded.settings.mcp:
+        from rumi.cli.doctor.mcp import mcp
+
+        await examination.look("mcp", partial(blocking, partial(mcp, loaded)))
+    await _sandboxes(examination, home, loaded)
+    if ask_servers:
+        from rumi.cli.doctor.online import online
+
+        await online(examination, loaded)
+
+
+async def _holder(home: Home, language: Language) -> list[Check]:
+    holder = home.holder()
+    if not holder:
+        return [Check("running", "ok", "no Rumi runs on this home")]
+    status = None
+    with trio.move_on_after(ANSWER_S):
+        try:
+            async with connect(socket_path(home.run, home.installation()), TERMINAL) as client:
+                status = await client.call("status")
+        except RumiError:
+            pass
+    if not isinstance(status, dict):
+        found = f"{holder}, and it does not answer"
+        fix = "It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."
+        return [Check("running", "warning", found, fix)]
+    trouble = (status.get("storage") or {}).get("trouble")
+    if trouble:
+        found = f"{holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
+        fix = (
+            f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
+            "and who uses state.db."
+        )
+        return [Check("running", "failure", found, fix)]
+    theirs = status.get("program", "")
+    if theirs != rumi.__version__:
+        found = f"{holder} is version {theirs}, this is {rumi.__version__}"
+        return [Check("running", "warning", found, "Restart it to run the installed version.")]
+    return [Check("running", "ok", f"{holder}, and it answers")]
+
+
+async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:
+    """Check both engines. It is a failure if none works, or if the required one does not."""
+    from rumi.cli.doctor.docker import docker
+    from rumi.cli.doctor.sandboxes import bubblewrap, files, leftovers, programs, user
+
+    await examination.look("user", partial(blocking, partial(user, home)))
+    await examination.look("files", partial(blocking, partial(files, home, loaded)))
+    await examination.look("programs", partial(blocking, partial(programs, loaded)))
+    await examination.look("leftovers", partial(leftovers, home), "warning")
+    await examination.look("docker", partial(docker, home, loaded), "warning")
+    await examination.look("bubblewrap", partial(bubblewrap, home, loaded), "warning")
+    works = {check.name for check in examination.checks if check.verdict == "ok"}
+    wanted = loaded.settings.sandbox.backend
+    engines = {"docker", "bubblewrap"} if wanted == "auto" else {wanted}
+    if not engines & works:
+        found = (
+            "neither Docker nor bubblewrap works here" if wanted == "auto" else f"{wanted} does not work here"
+        )
+        fix = "Fix one of them: commands need a sandbox."
+        examination.add(Check("sandbox", "failure", found, fix))
+    elif wanted == "auto" and "docker" not in works and any(loaded.bots().values()):
+        found = "there is a Telegram token, and rumi telegram wants Docker"
+        fix = 'Fix Docker, or choose the other in config.toml: [sandbox] backend = "bubblewrap"'
+        examination.add(Check("sandbox", "failure", found, fix))

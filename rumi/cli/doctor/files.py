@@ -1,0 +1,95 @@
+"""Checks of the home: the owner of its files, and the users who may read them. Blocking."""
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from rumi.channels.control.paths import socket_path
+from rumi.cli.doctor.check import Check
+from rumi.platform.home import Danger, Home
+from rumi.platform.home_permissions import FOREIGN, READABLE
+
+NAMED = 5
+"""Up to this number of files the finding names each file; the command always lists all of them."""
+
+
+def refused(home: Home) -> list[Check]:
+    """Return the reason why every other command refuses the home, in their words; empty if they accept it."""
+    dangers = [danger for danger in home.dangers() if danger.kind != READABLE]
+    return [_check(danger) for danger in dangers]
+
+
+def files(home: Home) -> list[Check]:
+    """Check that only its owner can use an accepted home."""
+    if readable := [_check(danger) for danger in home.dangers()]:
+        return [*readable, *(each for each in _permissions(home) if each.verdict != "ok")]
+    return [_home(home), *_permissions(home)]
+
+
+def _check(danger: Danger) -> Check:
+    return Check("permissions" if danger.kind == FOREIGN else "home", "failure", *danger.said())
+
+
+def _home(home: Home) -> Check:
+    if not os.access(home.root, os.W_OK):
+        found = f"{home.root} cannot be written"
+        return Check("home", "failure", found, "Set RUMI_HOME to a folder you own.")
+    return Check("home", "ok", str(home.root))
+
+
+def _permissions(home: Home) -> list[Check]:
+    """Check that secret files do not depend on the permissions of their folder alone."""
+    open_to_others, foreign = [], []
+    for path in _kept(home):
+        try:
+            found = path.lstat()
+        except OSError:
+            continue
+        if found.st_uid != os.geteuid():
+            foreign.append(path)
+        elif not stat.S_ISLNK(found.st_mode) and found.st_mode & 0o077 and _secret(home, path):
+            open_to_others.append(path)
+    checks = []
+    if foreign:
+        said = f"{home.root} has files of another user: {_names(home, foreign)}"
+        fix = f"As root: chown -R {os.geteuid()} {_quoted(foreign)}"
+        checks.append(Check("permissions", "failure", said, fix))
+    if open_to_others:
+        said = f"open to others: {_names(home, open_to_others)}"
+        checks.append(Check("permissions", "warning", said, f"chmod go= {_quoted(open_to_others)}"))
+    return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
+
+
+def _kept(home: Home) -> Iterator[Path]:
+    """Yield the files that Rumi keeps; what is in workspaces and in the root file system is the sandbox's."""
+    theirs = {home.workspaces.name, home.rootfs.name}
+    yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)
+    yield home.workspaces
+    for folder in (home.run, home.logs):
+        if folder.is_dir():
+            yield from sorted(folder.iterdir())
+    installation = home.root / "installation"
+    if installation.exists():
+        yield socket_path(home.run, home.installation())
+
+
+def _secret(home: Home, path: Path) -> bool:
+    """Return True for keys, users' texts, and files that act on behalf of everyone who reaches them."""
+    if path.parent == home.root:
+        return path.name == ".env" or path.name == home.terminal_history.name or ".db" in path.name
+    return path.name.endswith((".sock", ".jsonl"))
+
+
+def _names(home: Home, paths: list[Path]) -> str:
+    names = [
+        str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path) for path in paths
+    ]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _quoted(paths: list[Path]) -> str:
+    """Return all paths quoted for the shell, so that one command fixes all of them."""
+    return " ".join(shlex.quote(str(path)) for path in dict.fromkeys(paths))

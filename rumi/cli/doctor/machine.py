@@ -1,0 +1,69 @@
+"""Checks of the machine: Python, the clock, the terminal's encoding, the disk. Blocking, briefly."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import rumi
+from rumi.cli.doctor.check import Check
+from rumi.platform.home import Home
+from rumi.sandbox.disk import free_on
+
+LOW_DISK_BYTES = 1_000_000_000
+LOW_INODES = 10_000
+SET_THE_CLOCK = "Set the clock: timedatectl set-ntp true. Certificates, sessions and due dates need it."
+CLOCK_S = 86_400.0
+"""Tolerance for files from a machine whose clock is slightly ahead."""
+
+
+def machine(home: Home) -> list[Check]:
+    """Run the checks that do not need a home."""
+    return [_python(), _clock(home), _terminal()]
+
+
+def disk(home: Home) -> list[Check]:
+    """Check that the home's disk has room for bytes and for files."""
+    metrics = free_on(home.root)
+    free, inodes = metrics.bytes, metrics.files
+    size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
+    found = f"{size} free"
+    room = f"Make room on the disk of {home.root}, or set RUMI_HOME to a folder on another one."
+    checks = []
+    if free < LOW_DISK_BYTES:
+        checks.append(Check("disk", "failure", found, room))
+    if inodes < LOW_INODES:  # infinite on file systems without a limit of files
+        checks.append(Check("disk", "failure", f"only {inodes} files more fit on it", room))
+    return checks or [Check("disk", "ok", found)]
+
+
+def _python() -> Check:
+    # An older Python never gets here, because pip refuses to install the package there.
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check("python", "ok", f"Python {version}, Rumi {rumi.__version__}")
+
+
+def _clock(home: Home) -> Check:
+    """Check the clock without a server: the current time cannot be before a past event."""
+    now = time.time()
+    told = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
+    newest = 0.0
+    for path in (Path(rumi.__file__), home.state_db, home.logs / "audit.jsonl"):
+        try:
+            newest = max(newest, path.stat().st_mtime)
+        except OSError:
+            continue
+    if now < newest - CLOCK_S:
+        last = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
+        found = f"it says {told}, and files here are of {last}"
+        return Check("clock", "failure", found, SET_THE_CLOCK)
+    return Check("clock", "ok", told)
+
+
+def _terminal() -> Check:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if encoding.lower().replace("-", "") != "utf8":
+        found = f"it takes {encoding}, no UTF-8: accents are lost"
+        return Check("terminal", "warning", found, "export LANG=C.UTF-8")
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or "not set"
+    return Check("terminal", "ok", f"UTF-8; LANG is {locale}")

@@ -1,0 +1,83 @@
+"""Checks that need servers: keys and the time. They run only if a person asks for them."""
+
+import time
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rumi.cli.doctor.check import Check, Examination
+from rumi.cli.doctor.machine import SET_THE_CLOCK
+from rumi.platform import http
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.commands import read_keys
+
+if TYPE_CHECKING:
+    from rumi.models.room import Room
+
+CLOCK_OFF_S = 60.0
+"""More than the time that an answer may travel, less than the tolerance of certificates."""
+
+
+async def online(examination: Examination, loaded: Loaded) -> None:
+    """Make one short model call, ask for the bot's name, and compare the clock with a server's."""
+    await examination.look("model online", partial(_model, loaded))
+    if any(loaded.bots().values()):
+        await examination.look("telegram online", partial(_telegram, loaded))
+
+
+async def _model(loaded: Loaded) -> list[Check]:
+    from rumi.app.settings import model_settings_of
+    from rumi.models.build import build_models, lacks_key
+    from rumi.models.trying import try_out
+
+    given = model_settings_of(await read_keys(loaded), "en")
+    if lacks_key(given):
+        return [Check("model online", "ok", "there is no key that could be tried")]
+    models = build_models(given)
+    if not models.servers:
+        return [Check("model online", "ok", "the offline model is here")]
+    try:
+        answered = f"{models.name} answered in {await try_out(models):.1f} s"
+        return [
+            Check("model online", "ok", answered),
+            *_plan(models.steps[0].room),
+            *await clock(next(iter(models.servers)).base_url),
+        ]
+    finally:
+        await models.aclose()
+
+
+def _plan(room: "Room") -> list[Check]:
+    """Report the limit of the model's plan, if it is less than the model's context."""
+    if not room.small_plan:
+        return []
+    found = f"the plan allows {room.a_minute} tokens a minute: long pages and results are cut to that"
+    return [Check("plan online", "ok", found)]
+
+
+async def clock(url: str) -> list[Check]:
+    """Compare this machine's clock with a server's. A server that sends no date gives no finding."""
+    import httpx
+
+    try:
+        async with (
+            await http.client(http.plain, http.Tls(), timeout=10) as client,
+            client.stream("GET", url) as answer,  # only for its headers
+        ):
+            theirs = parsedate_to_datetime(answer.headers["date"]).timestamp()
+    except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError, TypeError):
+        return []
+    off = time.time() - theirs
+    if abs(off) > CLOCK_OFF_S:
+        way = "ahead of" if off > 0 else "behind"
+        found = f"{abs(off):.0f} s {way} the model server's"
+        return [Check("clock online", "failure", found, SET_THE_CLOCK)]
+    return [Check("clock online", "ok", "as the model server's, to the minute")]
+
+
+async def _telegram(loaded: Loaded) -> list[Check]:
+    from rumi.channels.telegram import bot_name
+
+    tokens = [token for token in loaded.bots().values() if token is not None]
+    names = [await bot_name(token.reveal(), loaded.secrets.telegram_base_url) for token in tokens]
+    return [Check("telegram online", "ok", f"Telegram knows the bot as @{name}") for name in names]

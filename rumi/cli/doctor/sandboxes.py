@@ -1,0 +1,121 @@
+"""Checks of bubblewrap, of the user of commands, and of leftovers of both engines."""
+
+import os
+
+from rumi.app.engine import (
+    close_engine,
+    faults_of_files,
+    files_bound,
+    find_engine,
+    missing_programs,
+    room_left,
+    selection_of,
+)
+from rumi.cli.doctor.check import Check
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.home import Home
+from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.types import ContainerInfo, SandboxError, SandboxLimits
+
+
+async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:
+    """Check that a sandbox starts, and report limits that do not work here."""
+    try:
+        engine = await find_engine(home, loaded, "bubblewrap")
+    except SandboxError as error:
+        fix = error.advice or "Let the kernel make user namespaces, or use Docker."
+        return [Check("bubblewrap", "warning", error.message, fix)]
+    try:
+        fix = "Use Docker, or let Rumi make control groups: as a service, with Delegate=yes in its unit."
+        return [
+            Check("bubblewrap", "ok", "a sandbox starts"),
+            *(Check("bubblewrap", "warning", f"degraded: {why}", fix) for why in engine.degraded),
+        ]
+    finally:
+        await close_engine(engine)
+
+
+def user(home: Home) -> list[Check]:
+    """Report the user of commands, and how many workspaces a former user still owns. Blocking.
+
+    Raises:
+        SandboxError: There is no user for commands.
+    """
+    uid, _ = sandbox_user(home.installation(), home.root)
+    if uid == os.getuid():
+        return [Check("user", "ok", f"commands run as this user ({uid})")]
+    with os.scandir(home.workspaces) as entries:
+        former = sum(each.stat(follow_symlinks=False).st_uid not in (0, uid) for each in entries)
+    found = f"commands run as {uid}, which no account of this machine has"
+    if former:
+        found += (
+            f"; chats whose files are still a former user's: {former} (their next command hands them over)"
+        )
+    return [Check("user", "ok", found)]
+
+
+def files(home: Home, loaded: Loaded) -> list[Check]:
+    """Report how the chats' files are bounded; check their folder and that the disk has room. Blocking."""
+    user = sandbox_user(home.installation(), home.root)
+    if found := faults_of_files(home, loaded, user):
+        return [Check("files", "failure", each.found, each.fix) for each in found]
+    left, low = room_left(home, loaded)
+    checks = [Check("files", "ok", files_bound(loaded))]
+    if low:
+        fix = (
+            "Until there is room only commands that delete or read run. Make room, or change "
+            "[sandbox] reserve_mb."
+        )
+        checks.append(Check("files", "failure", left, fix))
+    return checks
+
+
+def programs(loaded: Loaded) -> list[Check]:
+    """Report which tools a sandbox made from this host has, and which it lacks. Blocking."""
+    selection = selection_of(loaded)
+    missing = missing_programs(selection)
+    install = "Install them, then: rumi sandbox build"
+    if basic := [name for name in missing if name not in selection.beyond_core]:
+        found = f"this host lacks {', '.join(basic)}, and so does a sandbox made from it"
+        return [Check("programs", "warning", found, install)]
+    there = [name for name in selection.beyond_core if name not in missing]
+    if not missing:
+        return [Check("programs", "ok", "all allowed programs are here")]
+    found = f"here are {', '.join(there) or '-'}; this host lacks {', '.join(missing)}"
+    return [Check("programs", "ok", found, install)]
+
+
+async def leftovers(home: Home) -> list[Check]:
+    """Report unused containers, processes and control groups of this installation."""
+    from rumi.sandbox.bubblewrap.cgroups import groups_of
+    from rumi.sandbox.leftovers import processes_left
+
+    if home.holder():
+        return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
+    installation = home.installation()
+    containers = await _containers(home, installation)
+    known = [each.container_id for each in containers]
+    found = [f"process {pid}" for pid in processes_left(home.root, installation, known)]
+    found += [f"control group {group.folders[0].name}" for group in groups_of(installation)]
+    found += [f"container {each.name}" for each in containers]
+    if found:
+        return [Check("leftovers", "warning", each, "rumi sandbox clean") for each in found]
+    return [Check("leftovers", "ok", "nothing of this installation is left over")]
+
+
+async def _containers(home: Home, installation: str) -> list[ContainerInfo]:
+    """Return its containers, if a daemon answers; another check reports a missing daemon."""
+    from rumi.sandbox.docker.engine import DockerEngine
+
+    try:
+        engine = DockerEngine(installation, SandboxLimits(), home=home.root)
+    except SandboxError:
+        return []
+    try:
+        await engine.api.ping(2)
+        ours, strangers = await engine.left()
+        return [*ours, *strangers]
+    except SandboxError:
+        return []
+    finally:
+        await close_engine(engine)

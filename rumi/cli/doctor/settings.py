@@ -1,0 +1,117 @@
+"""Checks of the configuration and the keys that it needs. They ask no server."""
+
+import shlex
+from collections import Counter
+
+from rumi.cli.doctor.check import Check
+from rumi.errors import RumiError
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.people import listed
+from rumi.platform.config.schema import TelegramBotSection
+from rumi.platform.home import Home
+
+
+def settings(home: Home, loaded: Loaded) -> list[Check]:
+    """Check `config.toml`, the environment and `.env`. Another check covers the permissions of `.env`."""
+    file = shlex.quote(str(home.root / ".env"))
+    model, has_key = _model(loaded, file)
+    return [
+        Check("configuration", "ok", "config.toml, environment and .env are valid"),
+        model,
+        _telegram(loaded, has_key, file),
+        _people(loaded),
+        _search(loaded, file),
+        _reader(loaded, file),
+        prompts(home),
+    ]
+
+
+def prompts(home: Home) -> Check:
+    """Check the files that replace words of prompts."""
+    from rumi.app.settings import built_in_prompts, prompts_of
+
+    try:
+        words = prompts_of(home).words
+    except RumiError as error:
+        return Check("prompts", "failure", error.message, error.advice)
+    replaced = [name for name, own in built_in_prompts().items() if words[name] != own]
+    return Check("prompts", "ok", f"replaced in the home: {', '.join(replaced) or 'none'}")
+
+
+def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
+    """Return the finding, and True if the model has the key that it needs."""
+    from rumi.app.settings import model_settings_of
+    from rumi.models.build import build_models, missing_key
+    from rumi.platform.config.providers import key_owner
+
+    try:
+        given = model_settings_of(loaded, "en")
+        if key_owner(given.default) in given.unread:
+            return Check("model", "ok", f"{given.default}; a command prints its key"), True
+        if variable := missing_key(given):
+            found = f"{given.default} needs {variable}; without it the offline model is used"
+            fix = f"Put {variable}=… into {file}, or the environment."
+            return Check("model", "warning", found, fix), False
+        return Check("model", "ok", build_models(given).name), True
+    except RumiError as error:
+        return Check("model", "failure", error.message, error.advice), True
+
+
+def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
+    bots = loaded.bots()
+    lacking = [TelegramBotSection.variable(name) for name, token in bots.items() if name and token is None]
+    if lacking:
+        found = f"a bot is configured, and its token {lacking[0]} is not set"
+        return Check("telegram", "failure", found, f"Put {lacking[0]}=… into {file}, or the environment.")
+    if not any(bots.values()):
+        return Check("telegram", "ok", "no token, so no bot; the terminal needs none")
+    if not has_key:
+        found = "there is a token, and rumi telegram does not start without the model's key"
+        return Check("telegram", "failure", found, "Set the key, as the line about the model says.")
+    people = len(listed(loaded.settings))
+    if not people:
+        found = "there is a token, and nobody may talk to the bot"
+        fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
+        return Check("telegram", "warning", found, fix)
+    if len(bots) > 1:
+        each = "; ".join(f"{name or 'the first'}: {len(listed(loaded.settings, name))}" for name in bots)
+        return Check("telegram", "ok", f"{len(bots)} bots; people who may talk to them: {each}")
+    return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
+
+
+def _people(loaded: Loaded) -> Check:
+    """Check the people: an id that a section of theirs and a list of Telegram give different roles."""
+    given, telegram = loaded.settings, loaded.settings.telegram
+    roles = Counter(role for _, role in listed(given).values())
+    for name, person in given.people.items():
+        more = person.role != "admin" and set(person.telegram) & set(telegram.admins)
+        if more:
+            found = f"{name} has the role {person.role}, and an id of theirs is in telegram.admins too"
+            fix = "The section of the person counts. Remove the id from telegram.admins."
+            return Check("people", "warning", found, fix)
+        if not person.telegram:
+            found = f"{name} has no Telegram id, so nobody is that person"
+            return Check("people", "warning", found, f"Set people.{name}.telegram in config.toml.")
+    found = ", ".join(f"{role}: {many}" for role, many in sorted(roles.items())) or "none but the owner"
+    return Check("people", "ok", found)
+
+
+def _search(loaded: Loaded, file: str) -> Check:
+    secrets, wanted = loaded.secrets, loaded.settings.search.provider
+    keys = {"tavily": secrets.tavily_api_key, "kagi": secrets.kagi_api_key or secrets.kagi_session_token}
+    if wanted in keys and keys[wanted] is None:
+        found = f"search.provider is {wanted}, and its key is missing"
+        fix = f"Put {wanted.upper()}_API_KEY=… into {file}, or set search.provider to auto."
+        return Check("search", "failure", found, fix)
+    asked = [name for name, key in keys.items() if key and wanted in ("auto", name)]
+    return Check("search", "ok", ", ".join([*asked, "ddgs"]))
+
+
+def _reader(loaded: Loaded, file: str) -> Check:
+    if loaded.settings.fetch.reader == "own":
+        return Check("pages", "ok", "Rumi reads the pages itself")
+    if loaded.secrets.tabstack_api_key is None:
+        found = "fetch.reader is tabstack, and its key is missing."
+        fix = f"Put TABSTACK_API_KEY=… into {file}, or set fetch.reader to own."
+        return Check("pages", "failure", found, fix)
+    return Check("pages", "ok", "Tabstack reads the pages, and gets their addresses")

@@ -1,0 +1,86 @@
+"""Adds passages to the index and removes them, within the open transaction."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rumi.memory.recall.types import Kind
+from rumi.memory.recall.words import flags_of, stems_of
+from rumi.store.protocol import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage as `state.db` has it. `first` and `last` are its rows there; `at` is in seconds."""
+
+    kind: Kind
+    chat: str
+    session: int
+    turn: str
+    first: int
+    last: int
+    at: float
+    said: str
+    answered: str = ""
+
+
+def owner_number(db: Database, owner: str) -> int | None:
+    """Return the number of an owner; None if nothing of them is indexed."""
+    row = db.execute("SELECT id FROM owners WHERE name = ?", (owner,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
+    """Index passages, each with its owner. One that is there already is replaced."""
+    counts: Counter[str] = Counter()
+    for owner, each in passages:
+        place = (each.chat, each.session, each.turn, each.kind)
+        old = db.execute(
+            "SELECT id FROM passages WHERE chat = ? AND session = ? AND turn = ? AND kind = ?", place
+        ).fetchone()
+        if old is not None:
+            remove(db, [old[0]])
+        db.execute("INSERT OR IGNORE INTO owners (name) VALUES (?)", (owner,))
+        number = owner_number(db, owner)
+        db.execute("UPDATE owners SET passages = passages + 1 WHERE id = ?", (number,))
+        columns = [[f"{number}_{stem}" for stem in stems_of(text)] for text in (each.said, each.answered)]
+        counts.update({*columns[0], *columns[1]})
+        (id,) = db.execute(
+            "INSERT INTO passages (owner, chat, session, turn, kind, first, last, at, flags)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (number, *place, each.first, each.last, each.at, flags_of(f"{each.said}\n{each.answered}")),
+        ).fetchone()
+        db.execute(
+            "INSERT INTO words (rowid, said, answered) VALUES (?, ?, ?)", (id, *map(" ".join, columns))
+        )
+    for term, count in counts.items():
+        row = db.execute("UPDATE terms SET passages = passages + ? WHERE term = ?", (count, term))
+        if not row.rowcount:
+            (id,) = db.execute(
+                "INSERT INTO terms (term, passages) VALUES (?, ?) RETURNING id", (term, count)
+            ).fetchone()
+            db.execute("INSERT INTO spellings (rowid, term) VALUES (?, ?)", (id, term))
+
+
+def remove(db: Database, ids: Iterable[int]) -> None:
+    """Remove passages, and the terms that no other passage has."""
+    counts: Counter[str] = Counter()
+    for id in ids:
+        row = db.execute("SELECT said, answered FROM words WHERE rowid = ?", (id,)).fetchone()
+        if row is not None:
+            counts.update({*row[0].split(), *row[1].split()})
+        db.execute("DELETE FROM words WHERE rowid = ?", (id,))
+        db.execute(
+            "UPDATE owners SET passages = passages - 1 WHERE id = (SELECT owner FROM passages WHERE id = ?)",
+            (id,),
+        )
+        db.execute("DELETE FROM passages WHERE id = ?", (id,))
+    for term, count in counts.items():
+        db.execute("UPDATE terms SET passages = passages - ? WHERE term = ?", (count, term))
+        gone = db.execute("SELECT id FROM terms WHERE term = ? AND passages <= 0", (term,)).fetchone()
+        if gone is not None:
+            db.execute(
+                "INSERT INTO spellings (spellings, rowid, term) VALUES ('delete', ?, ?)", (gone[0], term)
+            )
+            db.execute("DELETE FROM terms WHERE id = ?", gone)
+    db.execute("DELETE FROM owners WHERE passages <= 0")

@@ -1,0 +1,38 @@
+"""Passages as a model and a person read them: dated, with their neighbours, bounded."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from rumi.memory.recall.types import Passage
+from rumi.platform.texts import Language, pick
+
+MOST_CHARS: Final = 700
+"""How much of each side of an exchange is shown."""
+
+
+def shown(language: Language, passages: Sequence[Passage]) -> str:
+    """Return passages in lines, each with its date, its chat and its turn."""
+    return "\n\n".join(_shown(language, passage) for passage in passages)
+
+
+def _shown(language: Language, passage: Passage) -> str:
+    when = datetime.fromtimestamp(passage.at).astimezone()
+    user, assistant = pick(language, "Usuario", "User"), pick(language, "Asistente", "Assistant")
+    place = " ".join(filter(None, (passage.chat, passage.turn)))
+    lines = [f"[{when:%Y-%m-%d %H:%M}, {place}]"]
+    if passage.before:
+        lines.append(f"(… {passage.before})")
+    if passage.kind == "episode":
+        lines.append(_cut(passage.said))
+    else:
+        lines.append(f"{user}: {_cut(passage.said)}")
+        lines += [f"{assistant}: {_cut(passage.answered)}"] if passage.answered else []
+    if passage.after:
+        lines.append(f"(… {passage.after})")
+    return "\n".join(lines)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…"

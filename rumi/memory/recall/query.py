@@ -1,0 +1,100 @@
+"""What a query asks for: its words and what they may stand for, a span of time, the kind of its answer."""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from rumi.memory.recall.dates import MONTHS, WEEKDAYS, Span, span_in
+from rumi.memory.recall.lexicon import related
+from rumi.memory.recall.types import MOST_QUERY_CHARS
+from rumi.memory.recall.words import DATE, NAME, NUMBER, both, plain_words, says_something
+from rumi.store.journal.reading import folded
+
+MOST_QUERY_WORDS: Final = 24
+
+_WHEN: Final = re.compile(
+    r"\b(?:when|what (?:day|date|time)|how long|cuando|que (?:dia|fecha|hora)|a que hora)\b"
+)
+_WHO: Final = re.compile(r"\b(?:who|whose|whom|quien|quienes|name of|called|como se llama|nombre)\b")
+_COUNT: Final = re.compile(
+    r"\b(?:how (?:much|many|old|tall|big|long|far)|what (?:size|price|number)|"
+    r"cuant[oa]s?|que (?:talle|numero|edad))\b"
+)
+_NOW: Final = re.compile(
+    r"\b(?:now|nowadays|current|currently|latest|these days|anymore|any more|still|finally|in the end|ahora|"
+    r"actual|actualmente|hoy en dia|ultim[oa]|todavia|al final|finalmente|sigue|sigo|terminamos)\b"
+)
+_BEFORE: Final = re.compile(
+    r"\b(?:originally|at first|first|initially|used to|previous|previously|before|earlier|old|formerly|"
+    r"originalmente|al principio|primero|antes|anterior|vieja|viejo)\b"
+)
+
+Weight = Callable[[Collection[str]], float]
+"""Returns how rare a word is whose stems these are: the logarithm of passages by passages with it."""
+
+OTHER_SIDE: Final = 0.85
+"""The worth of a word in the answer, beside one that the user said."""
+STANDS_FOR: Final = 0.5
+"""The worth of another word of the same concept."""
+SATURATION, BY_LENGTH = 1.2, 0.35
+"""The constants of BM25."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a query: its stems, and those of words that it may stand for."""
+
+    text: str
+    stems: frozenset[str]
+    related: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that was read. `lately`: 1 asks for what holds now, -1 for what held before, 0 for neither."""
+
+    words: tuple[Word, ...]
+    span: Span | None = None
+    flags: int = 0
+    lately: int = 0
+
+    def score(self, said: Collection[str], answered: Collection[str], weight: Weight, length: float) -> float:
+        """Return how well a passage answers. `length` is its number of stems by the average of passages."""
+        total, matched = 0.0, 0
+        for word in self.words:
+            worth = _worth(word, said, answered)
+            if worth:
+                total += worth * weight(word.stems or word.related)
+                matched += 1
+        factor = (SATURATION + 1) / (1 + SATURATION * (1 - BY_LENGTH + BY_LENGTH * length))
+        return total * factor * (1 + 0.1 * max(0, matched - 1))
+
+
+def _worth(word: Word, said: Collection[str], answered: Collection[str]) -> float:
+    if not word.stems.isdisjoint(said):
+        return 1.0
+    if not word.stems.isdisjoint(answered):
+        return OTHER_SIDE
+    if not word.related.isdisjoint(said):
+        return STANDS_FOR
+    return STANDS_FOR * OTHER_SIDE if not word.related.isdisjoint(answered) else 0.0
+
+
+def read_query(text: str, today: date) -> Query:
+    """Return what a query asks for."""
+    plain = " ".join(folded(text[:MOST_QUERY_CHARS]).split())
+    span = span_in(plain, today)
+    dated = set(span.words.split()) if span is not None else set()
+    words: dict[str, Word] = {}
+    for word in plain_words(plain):
+        if says_something(word) and word not in words and len(words) < MOST_QUERY_WORDS:
+            if word in dated and (word in MONTHS or word in WEEKDAYS or word.isdigit()):
+                words[word] = Word(word, frozenset(both(word)), frozenset())
+            elif word not in dated:
+                words[word] = Word(word, frozenset(both(word)), related(word))
+    flags = (DATE if _WHEN.search(plain) else 0) | (NAME if _WHO.search(plain) else 0)
+    flags |= NUMBER if _COUNT.search(plain) else 0
+    lately = 1 if _NOW.search(plain) else -1 if _BEFORE.search(plain) else 0
+    return Query(tuple(words.values()), span, flags, lately)

@@ -1,0 +1,352 @@
+"""Finds passages for a query: words, what they may stand for, spellings, neighbours, dates, and a second hop.
+
+Candidates come from FTS5 with BM25; the rarest words first, so that frequent ones cost nothing. They are
+scored by the words of the query that they have, each once. Passages beside a good one gain, as do those of
+its session's line.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time
+from math import log
+from typing import Final, TypeAlias
+
+from rumi.memory.recall.following import text_of
+from rumi.memory.recall.indexing import owner_number
+from rumi.memory.recall.query import Query, Word, read_query
+from rumi.memory.recall.state import Indexing, State
+from rumi.memory.recall.steps import steps
+from rumi.memory.recall.types import Count, Passage, Search
+from rumi.store.protocol import Database
+
+CANDIDATES: Final = 40
+"""Passages that one list of candidates has."""
+POSTINGS: Final = 2_000
+"""Passages that one list looks at: the words of more than these are left out, the most frequent first."""
+BESIDE: Final = 0.3
+"""The share of its score that a passage hands to each of its neighbours."""
+SPREAD: Final = 6
+"""So many of the best passages hand a share on."""
+IN_SESSION: Final = 0.15
+"""The share of the score that a session's line hands to the session's passages."""
+HOP: Final = 0.3
+"""The worth of a second hop: of the words that the best passages have and the query has not."""
+HOP_FROM, HOP_WORDS = 3, 8
+FITS: Final = 0.15
+"""What a passage gains that has the number, the date or the name that is asked for."""
+IN_SPAN, OUT_OF_SPAN = 1.5, 0.8
+LATELY, RECENT = 0.35, 0.05
+"""What the latest candidate gains, if the query asks for what holds now, and otherwise."""
+ALIKE: Final = 0.45
+"""The share of pieces that two spellings have in common at least."""
+NEIGHBOUR_CHARS: Final = 160
+
+
+_Row: TypeAlias = tuple[int, str, str, int, int, float, int, str, str]
+
+
+@dataclass(slots=True)
+class _Found:
+    id: int
+    kind: str
+    chat: str
+    session: int
+    first: int
+    at: float
+    flags: int
+    said: frozenset[str]
+    answered: frozenset[str]
+    score: float = 0.0
+
+    @property
+    def length(self) -> int:
+        return len(self.said) + len(self.answered)
+
+
+@dataclass(slots=True)
+class _Index:
+    """One owner's part of the index. `counts` remembers in how many passages a term is.
+
+    A term is a stem with the owner's number in front: others' passages have other terms.
+    """
+
+    db: Database
+    state: State
+    owner: int
+    request: Search
+    passages: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def weight(self, terms: Collection[str]) -> float:
+        """Return how rare a word is, by the most frequent of its terms."""
+        count = max(map(self.count, terms), default=0)
+        return log(1 + (self.passages - count + 0.5) / (count + 0.5)) if count else log(1 + self.passages)
+
+    def count(self, term: str) -> int:
+        """Return in how many passages a term is, once it was looked up."""
+        return self.counts.get(term, 0)
+
+    def look_up(self, terms: Iterable[str]) -> None:
+        """Read the counts of terms that are not known yet."""
+        new = [term for term in dict.fromkeys(terms) if term not in self.counts]
+        for at in range(0, len(new), 500):
+            part = new[at : at + 500]
+            self.counts.update(dict.fromkeys(part, 0))
+            self.counts.update(
+                self.db.execute(
+                    f"SELECT term, passages FROM terms WHERE term IN ({', '.join('?' * len(part))})", part
+                ).fetchall()
+            )
+
+    def own(self, query: Query) -> Query:
+        """Return the query with this owner's terms in place of stems."""
+
+        def terms(stems: Iterable[str]) -> frozenset[str]:
+            return frozenset(f"{self.owner}_{stem}" for stem in stems)
+
+        words = tuple(Word(word.text, terms(word.stems), terms(word.related)) for word in query.words)
+        return replace(query, words=words)
+
+    def candidates(self, terms: Iterable[str]) -> list[_Found]:
+        """Return the best passages with any of the terms by BM25, of those that are rare enough."""
+        chosen: list[str] = []
+        left = POSTINGS
+        for term in sorted(filter(self.count, dict.fromkeys(terms)), key=self.count):
+            left -= self.count(term)
+            if left < 0 and chosen:
+                break
+            chosen.append(f'"{term}"')
+        if not chosen:
+            return []
+        only = {"user": "said : ", "assistant": "answered : "}.get(self.request.who, "")
+        since, until = self.request.since, self.request.until
+        dated = " AND at >= ? AND at <= ?" if since is not None or until is not None else ""
+        span = [since if since is not None else 0.0, until if until is not None else 9e15] if dated else []
+        rows = self.db.execute(
+            "SELECT p.id, kind, chat, session, first, at, flags, w.said, w.answered FROM"
+            " (SELECT words.rowid AS id FROM words"
+            f"{' JOIN passages ON passages.id = words.rowid' if dated else ''}"
+            f" WHERE words MATCH ?{dated} ORDER BY bm25(words, 1.0, 0.7) LIMIT ?) AS best"
+            " JOIN passages AS p ON p.id = best.id JOIN words AS w ON w.rowid = best.id",
+            (f"{only}({' OR '.join(chosen)})", *span, CANDIDATES),
+        )
+        return [self.found(row) for row in rows]
+
+    def within(self, at: float) -> bool:
+        """Return True if the request asks for passages of that time."""
+        since, until = self.request.since, self.request.until
+        return (since is None or at >= since) and (until is None or at <= until)
+
+    def beside(self, found: _Found, *, after: bool) -> _Found | None:
+        """Return the next passage of the session, or the one before; None without one."""
+        order = ("first > ?", "ASC") if after else ("first < ?", "DESC")
+        row = self.db.execute(
+            "SELECT p.id, kind, chat, session, first, at, flags, said, answered FROM passages AS p"
+            f" JOIN words ON words.rowid = p.id WHERE chat = ? AND session = ? AND {order[0]}"
+            f" AND kind = 'exchange' ORDER BY first {order[1]} LIMIT 1",
+            (found.chat, found.session, found.first),
+        ).fetchone()
+        return None if row is None or found.kind != "exchange" else self.found(row)
+
+    def found(self, row: _Row) -> _Found:
+        """Return a row as a candidate."""
+        id, kind, chat, session, first, at, flags, said, answered = row
+        who = self.request.who
+        return _Found(
+            id, kind, chat, session, first, at, flags,
+            frozenset(said.split()) if who != "assistant" else frozenset(),
+            frozenset(answered.split()) if who != "user" else frozenset(),
+        )  # fmt: skip
+
+    def spelt_like(self, word: str) -> list[str]:
+        """Return terms that are spelt like a word that no passage has."""
+        wanted = " OR ".join(f'"{word[at : at + 3]}"' for at in range(len(word) - 2))
+        rows = self.db.execute(
+            "SELECT terms.term FROM (SELECT rowid FROM spellings WHERE spellings MATCH ? LIMIT 3000) AS s"
+            " JOIN terms ON terms.id = s.rowid WHERE terms.term GLOB ?",
+            (wanted, f"{self.owner}_*"),
+        )
+        alike = []
+        for (term,) in rows:
+            stem = term.partition("_")[2]
+            share = max(_in_common(word, stem, 3), _in_common(word, stem, 2) if stem[0] == word[0] else 0.0)
+            if share >= ALIKE or stem.startswith(word):
+                alike.append((-share, term))
+        return [term for _, term in sorted(alike)[:4]]
+
+
+def _in_common(one: str, other: str, size: int) -> float:
+    """Return the share of pieces of that size that two words have in common."""
+    first, second = (
+        frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other)
+    )
+    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
+
+
+_Scored: TypeAlias = Callable[[_Found], float]
+
+
+@steps.of(Count)
+def count(request: Count, transaction: Indexing) -> int:
+    """Return how many passages there are."""
+    return int(transaction.db.execute("SELECT coalesce(sum(passages), 0) FROM owners").fetchone()[0])
+
+
+@steps.of(Search)
+def search(request: Search, transaction: Indexing) -> tuple[Passage, ...]:
+    """Return the owner's best passages, with their texts and their neighbours."""
+    db = transaction.db
+    owner = owner_number(db, request.owner)
+    if owner is None:
+        return ()
+    (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (owner,)).fetchone()
+    query = read_query(request.query, datetime.fromtimestamp(transaction.now()).astimezone().date())
+    index = _Index(db, transaction.state, owner, request, passages)
+    shown: list[Passage] = []
+    for found in _ranked(index, query):
+        passage = _passage(index, found)
+        if passage is not None:
+            shown.append(passage)
+        if len(shown) == request.limit:
+            break
+    return tuple(shown)
+
+
+def _ranked(index: _Index, query: Query) -> list[_Found]:
+    """Return the candidates, the best first."""
+    query = index.own(query)
+    index.look_up(term for word in query.words for term in (*word.stems, *word.related))
+    query = _with_spellings(index, query)
+    own = [stem for word in query.words for stem in word.stems]
+    others = [stem for word in query.words for stem in word.related]
+    lists = [own, [*own, *others]] if any(map(index.count, others)) else [own]
+    pool = {each.id: each for stems in lists for each in index.candidates(stems)}
+    if not pool:
+        return _of_the_span(index, query)
+    average = sum(each.length for each in pool.values()) / len(pool) or 1.0
+
+    def scored(each: _Found) -> float:
+        return query.score(each.said, each.answered, index.weight, each.length / average)
+
+    for each in pool.values():
+        each.score = scored(each)
+    _hop(index, query, pool, scored)
+    _hand_on(index, pool, scored)
+    _fit(query, pool)
+    return sorted(pool.values(), key=lambda each: (-each.score, -each.at))
+
+
+def _with_spellings(index: _Index, query: Query) -> Query:
+    """Return the query with other spellings in place of words that no passage has."""
+    words = []
+    for word in query.words:
+        if any(map(index.count, word.stems)) or len(word.text) < 4:
+            words.append(word)
+            continue
+        alike = index.spelt_like(word.text)
+        index.look_up(alike)
+        words.append(Word(word.text, frozenset(alike), word.related) if alike else word)
+    return replace(query, words=tuple(words))
+
+
+def _hop(index: _Index, query: Query, pool: dict[int, _Found], scored: _Scored) -> None:
+    """Score passages by the rare words of the best ones too: a name that they tell leads on."""
+    best = sorted(pool.values(), key=lambda each: -each.score)[:HOP_FROM]
+    asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
+    told = [stem for each in best for stem in (each.said | each.answered) - asked]
+    index.look_up(told)
+    rare = [stem for stem in dict.fromkeys(told) if 1 < index.count(stem) <= max(3, index.passages // 50)]
+    rare = sorted(rare, key=index.count)[:HOP_WORDS]
+    top = best[0].score
+    for each in index.candidates(rare):
+        if each.id not in pool:
+            each.score = scored(each)
+            pool[each.id] = each
+    weights = {stem: index.weight((stem,)) for stem in rare}
+    most = sum(sorted(weights.values())[-2:]) or 1.0
+    for each in pool.values():
+        if each not in best:
+            shared = sum(weights[stem] for stem in rare if stem in each.said or stem in each.answered)
+            each.score += HOP * top * min(1.0, shared / most) * 0.5
+
+
+def _hand_on(index: _Index, pool: dict[int, _Found], scored: _Scored) -> None:
+    """Hand a part of the scores of the best passages to those beside them."""
+    best = sorted(pool.values(), key=lambda each: -each.score)[:SPREAD]
+    gains: dict[int, float] = {}
+    for each in best:
+        for after in (False, True):
+            beside = index.beside(each, after=after)
+            if beside is None or not index.within(beside.at):
+                continue
+            if beside.id not in pool:
+                beside.score = scored(beside)
+                pool[beside.id] = beside
+            gains[beside.id] = max(gains.get(beside.id, 0.0), BESIDE * each.score)
+    for id, gain in gains.items():
+        pool[id].score += gain
+    lines = {(each.chat, each.session): each.score for each in best if each.kind == "episode"}
+    for each in pool.values():
+        if each.kind != "episode":
+            each.score += IN_SESSION * lines.get((each.chat, each.session), 0.0)
+
+
+def _fit(query: Query, pool: dict[int, _Found]) -> None:
+    """Weigh what kind of answer is asked for, its time, and how recent a passage is."""
+    in_order = sorted(pool.values(), key=lambda each: each.at)
+    for place, each in enumerate(in_order):
+        recent = place / max(1, len(in_order) - 1)
+        recent = 1 - recent if query.lately < 0 else recent
+        each.score *= 1 + (LATELY if query.lately else RECENT) * recent
+        if each.flags & query.flags:
+            each.score *= 1 + FITS
+        if query.span is not None:
+            day = datetime.fromtimestamp(each.at).astimezone().date()
+            each.score *= IN_SPAN if query.span.first <= day <= query.span.last else OUT_OF_SPAN
+
+
+def _of_the_span(index: _Index, query: Query) -> list[_Found]:
+    """Return the latest passages of the time that is asked for: no passage has a word of the query."""
+    since, until = index.request.since, index.request.until
+    if query.span is not None:
+        since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)
+    if since is None and until is None:
+        return []
+    rows = index.db.execute(
+        "SELECT p.id, kind, chat, session, first, at, flags, said, answered FROM passages AS p"
+        " JOIN words ON words.rowid = p.id WHERE owner = ? AND at >= ? AND at <= ? ORDER BY at DESC LIMIT ?",
+        (index.owner, since or 0.0, until or 9e15, CANDIDATES),
+    )
+    return [index.found(row) for row in rows]
+
+
+def _seconds(day: date, at: time) -> float:
+    return datetime.combine(day, at).astimezone().timestamp()
+
+
+def _passage(index: _Index, found: _Found) -> Passage | None:
+    text = text_of(index.state, found.id)
+    if text is None:
+        return None
+    said, answered, tainted = text
+    neighbours = []
+    for later in (False, True):
+        beside = index.beside(found, after=later)
+        other = text_of(index.state, beside.id) if beside is not None else None
+        line = " ".join(other[0].split()) if other is not None else ""
+        tainted = tainted or (other is not None and other[2])
+        neighbours.append(f"{line[:NEIGHBOUR_CHARS]}{'…' if len(line) > NEIGHBOUR_CHARS else ''}")
+    (turn,) = index.db.execute("SELECT turn FROM passages WHERE id = ?", (found.id,)).fetchone()
+    before, after = neighbours
+    return Passage(
+        "episode" if found.kind == "episode" else "task" if found.kind == "task" else "exchange",
+        found.chat,
+        turn,
+        found.at,
+        said,
+        answered,
+        before,
+        after,
+        tainted,
+        found.score,
+    )

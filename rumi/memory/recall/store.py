@@ -1,0 +1,163 @@
+"""`recall.db`: opened beside the state, which is only read; made again if it is missing, old or damaged.
+
+Plain blocking SQLite, used by one thread at a time. Nothing is lost with it: it follows from the state, which
+is `state.db` or a database that workers share.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from actors import Request
+from rumi.memory.recall import following, search  # noqa: F401  # they register their steps
+from rumi.memory.recall.schema import RECALL
+from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, State
+from rumi.memory.recall.steps import steps
+from rumi.memory.recall.types import Count, Prune, RecallUnavailable, Search, Unindex
+from rumi.store.backend import PostgresServer
+from rumi.store.sqlite import (
+    OPEN_S,
+    DatabaseFault,
+    bring_up_to_date,
+    checked_version,
+    decoded,
+    leave_no_trace,
+    make_durable,
+    transaction,
+    trouble_of,
+    why_unwritten,
+)
+
+R = TypeVar("R")
+
+_ENDS: Final = ("", "-wal", "-shm")
+_READS: Final = (Search, Count)
+
+
+def delete_index(path: Path) -> None:
+    """Delete the file and its log. The next start makes it again."""
+    for end in _ENDS:
+        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+
+
+class Store:
+    """An open `recall.db`, and what it follows: `state.db`, or a database that workers share.
+
+    After an error of the shared database it is `closed`, and another one has to be opened.
+
+    Raises:
+        RecallUnavailable: A file cannot be opened, or the database does not answer.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        place: Path | PostgresServer,
+        now: Callable[[], float] = time.time,
+        most_entries: int = MOST_ENTRIES,
+    ) -> None:
+        """`most_entries` is how many of the latest entries of a shared history it follows."""
+        self.path = path
+        self.closed = False
+        self._place = place
+        self._most = most_entries
+        try:
+            try:
+                self._db, self._state = self._opened()
+            except (sqlite3.DatabaseError, DatabaseFault) as error:
+                if isinstance(error, sqlite3.Error) and trouble_of(path, error) is not None:
+                    raise
+                delete_index(path)
+                self._db, self._state = self._opened()
+        except DatabaseFault as error:
+            raise RecallUnavailable(error.message, error.advice) from error
+        except (sqlite3.Error, OSError, self._error) as error:
+            raise self._unusable(error) from error
+        self._transaction = Indexing(self._db, now, state=self._state)
+
+    @property
+    def _error(self) -> type[Exception]:
+        return self._place.error if isinstance(self._place, PostgresServer) else sqlite3.Error
+
+    def _opened(self) -> tuple[sqlite3.Connection, State]:
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(
+            self.path.absolute().as_uri(),
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=OPEN_S,
+            uri=True,
+        )
+        state: State | None = None
+        try:
+            db.text_factory = decoded
+            version = checked_version(db, self.path, RECALL)
+            if version not in (0, RECALL.version):
+                raise sqlite3.DatabaseError("of another version")
+            make_durable(db, self.path)
+            db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is indexed again
+            db.execute("PRAGMA secure_delete = ON")
+            bring_up_to_date(db, self.path, RECALL, version)
+            if isinstance(self._place, Path):
+                state = AttachedFile(db, self._place)
+            else:
+                state = SharedDatabase(db, self._place, self._most)
+            if state.is_another():
+                raise sqlite3.DatabaseError("of another state")
+        except BaseException:
+            if state is not None:
+                state.close()
+            db.close()
+            raise
+        return db, state
+
+    def close(self) -> None:
+        """Close the files, and the connection to a database."""
+        self.closed = True
+        self._state.close()
+        self._db.close()
+
+    def cut(self) -> None:
+        """Cut the connection to a database, which a thread may wait at. Callable from another thread."""
+        self._state.cut()
+
+    def do(self, request: Request[R]) -> R:
+        """Execute a request in one transaction; return its answer.
+
+        Raises:
+            RecallUnavailable: A file or the database cannot be read, or a file cannot be written. Nothing has
+                changed.
+        """
+        changes = self._db.total_changes
+        begin = "BEGIN" if isinstance(request, _READS) else "BEGIN IMMEDIATE"
+        try:
+            with self._state.snapshot(), transaction(self._db, begin):
+                answer = steps.do(request, self._transaction)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        except self._error as error:
+            self.close()
+            raise self._unusable(error) from error
+        if isinstance(request, Prune | Unindex) and self._db.total_changes != changes:
+            leave_no_trace(self._db)
+        return answer
+
+    def _unusable(self, error: Exception) -> RecallUnavailable:
+        if isinstance(self._place, PostgresServer) and isinstance(error, self._place.error):
+            trouble = self._place.trouble_of(error)
+            if trouble is not None:
+                return RecallUnavailable(*self._place.why_unwritten(trouble, error))
+            return RecallUnavailable(
+                f"{self._place.place} cannot be used: {error}.", "Start the database, or correct [store] url."
+            )
+        assert isinstance(error, sqlite3.Error | OSError)
+        trouble = trouble_of(self.path, error)
+        if trouble is not None:
+            return RecallUnavailable(*why_unwritten(self.path, trouble, error))
+        return RecallUnavailable(
+            f"{self.path} cannot be used: {error}.",
+            "Delete it, and the next start makes it again; or ask: rumi doctor",
+        )

@@ -1,0 +1,115 @@
+"""Words of passages and queries: folded, without words that say nothing, as stems of Spanish and English."""
+
+import re
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
+
+from rumi.platform.texts import Language
+from rumi.store.journal.reading import folded
+
+if TYPE_CHECKING:
+    from snowballstemmer.basestemmer import BaseStemmer
+
+NUMBER, DATE, NAME = 1, 2, 4
+"""What a passage may have: a number, a date or a time, a name within a sentence."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_WITHOUT_BLANKS: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")
+"""Scripts that put no blanks between words: pairs of their letters are the words."""
+MOST_WORDS: Final = 2000
+"""Words of one text that are indexed."""
+_MOST_WORD: Final = 40
+
+_IN_SPANISH: Final = (
+    "a acordas acuerdas ahi al algo alguien algun alguna algunos alla alli ante antes aquel aquella aqui "
+    "asi aun aunque bien bueno cada casi comente como con contame conte contra cosa creo cual cuales "
+    "cuando cuanta cuantas cuanto cuantos cuya cuyas cuyo cuyos da dale de debe decime del desde despues "
+    "dice dije dijimos dijiste dijo dime donde dos e el ella ellas ellos en entonces entre era eran eras "
+    "eres es esa esas ese eso esos esta estaba estan estar estas este esto estos estoy fue fueron fui "
+    "gracias ha haber habia hablamos hace hacer haces hacia hago han has hasta hay he hemos hizo hola iba "
+    "igual incluso ir jamas la las le les lo los luego mas me mejor mencione menos mi mia mias mientras "
+    "mio mios mis misma mismo mucha muchas mucho muchos muy nada nadie ni ninguna ninguno no nos nosotros "
+    "nuestra nuestro o os otra otras otro otros para parece pero poco podes podria por porque puede "
+    "puedes puedo pues que quedamos quedo quien quienes quiero recordas recuerdas sabes se sea ser si "
+    "sido siempre sin sobre sois solo somos son sos soy su sus suya suyo tal tambien tampoco tan tanto te "
+    "tenemos tener tenes tengo tenia ti tiene tienen tienes toda todas todavia todo todos tu tus tuya "
+    "tuyo u un una unas uno unos va vale vamos van vas ver vez vos voy y ya yo "
+)
+SPANISH: Final = frozenset(_IN_SPANISH.split())
+"""Words that say nothing by themselves."""
+_IN_ENGLISH: Final = (
+    "a about after again all also am an and any anything are as ask asked at be because been before being "
+    "but by can could did discuss discussed do does doing done dont during each else ever every few for "
+    "from get gets getting go goes going got had has have having he hello her here hers him his how i if "
+    "im in into is it its ive just kind know let like lot make many may me mention mentioned might mine "
+    "more most much must my need no nor not now of off ok okay on once one only or other our out over own "
+    "please really remember remind said same say says she should so some something still such sure talk "
+    "talked tell thanks that the their them then there these they thing things this those though through "
+    "to told too until up us very was way we well were what when where which while who whom whose why "
+    "will with without would yes yet you your yours "
+)
+ENGLISH: Final = frozenset(_IN_ENGLISH.split())
+"""Words that say nothing by themselves."""
+
+_DATE: Final = re.compile(
+    r"\b(?:\d{1,2}[:/]\d{2}|\d{4}-\d{2}-\d{2}|\d{1,2}(?:st|nd|rd|th)|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b|"
+    r"\b(?:lunes|martes|miercoles|jueves|viernes|sabado|domingo|january|february|march|april|june|july|august|"
+    r"september|october|november|december|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|"
+    r"setiembre|octubre|noviembre|diciembre|tomorrow|yesterday|manana|ayer|week|semana|noon|midnight|"
+    r"mediodia|a las \d)\b"
+)
+_NAME: Final = re.compile(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][a-záéíóúñ]+")
+
+
+@cache
+def _stemmers() -> dict[Language, "BaseStemmer"]:
+    import snowballstemmer
+
+    return {"es": snowballstemmer.stemmer("spanish"), "en": snowballstemmer.stemmer("english")}
+
+
+@lru_cache(maxsize=60_000)
+def stem(word: str, language: Language) -> str:
+    """Return the stem of a folded word."""
+    return str(_stemmers()[language].stemWord(word)) if word.isascii() and word.isalpha() else word
+
+
+@lru_cache(maxsize=20_000)
+def both(word: str) -> tuple[str, ...]:
+    """Return the stems of a folded word in both languages."""
+    return tuple(dict.fromkeys((stem(word, "es"), stem(word, "en"))))
+
+
+def language_of(words: list[str]) -> Language:
+    """Return the language of folded words by those that say nothing: each language has its own."""
+    spanish = sum(word in SPANISH for word in words)
+    return "es" if spanish > sum(word in ENGLISH for word in words) else "en"
+
+
+def plain_words(text: str) -> list[str]:
+    """Return the words of a text without case and accents, up to a limit."""
+    words: list[str] = []
+    for word in _WORD.findall(folded(text[: MOST_WORDS * 8])):
+        if _WITHOUT_BLANKS.search(word):
+            words += [word[at : at + 2] for at in range(len(word) - 1)]
+        else:
+            words.append(word[:_MOST_WORD])
+    return words[:MOST_WORDS]
+
+
+def says_something(word: str) -> bool:
+    """Return True if a folded word distinguishes one passage from another."""
+    return word not in SPANISH and word not in ENGLISH and (len(word) > 1 or word.isdigit())
+
+
+def stems_of(text: str) -> list[str]:
+    """Return the stems of the words that say something, in the language of the text."""
+    words = plain_words(text)
+    language = language_of(words)
+    return [stem(word, language) for word in words if says_something(word)]
+
+
+def flags_of(text: str) -> int:
+    """Return what a text has, of `NUMBER`, `DATE` and `NAME`."""
+    number = NUMBER if any(c.isdigit() for c in text) else 0
+    return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)

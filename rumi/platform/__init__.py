@@ -1,0 +1,1 @@
+"""What every other package may use: configuration, texts, logs, files, identities. It imports no other."""

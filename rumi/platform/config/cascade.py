@@ -1,0 +1,163 @@
+"""Defaults, file, environment, flags: later ones override earlier ones. The origin of a value is kept."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rumi.errors import ConfigError
+from rumi.platform.config.editing import as_toml
+from rumi.platform.config.given import Given
+from rumi.platform.config.providers import PROVIDERS
+from rumi.platform.config.schema import (
+    McpSection,
+    Section,
+    Settings,
+    TelegramBotSection,
+    TelegramSection,
+    references,
+)
+from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
+from rumi.platform.logs.redact import Redactor
+
+FILE_NAME = "config.toml"
+
+OWN = ("language", "skills.disabled", "telegram.")
+"""Keys that need not be the same in a window and in the process that it is on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of `rumi config show`: the value as in config.toml (empty: not set), and its origin.
+
+    Of a secret only `set` or `not set`.
+    """
+
+    key: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The configuration in force.
+
+    `origins` has every dotted key: `default`, `config.toml`, the name of a variable (`RUMI_…`) or `flag`.
+    `notes` are sentences for the person who runs this.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+    secrets: Secrets = field(repr=False)
+    notes: tuple[str, ...]
+
+    def key(self, name: str) -> Secret | None:
+        """Return the key of a provider, by its scheme, or of `custom:NAME`; None if it has none.
+
+        Raises:
+            ConfigError: It refers to a variable that is not set, or its command has failed.
+        """
+        if (fault := self.secrets.faults.get(name)) is not None:
+            raise ConfigError(fault.message, fault.advice)
+        return self.secrets.keys.get(name)
+
+    def bots(self) -> dict[str, Secret | None]:
+        """Return the tokens of the Telegram bots by their names, None for one without a token.
+
+        The first bot's name is empty. Without a token it is there only if there is no other bot.
+        """
+        first, found = self.secrets.telegram_token, self.secrets.referenced
+        named = {name: found.get(TelegramBotSection.variable(name)) for name in self.settings.telegram.bots}
+        return named if first is None and named else {"": first, **named}
+
+    def is_of_this_run(self, key: str) -> bool:
+        """Return True if a flag or a variable gave the value; the other values hold for every run."""
+        return self.origins[key] not in ("default", FILE_NAME)
+
+    def marks(self) -> dict[str, str]:
+        """Return a mark of each value that a process keeps as long as it runs, so that two can be compared.
+
+        Secrets are among them, as marks only. Of the language, and of skills that are off, each window or
+        turn has its own; the bot's are only for `rumi telegram`.
+        """
+        values = [(key, repr(value)) for key, value in _leaves(self.settings)]
+        secrets = self.secrets
+        known = {
+            **{_key_name(name): key for name, key in secrets.keys.items() if name not in secrets.commands},
+            "TAVILY_API_KEY": secrets.tavily_api_key,
+            "KAGI_API_KEY": secrets.kagi_api_key,
+            "KAGI_SESSION_TOKEN": secrets.kagi_session_token,
+            "TABSTACK_API_KEY": secrets.tabstack_api_key,
+        }
+        values += [(name, secret.reveal() if secret else "") for name, secret in known.items()]
+        values += [(PROVIDERS[name].base_url_variable, url) for name, url in secrets.base_urls.items()]
+        return {
+            key: hashlib.sha256(f"{key}={value}".encode()).hexdigest()[:16]
+            for key, value in values
+            if not key.startswith(OWN)
+        }
+
+    def rows(self) -> list[Row]:
+        """Return every key with its value and origin, then the secrets."""
+        hide = Redactor(()).text  # a key may be written into a command by mistake
+        rows = [Row(key, hide(as_toml(value)), self.origins[key]) for key, value in _leaves(self.settings)]
+        for name in (*NAMES, *map(TelegramBotSection.variable, self.settings.telegram.bots)):
+            origin = self.secrets.origins.get(name, "")
+            rows.append(Row(name, "set" if origin else "not set", origin))
+        return rows
+
+
+def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
+    """Read the whole configuration. `flags` has dotted keys (`model.default`); None means that the flag was
+    not given.
+
+    Raises:
+        ConfigError: A key is unknown, a value is not allowed, or a file cannot be read.
+    """
+    given = Given()
+    given.add_file(home / FILE_NAME)
+    given.add_environment(environment)
+    given.add_flags(flags)
+    settings = given.settings()
+    origins = {key: given.origin(key) for key, _ in _leaves(settings)}
+    secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings))
+    return Loaded(settings, origins, secrets, _notes(home))
+
+
+def _key_name(name: str) -> str:
+    """Return the name of a server's key for people."""
+    return PROVIDERS[name].key_variable if name in PROVIDERS else key_place(name)
+
+
+def variables_of(settings: Settings) -> frozenset[str]:
+    """Return the variables that servers of tools refer to, and those with the tokens of further bots."""
+    servers = settings.mcp.values()
+    texts = (text for server in servers for text in (*server.env.values(), *server.headers.values()))
+    tokens = map(TelegramBotSection.variable, settings.telegram.bots)
+    return frozenset((*(name for text in texts for name in references(text)), *tokens))
+
+
+def _notes(home: Path) -> tuple[str, ...]:
+    path = home / ".env"
+    try:
+        open_to_others = path.stat().st_mode & 0o077
+    except OSError:
+        return ()
+    return (f"{path} can be read by others: chmod 600 {path}",) if open_to_others else ()
+
+
+def _leaves(section: Section, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each dotted key with its value; servers and prices come after the other keys of their section."""
+    named = section.bots if isinstance(section, TelegramSection) else {}
+    for name in (*type(section).model_fields, *named):
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif isinstance(value, dict) and not isinstance(section, McpSection):
+            for key, inner in value.items():
+                if isinstance(inner, Section):
+                    yield from _leaves(inner, f"{prefix}{name}.{key}.")
+                else:
+                    yield f"{prefix}{name}.{key}", inner
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,99 @@
+"""Run the commands that print keys, such as a password manager's: once, when a process starts.
+
+Neither the output nor the command's own words reach a log or an error.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from rumi.errors import ConfigError
+from rumi.platform.config.secrets import Secret, key_place
+
+if TYPE_CHECKING:
+    from rumi.platform.config.cascade import Loaded
+
+COMMAND_S: Final = 30.0
+"""How long a command may take: a person may have to unlock the password manager."""
+
+MOST_BYTES: Final = 16_384
+END_S: Final = 2.0
+_ADVICE: Final = "Run it in a shell: it prints the key, and nothing else."
+
+
+async def read_keys(loaded: "Loaded") -> "Loaded":
+    """Return the configuration with the keys that commands print; one that fails is a fault of its key.
+
+    Cancelled, it leaves no process behind.
+    """
+    left = {name: text for name, text in loaded.secrets.commands.items() if name not in loaded.secrets.keys}
+    if not left:
+        return loaded
+    keys, faults = dict(loaded.secrets.keys), dict(loaded.secrets.faults)
+
+    async def read(name: str, command: str) -> None:
+        try:
+            keys[name] = Secret(await _printed(command, key_place(name)))
+        except ConfigError as error:
+            faults[name] = error
+
+    async with trio.open_nursery() as nursery:
+        for name, command in left.items():
+            nursery.start_soon(read, name, command)
+    return replace(loaded, secrets=replace(loaded.secrets, keys=keys, faults=faults))
+
+
+def unread(loaded: "Loaded") -> Mapping[str, str]:
+    """Return the commands that have not run."""
+    secrets = loaded.secrets
+    return {
+        name: text
+        for name, text in secrets.commands.items()
+        if name not in secrets.keys and name not in secrets.faults
+    }
+
+
+async def _printed(command: str, place: str) -> str:
+    """Return what a command prints.
+
+    Raises:
+        ConfigError: It fails, prints nothing or too much, or takes too long.
+    """
+    process = await trio.lowlevel.open_process(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    data = bytearray()
+    try:
+        with trio.move_on_after(COMMAND_S) as bound:
+            while len(data) <= MOST_BYTES and (more := await process.stdout.receive_some(MOST_BYTES + 1)):
+                data += more
+            if len(data) <= MOST_BYTES:
+                await process.wait()
+    finally:
+        with trio.move_on_after(END_S, shield=True):
+            if process.poll() is None:  # its number is still its own
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+            await trio.aclose_forcefully(process.stdout)
+    if bound.cancelled_caught:
+        raise ConfigError(f"The command of {place} took longer than {COMMAND_S:g} s.", _ADVICE)
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"The command of {place} printed more than {MOST_BYTES} bytes.", _ADVICE)
+    if process.returncode:
+        raise ConfigError(f"The command of {place} ended with exit code {process.returncode}.", _ADVICE)
+    key = data.decode("utf-8", "replace").strip()
+    if not key:
+        raise ConfigError(f"The command of {place} printed nothing.", _ADVICE)
+    return key

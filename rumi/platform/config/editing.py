@@ -1,0 +1,181 @@
+"""Changes config.toml and .env: comments, order and modes stay; a crash leaves the old or the new file."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rumi.errors import ConfigError
+from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.config.files import read_text
+from rumi.platform.config.given import Given, Key
+from rumi.platform.config.secrets import key_references, load_secrets
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
+"""Values that .env needs no quotes for."""
+
+_ASSIGNMENT = re.compile(
+    r"(\s*(?:export\s+)?)[^=\s]+[^\S\n]*=[^\S\n]*"
+    r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\n]*?)([^\S\n]+#[^\n]*)?\n?$"""
+)
+"""A line of .env: what stands before the name, and its comment."""
+
+
+def edit_text(path: Path, change: Callable[[str], str]) -> bool:
+    """Replace a small text file's content by what `change` makes of it; return False if that is the same.
+
+    Raises:
+        ConfigError: The file cannot be read or written.
+    """
+    try:
+        with locked(path.parent):
+            text = read_text(path)
+            changed = change(text)
+            if changed == text:
+                return False
+            replace_file(path, changed.encode())
+            return True
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be changed: {error.strerror}.", "Check its owner and mode."
+        ) from error
+
+
+def edit_toml(path: Path, change: Callable[["TOMLDocument"], None]) -> bool:
+    """Let `change` change a TOML file; return False if it changes nothing.
+
+    Raises:
+        ConfigError: The file cannot be read or written, or is not valid TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    def changed(text: str) -> str:
+        document = tomlkit.parse(text)
+        change(document)
+        return _spaced(text, tomlkit.dumps(document))
+
+    try:
+        return edit_text(path, changed)
+    except (TOMLKitError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}.", "Correct it first; rumi config show says more."
+        ) from error
+
+
+def _spaced(before: str, text: str) -> str:
+    """Return the text with one empty line before each header that was not there before."""
+    known, lines = before.splitlines(), list[str]()
+    for line in text.splitlines(keepends=True):
+        if line.startswith("[") and line.rstrip() not in known:
+            while lines and not lines[-1].strip():
+                lines.pop()
+            lines += ["\n"] if lines else []
+        lines.append(line)
+    return "".join(lines)
+
+
+def section_in(document: "TOMLDocument", names: Key) -> Any:
+    """Return a section of the document; add it if it is missing.
+
+    Raises:
+        ValueError: Another value is in its place.
+    """
+    import tomlkit
+
+    section: Any = document
+    for depth, name in enumerate(names, 1):
+        if name not in section:
+            section[name] = tomlkit.table(is_super_table=depth < len(names))
+        section = section[name]
+        if not isinstance(section, dict):
+            raise ValueError(f"{'.'.join(names[:depth])} is not a section")
+    return section
+
+
+def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
+    """Set dotted keys of config.toml; texts as in the environment: lists as JSON, an empty text for none.
+
+    Return the values as stored. Nothing is stored unless the whole file is valid afterwards.
+
+    Raises:
+        ConfigError: A key is unknown, a value is not allowed, or the file cannot be read or written.
+    """
+    given = Given()
+    given.add_file(path)
+    given.add_flags(values, path.name)
+    # Before anything is written: a word may be a key by mistake.
+    load_secrets(path.parent, os.environ, key_references(given.settings().model))
+    found = {key: given.value(key) for key in values}
+
+    def change(document: "TOMLDocument") -> None:
+        for dotted, value in found.items():
+            *section, name = given.spelled(dotted)
+            if value is None:
+                section_in(document, tuple(section)).pop(name, None)
+            else:
+                section_in(document, tuple(section))[name] = _stored(value)
+
+    edit_toml(path, change)
+    return found
+
+
+def set_variables(path: Path, values: Mapping[str, str]) -> bool:
+    """Set variables of .env, which gets mode 600 if it is new. Return False if nothing had to change.
+
+    Raises:
+        ConfigError: The file cannot be read or written, or has a line that is not NAME=value.
+    """
+
+    def change(text: str) -> str:
+        from dotenv.parser import parse_stream
+
+        left, lines = dict(values), []
+        for binding in parse_stream(StringIO(text)):
+            if binding.error:
+                raise ConfigError(
+                    f"{path} has a line {binding.original.line} that is not NAME=value.",
+                    "Correct or remove it.",
+                )
+            line = binding.original.string
+            name = binding.key or ""
+            if name in values and binding.value != values[name]:
+                parts = _ASSIGNMENT.match(line)
+                before, comment = (parts[1], parts[2] or "") if parts else ("", "")
+                line = f"{before}{_assignment(name, values[name], comment)}"
+            left.pop(name, None)
+            lines.append(line)
+        if left and lines and not lines[-1].endswith("\n"):
+            lines.append("\n")
+        return "".join([*lines, *(_assignment(name, value) for name, value in left.items())])
+
+    return edit_text(path, change)
+
+
+def _assignment(name: str, value: str, comment: str = "") -> str:
+    if not _PLAIN.fullmatch(value):
+        value = "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"{name}={value}{comment}\n"
+
+
+def _stored(value: object) -> object:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def as_toml(value: object) -> str:
+    """Return a value as it stands in config.toml; empty for none."""
+    if value is None:
+        return ""
+    value = _stored(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(name)} = {as_toml(each)}" for name, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

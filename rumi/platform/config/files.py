@@ -1,0 +1,90 @@
+"""Find the home, and read its small text files with errors that say what to do."""
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rumi.errors import ConfigError
+from rumi.platform.home import Home
+from rumi.platform.texts import detect_language, told
+
+_MOST_BYTES = 1_000_000
+
+
+def home_from(environment: Mapping[str, str]) -> Path:
+    """Return the home that a command may use: `find_home`, if only its owner can use it.
+
+    A home that others can only read is closed, and a sentence on standard error says so.
+
+    Raises:
+        ConfigError: The path is not a folder, or the folder cannot be made.
+        UnsafeHome: Others may have changed the home. The message says what to do.
+    """
+    home = find_home(environment)
+    if Home(home).refuse_if_unsafe():
+        sentence = f"Others could read {home}: now only its owner can use it (mode 700)."
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{told(detect_language('auto', environment), sentence)}\n")
+            sys.stderr.flush()
+    return home
+
+
+def find_home(environment: Mapping[str, str]) -> Path:
+    """Return `RUMI_HOME`, otherwise `~/.rumi`, as an absolute path. A missing folder is made with mode 0700.
+
+    This function does not check that the home is safe: see `home_from`.
+
+    Raises:
+        ConfigError: The path is not a folder, or the folder cannot be made.
+    """
+    home = home_path(environment)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = "it is not a folder" if isinstance(error, FileExistsError) else str(error.strerror)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "Make room on its disk" if full else "Set RUMI_HOME to a folder that you may write to"
+        raise ConfigError(f"The home {home} cannot be made: {why}.", f"{advice}.") from None
+    return home
+
+
+def home_path(environment: Mapping[str, str]) -> Path:
+    """Return the path that `find_home` returns; make nothing."""
+    given = environment.get("RUMI_HOME", "")
+    user = environment.get("HOME") or os.path.expanduser("~")
+    if given == "~" or given.startswith("~/"):
+        given = user + given[1:]
+    return Path(os.path.abspath(given or os.path.join(user, ".rumi")))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, or an empty text if the file does not exist.
+
+    Raises:
+        ConfigError: It is not a regular file, is too large, is not UTF-8, or cannot be read.
+    """
+    try:
+        # Not blocking: opening a FIFO would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "Check its owner and mode.") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigError(f"{path} is not a regular file.", "Remove it, or put a text file in its place.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            raw = file.read(_MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(raw) > _MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {_MOST_BYTES} bytes.", "It holds a few lines of settings.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path} is not UTF-8 text (line {line}).", "Save it as UTF-8.") from None

@@ -1,0 +1,366 @@
+"""The values from each source before validation, and errors that say what is wrong with them."""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from rumi.errors import ConfigError
+from rumi.platform.config.files import read_text
+from rumi.platform.config.people import check_people
+from rumi.platform.config.providers import CHOICES, OFFLINE
+from rumi.platform.config.schema import (
+    GENERAL,
+    CustomServer,
+    McpSection,
+    PersonSection,
+    PriceSection,
+    RoleSection,
+    Section,
+    Settings,
+    TelegramBotSection,
+    TelegramSection,
+)
+from rumi.platform.config.secrets import NAMES
+from rumi.platform.logs.redact import HIDDEN, Redactor
+
+Key: TypeAlias = tuple[str, ...]
+
+_PREFIX = "RUMI_"
+_CUSTOM: Key = ("model", "custom")
+_PRICES: Key = ("prices",)
+_MCP: Key = ("mcp",)
+_TELEGRAM: Key = ("telegram",)
+_PEOPLE: Mapping[Key, type[Section]] = {("people",): PersonSection, ("roles",): RoleSection}
+_TABLES = (_CUSTOM, _PRICES, _MCP, *_PEOPLE)
+"""Sections of sections whose names people choose."""
+MAPS: tuple[Key, ...] = (("model", "aliases"), ("model", "keys"))
+"""Sections of values whose names people choose."""
+_SECRET_NAME = re.compile(r"key|token$|secret|passw", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN_CHARS = 120
+_EXPECTED = {
+    "tuple_type": 'a list, such as ["a", "b"]',
+    "string_type": "a text in quotes",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
+
+
+class Given:
+    """Values by their keys, each with its origin. A value that is added later replaces an earlier one."""
+
+    def __init__(self) -> None:
+        self._values: dict[Key, tuple[object, str]] = {}
+        self._bots: set[str] = set()  # a bot's section may be empty
+
+    def add_file(self, path: Path) -> None:
+        """Add a TOML file, if it exists.
+
+        Raises:
+            ConfigError: It cannot be read, is not valid TOML, or has an unknown key.
+        """
+        text = read_text(path)
+        try:
+            table = tomllib.loads(text)
+        except ValueError as error:  # Python raises this for a number with thousands of digits
+            lines = text.rstrip("\n").count("\n") + 1
+            why = str(error).replace("at end of document", f"at line {lines}, the end")
+            raise ConfigError(
+                f"{path} is not valid TOML: {why}.", "Put texts in quotes and lists in brackets."
+            ) from None
+        except RecursionError:
+            raise ConfigError(f"{path} is nested too deeply.", "No key has more than a list.") from None
+        self._add_table(table, (), path.name)
+
+    def add_environment(self, environment: Mapping[str, str]) -> None:
+        """Add `RUMI_SECTION__KEY`, and `RUMI_KEY` for keys outside of sections.
+
+        Raises:
+            ConfigError: A name with `__` is not a key, or a value cannot be read.
+        """
+        for name in sorted(environment):
+            if not name.startswith(_PREFIX):
+                continue
+            key = tuple(name.removeprefix(_PREFIX).lower().split("__"))
+            if key[:1] == _MCP and len(key) > 1:
+                raise ConfigError(
+                    f"{name} is not allowed: servers of tools are named in config.toml only.",
+                    "Unset it, and use: rumi mcp add",
+                )
+            if len(key) == 1 and not (key[0] in Settings.model_fields and _section_at(key) is None):
+                _refuse_single_underscore(name, key[0])
+                continue
+            key = self._known(key, environment[name], name)
+            self._values[key] = (_converted(key, environment[name], name), name)
+
+    def add_flags(self, flags: Mapping[str, object], origin: str = "flag") -> None:
+        """Add flags by their dotted keys; None means that a flag was not given.
+
+        Raises:
+            ConfigError: A key is unknown, or a text cannot be read.
+        """
+        for dotted, value in flags.items():
+            if value is None:
+                continue
+            key = self._known(_split(dotted), value, origin)
+            self._values[key] = (_converted(key, value, origin), origin)
+
+    def origin(self, dotted: str) -> str:
+        """Return the origin of a key's value, which may be that of its more general key."""
+        key = _split(dotted)
+        found = self._values.get(key) or self._values.get(GENERAL.get(key, ()))
+        return found[1] if found else "default"
+
+    def spelled(self, dotted: str) -> Key:
+        """Return a key with a custom server's name as it was added."""
+        return self._known(_split(dotted), None, "")
+
+    def value(self, dotted: str) -> object:
+        """Return the value that was added for a key."""
+        return self._values[self.spelled(dotted)][0]
+
+    def settings(self) -> Settings:
+        """Return the settings: these values, and the defaults for the other keys.
+
+        Raises:
+            ConfigError: A value is not allowed.
+        """
+        tree: dict[str, Any] = {_TELEGRAM[0]: {name: {} for name in sorted(self._bots)}}
+        general = {key: self._values[of] for key, of in GENERAL.items() if of in self._values}
+        for key, (value, _) in (general | self._values).items():
+            if value is None and key[:-1] in MAPS:
+                continue
+            table = tree
+            for name in key[:-1]:
+                table = table.setdefault(name, {})
+            table[key[-1]] = value
+        try:
+            settings = Settings.model_validate(tree)
+        except ValidationError as error:
+            raise self._not_allowed(error.errors(include_url=False)[0]) from None
+        self._check_models(settings)
+        check_people(settings)
+        return settings
+
+    def _add_table(self, table: Mapping[str, object], prefix: Key, origin: str) -> None:
+        section = _section_at(prefix)
+        for name, value in table.items():
+            key = (*prefix, name)
+            if (
+                section is not None
+                and name not in section.model_fields
+                and not (isinstance(value, dict) and _is_bot(key))
+            ):
+                raise _unknown(key, value, origin, section.model_fields)
+            map_or_table = key in (*_TABLES, *MAPS)
+            if prefix in MAPS or (section is not None and not map_or_table and _section_at(key) is None):
+                self._values[key] = (_frozen(value), origin)
+            elif not isinstance(value, dict):
+                raise ConfigError(
+                    f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.",
+                    f"It is a section: [{_dotted(key)}].",
+                )
+            else:
+                if _is_bot(key):
+                    self._bots.add(name)
+                self._add_table(value, key, origin)
+
+    def _known(self, key: Key, value: object, origin: str) -> Key:
+        """Return the key, with a custom server's name in the spelling of the other sources."""
+        if key[:2] == _CUSTOM and len(key) == 4:
+            names = {known[2] for known in self._values if known[:2] == _CUSTOM}
+            written = next((name for name in sorted(names) if name.lower() == key[2].lower()), key[2])
+            key = (*_CUSTOM, written, key[3])
+        for length in range(len(key)):
+            section = _section_at(key[:length])
+            if section is None and key[:length] not in (*_TABLES, *MAPS):
+                raise ConfigError(
+                    f"Unknown key {_dotted(key)} ({origin}).", f"{_dotted(key[:length])} is not a section."
+                )
+            of_bot = length < len(key) - 1 and _is_bot(key[: length + 1])
+            if section is not None and key[length] not in section.model_fields and not of_bot:
+                raise _unknown(key, value, origin, section.model_fields, length)
+        if _section_at(key) is not None or key in (*_TABLES, *MAPS):
+            raise ConfigError(
+                f"{_dotted(key)} ({origin}) is a section and has no value.",
+                f"Name one of its keys: {_PREFIX}{'__'.join(key).upper()}__KEY.",
+            )
+        return key
+
+    def _not_allowed(self, error: ErrorDetails) -> ConfigError:
+        names = tuple(str(part) for part in error["loc"] if isinstance(part, str) and part != "[key]")
+        if error["type"] == "missing":
+            return ConfigError(f"{_dotted(names)} is missing.", f"[{_dotted(names[:-1])}] needs it.")
+        expected = _EXPECTED.get(error["type"]) or error["msg"].removeprefix("Value error, ").removeprefix(
+            "Input should be "
+        )
+        key = next(
+            (names[:length] for length in range(len(names), 0, -1) if names[:length] in self._values), ()
+        )
+        if not key:  # a custom server's name
+            return ConfigError(f"[{_dotted(names)}] is not allowed.", f"Allowed: {expected}.")
+        value, origin = self._values[key]
+        place = _dotted(key)
+        for index in (part for part in error["loc"] if isinstance(part, int)):
+            if isinstance(value, tuple):
+                value, place = value[index], f"{place}[{index}]"
+        return ConfigError(
+            f"{place} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
+        )
+
+    def _check_models(self, settings: Settings) -> None:
+        """Check that aliases and custom servers exist where models are named."""
+        model = settings.model
+        for key, name in [
+            ("model.default", model.default),
+            *((f"model.fallbacks[{at}]", name) for at, name in enumerate(model.fallbacks)),
+            *((f"model.aliases.{alias}", name) for alias, name in model.aliases.items()),
+            ("research.model", settings.research.model or model.default),
+        ]:
+            origin = self.origin(key.partition("[")[0])
+            server = name.removeprefix("custom:")
+            if server != name and server not in model.custom:
+                known = ", ".join(f"custom:{each}" for each in model.custom) or "none is defined"
+                raise ConfigError(
+                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
+                    f"It needs a section [model.custom.{server}]; custom models: {known}.",
+                )
+            if ":" not in name and name != OFFLINE and name not in model.aliases:
+                aliases = ", ".join(model.aliases) or "none is defined"
+                raise ConfigError(
+                    f"{key} = {_shown((), name)} ({origin}) is not allowed.",
+                    f"Allowed: {CHOICES}; aliases: {aliases}.",
+                )
+
+
+def _split(dotted: str) -> Key:
+    """Return the parts of a dotted key. A model's name may have dots itself: `prices.custom:a.b.input`."""
+    parts = tuple(dotted.split("."))
+    if parts[:1] == _PRICES and len(parts) > 3:
+        return ("prices", ".".join(parts[1:-1]), parts[-1])
+    return parts
+
+
+def _section_at(key: Key) -> type[Section] | None:
+    if key == ():
+        return Settings
+    if len(key) == 3 and key[:2] == _CUSTOM:
+        return CustomServer
+    if len(key) == 2 and key[:1] == _PRICES:
+        return PriceSection
+    if len(key) == 2 and key[:1] == _MCP:
+        return McpSection
+    if len(key) == 2 and key[:1] in _PEOPLE:
+        return _PEOPLE[key[:1]]
+    if _is_bot(key):
+        return TelegramBotSection
+    found = Settings.model_fields.get(key[0]) if len(key) == 1 else None
+    annotation = found.annotation if found else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
+
+
+def _is_bot(key: Key) -> bool:
+    """Return True if a section with this key is that of a further bot of Telegram."""
+    return len(key) == 2 and key[:1] == _TELEGRAM and key[1] not in TelegramSection.model_fields
+
+
+def _unknown(
+    key: Key, value: object, origin: str, known: Iterable[str], wrong: int | None = None
+) -> ConfigError:
+    """Return the error for an unknown key. `wrong` is its unknown part; the last part by default."""
+    at = len(key) - 1 if wrong is None else wrong
+    name, names, section = key[at], list(known), key[:at]
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    hint = f"Did you mean {_dotted((*section, near[0], *key[at + 1 :]))}? " if near else ""
+    if name.upper() in NAMES:
+        hint = f"{name.upper()} belongs in the environment or in .env. "
+    shown = "" if isinstance(value, dict) else f" = {_shown(key, value)}"
+    known_there = f"Known in [{_dotted(section)}]" if section else "Known sections and keys"
+    return ConfigError(
+        f"Unknown key {_dotted(key)}{shown} ({origin}).", f"{hint}{known_there}: {', '.join(names)}."
+    )
+
+
+def _refuse_single_underscore(name: str, rest: str) -> None:
+    """Refuse `RUMI_SANDBOX_MEMORY`, which would otherwise be ignored silently."""
+    for section in Settings.model_fields:
+        fields = getattr(_section_at((section,)), "model_fields", {})
+        key = rest.removeprefix(f"{section}_")
+        if key != rest and key in fields and (section, key) != _CUSTOM:
+            meant = f"{_PREFIX}{section.upper()}__{key.upper()}"
+            raise ConfigError(f"Unknown variable {name}.", f"Did you mean {meant}, with two underscores?")
+
+
+def _converted(key: Key, value: object, origin: str) -> object:
+    """Convert a text of the environment or of a flag to the key's type; return other values unchanged."""
+    if not isinstance(value, str):
+        return _frozen(value)
+    if key[:-1] in MAPS:
+        return value or None
+    section = _section_at(key[:-1])
+    annotation = section.model_fields[key[-1]].annotation if section else str
+    types = _types_in(annotation)
+    if type(None) in types and value == "":
+        return None
+    error = ConfigError(f"{_dotted(key)} = {_shown(key, value)} ({origin}) is not allowed.")
+    if tuple in types:
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, list):
+            error.advice = 'Allowed: a list as JSON, such as ["a", "b"] or [1, 2].'
+            raise error
+        return _frozen(parsed)
+    base = next((each for each in (bool, int, float) if each in types), None)
+    if base is None:
+        return value
+    try:
+        return TypeAdapter(base).validate_python(value)
+    except ValidationError as invalid:
+        detail = invalid.errors(include_url=False)[0]
+        error.advice = f"Allowed: {_EXPECTED.get(detail['type'], detail['msg'])}."
+        raise error from None
+
+
+def _types_in(annotation: Any) -> set[Any]:
+    """Return the plain types of an annotation, including its alternatives."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _types_in(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return {found for each in get_args(annotation) for found in _types_in(each)}
+    return {origin or annotation}
+
+
+def _frozen(value: object) -> object:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+
+
+def _dotted(key: Key) -> str:
+    return ".".join(name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)[:_SHOWN_CHARS] for name in key)
+
+
+def _shown(key: Key, value: object) -> str:
+    """Return the value for an error message: short, on one line, without secrets."""
+    if isinstance(value, str) and key and any(_SECRET_NAME.search(name) for name in key[-2:]):
+        return HIDDEN
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError):  # a number with thousands of digits, or a table with a date as its key
+        text = f"({type(value).__name__})"
+    text = Redactor(()).text(text)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

@@ -1,0 +1,62 @@
+"""The rules of `[people.NAME]` and `[roles.NAME]` that one key alone cannot show."""
+
+from typing import Final
+
+from rumi.errors import ConfigError
+from rumi.platform.config.schema import Settings
+
+BUILT_IN: Final = ("admin", "member", "guest")
+"""The roles that are there without a section."""
+
+RESERVED: Final = "local"
+"""The name of the person who owns the home: nobody else has it."""
+
+
+def check_people(settings: Settings) -> None:
+    """Check that each role exists, and that each id belongs to one person.
+
+    Raises:
+        ConfigError: It names the key that is wrong.
+    """
+    if "admin" in settings.roles:
+        raise ConfigError("[roles.admin] is not allowed.", "An admin may do everything; choose another name.")
+    if RESERVED in settings.people:
+        raise ConfigError("[people.local] is not allowed.", "local is the owner of this home.")
+    known = tuple(dict.fromkeys((*BUILT_IN, *settings.roles)))
+    whose: dict[int, str] = {}
+    for name, person in settings.people.items():
+        if person.role not in known:
+            raise ConfigError(
+                f"people.{name}.role = {person.role} is not a role.",
+                f"The roles are {', '.join(known)}; another one needs a section [roles.{person.role}].",
+            )
+        for id in person.telegram:
+            if whose.setdefault(id, name) != name:
+                raise ConfigError(
+                    f"The Telegram id {id} belongs to {whose[id]} and to {name}.",
+                    "Remove it from one of the two sections.",
+                )
+
+
+def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, str]]:
+    """Return who may talk to a bot: the name and the role of each Telegram id, an empty name without one.
+
+    A section of `[people]` wins over `telegram.admins`, and that over `allowed_users`. `bot` is the name of
+    the bot, empty for the first one; without it, everybody is listed who may talk to one of them.
+    """
+    telegram = settings.telegram
+    asked = ("", *telegram.bots) if bot is None else (bot,)
+    users = {user for each in asked for user in _users(settings, each)}
+    found = {
+        **dict.fromkeys(users, ("", "member")),
+        **dict.fromkeys(telegram.admins, ("", "admin")),
+    }
+    for name, person in settings.people.items():
+        found |= dict.fromkeys(person.telegram, (name, person.role))
+    return found
+
+
+def _users(settings: Settings, bot: str) -> tuple[int, ...]:
+    telegram = settings.telegram
+    own = telegram.bots[bot].allowed_users if bot else None
+    return telegram.allowed_users if own is None else own

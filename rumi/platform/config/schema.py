@@ -1,0 +1,642 @@
+"""Every section and key of config.toml, with its default and its allowed values."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from rumi.platform.chat_ids import BOT_NAME
+from rumi.platform.config.providers import CHOICES, OFFLINE, PROVIDERS, SCHEMES
+from rumi.platform.config.sources import key_source
+
+# The upper limits are far beyond use (30 years, a petabyte in MB) and keep arithmetic within 64 bits.
+Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Money: TypeAlias = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Price: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
+
+_UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_MEMORY = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
+_LEAST_MEMORY = 6 * 1024**2
+_PROVIDER_AND_NAME = re.compile(rf"({'|'.join(SCHEMES)}):\S+")
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MCP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,23}")
+_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"key|token|secret|passw|auth|cookie", re.IGNORECASE)
+_PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def memory_bytes(size: str) -> int:
+    """Convert a size such as `512m`, `1g`, `300000k` or `536870912` to bytes; units are powers of 1024.
+
+    Raises:
+        ValueError: It is not a size, or is less than 6m (Docker's minimum).
+    """
+    matched = _MEMORY.fullmatch(size)
+    if matched is None:
+        raise ValueError("a size such as 512m, 1g, 300000k or a number of bytes")
+    count = int(matched[1]) * _UNITS[matched[2].lower()]
+    if count < _LEAST_MEMORY:
+        raise ValueError("a size of at least 6m")
+    return count
+
+
+def references(text: str) -> tuple[str, ...]:
+    """Return the names of the variables that a text refers to, as `$NAME` or `${NAME}`."""
+    return tuple(matched[1] or matched[2] for matched in _VARIABLE.finditer(text))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with values in place of its references.
+
+    Raises:
+        KeyError: A variable has no value.
+    """
+    return _VARIABLE.sub(lambda matched: values[matched[1] or matched[2]], text)
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    def validate(value: str) -> str:
+        check(value)
+        return value
+
+    return AfterValidator(validate)
+
+
+def _check_quiet(text: str) -> None:
+    hour = r"(?:[01]?\d|2[0-3]):[0-5]\d"
+    found = re.fullmatch(rf"({hour})-({hour})", text)
+    if text and (found is None or found[1].zfill(5) == found[2].zfill(5)):
+        raise ValueError("must be two times of day, like 23:00-08:00")
+
+
+def _check_store(url: str) -> None:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        parts, password = urlsplit(""), None
+    if password or re.search(r"[?&]password=", url):
+        raise ValueError("must have no password: put it into STORE_PASSWORD, in the environment or in .env")
+    if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+        raise ValueError(
+            "must be the URL of a PostgreSQL database, like postgresql://USER@HOST:5432/DATABASE"
+        )
+
+
+def _check_model(name: str) -> None:
+    if name != OFFLINE and not _PROVIDER_AND_NAME.fullmatch(name):
+        raise ValueError(CHOICES)
+
+
+def _check_model_or_alias(name: str) -> None:
+    """A word may be an alias; `Given` checks that it is one, because it knows them."""
+    if not _SERVER_NAME.fullmatch(name):
+        _check_model(name)
+
+
+def _check_alias(name: str) -> None:
+    if not _SERVER_NAME.fullmatch(name) or name == OFFLINE:
+        raise ValueError(f"a name of at most 64 letters, digits, `_` and `-`, other than {OFFLINE}")
+
+
+def _check_provider(name: str) -> None:
+    if name not in PROVIDERS:
+        raise ValueError(", ".join(PROVIDERS))
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if (
+        not fine
+        or any(c.isspace() for c in url)
+        or parts.username is not None
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError(
+            "an http or https address without user, query or fragment, such as http://host:8080/v1"
+        )
+
+
+def _check_endpoint(endpoint: str) -> None:
+    host, colon, port = endpoint.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        address = ipaddress.ip_address(host[1:-1] if bracketed else host)
+        fine = bracketed == (address.version == 6) and "%" not in host
+    except ValueError:
+        fine = False
+    if not (fine and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError("an exact ip:port, such as 127.0.0.1:8080 or [::1]:8080")
+
+
+def _check_listen(where: str) -> None:
+    host, _, port = where.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8443")
+
+
+def _check_word(text: str) -> None:
+    if not text or any(c.isspace() for c in text):
+        raise ValueError("a name without spaces")
+
+
+def _check_program(name: str) -> None:
+    if not _PROGRAM.fullmatch(name):
+        raise ValueError("the name of a program of this machine, without a folder")
+
+
+def _check_path(text: str) -> None:
+    if not text.strip() or "\0" in text:
+        raise ValueError("the path of a folder")
+
+
+def _check_absolute(text: str) -> None:
+    if not text.startswith("/") or "\0" in text or text.rstrip("/") == "":
+        raise ValueError("the absolute path of a folder")
+
+
+def _check_server_name(name: str) -> None:
+    if not _SERVER_NAME.fullmatch(name):
+        raise ValueError("a name of at most 64 letters, digits, `_` and `-`")
+
+
+def _check_mcp_name(name: str) -> None:
+    # Models see SERVER__tool. With such names the first `__` ends the server, so no two servers share a name.
+    if not _MCP_NAME.fullmatch(name) or "__" in name or name.endswith("_"):
+        raise ValueError("a name of at most 24 letters, digits, `-` and single `_`, not at its end")
+
+
+def _check_argument(text: str) -> None:
+    if any(c in text for c in "\0\r\n"):
+        raise ValueError("a text on one line")
+
+
+def _check_command(text: str) -> None:
+    _check_argument(text)
+    if text and not text.strip():
+        raise ValueError("the name or the path of a program")
+
+
+def _check_variable(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name) or name.startswith("LD_"):
+        raise ValueError("the name of a variable")
+
+
+def _check_header(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", name):
+        raise ValueError("the name of a header")
+
+
+def _check_mcp_url(url: str) -> None:
+    if url:
+        _check_url(url)
+
+
+def _bytes_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+ModelName: TypeAlias = Annotated[str, _checked(_check_model_or_alias)]
+"""`PROVIDER:NAME`, `offline`, or one of `[model] aliases`."""
+TrueModelName: TypeAlias = Annotated[str, _checked(_check_model)]
+KeyReference: TypeAlias = Annotated[str, _checked(key_source)]
+UserId: TypeAlias = Annotated[int, Field(gt=0, lt=2**52)]  # Telegram guarantees this
+
+
+class Section(BaseModel):
+    """The rules of all sections: no unknown keys, no conversion of values, no later changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class CustomServer(Section):
+    """`[model.custom.NAME]`: a server that speaks OpenAI chat completions.
+
+    `api_key` says where its key is (`$VAR`, `!command`), or is None. `pictures`: its model takes pictures.
+    """
+
+    base_url: Annotated[str, _checked(_check_url)]
+    api_key: KeyReference | None = None
+    model: Annotated[str, _checked(_check_word)]
+    pictures: bool = False
+
+
+class ModelSection(Section):
+    """`[model]`: the models and the parameters of their calls. None uses the server's default.
+
+    Without `first_token_timeout_s` the limit for the first word is `timeout_s` at Groq, and 300 s (or
+    `timeout_s`, if that is longer) elsewhere. `aliases` are other names of models. `keys` say where the key
+    of a provider is, if not in its own variable: `$VAR`, `${VAR}`, the name of a set variable, `!command`.
+    """
+
+    default: ModelName = "groq:openai/gpt-oss-120b"
+    fallbacks: tuple[ModelName, ...] = ("groq:openai/gpt-oss-20b",)
+    timeout_s: Positive = 60
+    first_token_timeout_s: Positive | None = None
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    max_output_tokens: Count | None = None
+    reasoning_effort: Literal["low", "medium", "high"] | None = None
+    context_tokens: Count | None = None
+    max_concurrent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    aliases: dict[Annotated[str, _checked(_check_alias)], TrueModelName] = {}
+    keys: dict[Annotated[str, _checked(_check_provider)], KeyReference] = {}
+    custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
+
+
+class AgentSection(Section):
+    """`[agent]`: the limits of one turn.
+
+    A key with the name of a channel holds for the turns of messages that came through it, the key without one
+    for all others; see `GENERAL`.
+    """
+
+    max_turns: Count = 30
+    max_turns_telegram: Count = 10
+    max_turns_terminal: Count = 30
+    max_turns_page: Count = 30
+    repeated_call: Count = 2
+    consecutive_errors: Count = 3
+    turn_timeout_s: Positive = 600
+    turn_timeout_s_telegram: Positive = 600
+    turn_timeout_s_terminal: Positive = 1800
+    turn_timeout_s_page: Positive = 600
+    confirm_timeout_s: Positive = 600
+
+
+GENERAL: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("agent", f"{name}_{channel}"): ("agent", name)
+    for name in ("max_turns", "turn_timeout_s")
+    for channel in ("telegram", "terminal", "page")
+}
+"""Keys that take the value of a more general key, where that is set and they are not."""
+
+
+class SandboxSection(Section):
+    """`[sandbox]`: the engine, and the limits of one chat."""
+
+    backend: Literal["auto", "docker", "bubblewrap"] = "auto"
+    image: Annotated[str, _checked(_check_word)] = "rumi-runner:latest"
+    tools: Literal["work", "core"] = "work"
+    extra_programs: tuple[Annotated[str, _checked(_check_program)], ...] = ()
+    policy: Literal["strict", "open"] = "strict"
+    memory: Annotated[str, BeforeValidator(_bytes_as_text), _checked(memory_bytes)] = "512m"
+    cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] = 1.0
+    pids: Annotated[int, Field(ge=2, le=4_194_304)] = 128
+    tmp_mb: Count = 64
+    timeout_s: Positive = 30
+    output_limit: Count = 50_000
+    workspace_mb: Count = 512
+    workspace_files: Count = 50_000
+    reserve_mb: Annotated[int, Field(ge=0)] | None = None
+    idle_ttl_s: Positive = 3600
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return `memory` in bytes."""
+        return memory_bytes(self.memory)
+
+
+class SessionSection(Section):
+    """`[session]`: the time after which a silent session ends, and the number of its messages in a prompt.
+
+    Without `history_messages`, a prompt has as many messages as the model's token budget allows.
+    `handed_chars` bounds the words of others in a message: forwards, quotes, piped data; `file_mb` bounds a
+    file that the page or a terminal hands over. A model gets a picture with at most `picture_px` pixels on
+    its longer side and at most `picture_kb` kilobytes, and at most `pictures` of them in one prompt.
+    Messages, replies and history of ended sessions are deleted after `keep_days`; 0 keeps them. A process
+    that windows have started ends `linger_s` after the last one; with 0 a command also waits for that.
+    """
+
+    ttl_s: Positive = 3600
+    history_messages: Count | None = None
+    handed_chars: Count = 50_000
+    file_mb: Annotated[int, Field(ge=1, le=100_000)] = 50
+    picture_px: Annotated[int, Field(ge=64, le=4096)] = 1568
+    picture_kb: Annotated[int, Field(ge=16, le=4000)] = 600
+    pictures: Annotated[int, Field(ge=1, le=100)] = 5
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    linger_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 10
+
+
+class ChatSection(Section):
+    """`[chat]`: what becomes of a message that comes while a turn of its chat runs.
+
+    `reject` answers that the chat is busy. With `queue`, `max_queued` messages wait, each for a turn of its
+    own; the next one is rejected.
+    """
+
+    when_busy: Literal["reject", "queue"] = "reject"
+    max_queued: Annotated[int, Field(ge=1, le=100)] = 5
+
+
+class TasksSection(Section):
+    """`[tasks]`: the budget of one task, and how many run.
+
+    `max_running` run at once, `per_owner` of them for one owner. Without `max_usd` only tokens
+    bound one. One that has ended is deleted after
+    `keep_days`; 0 keeps it.
+    """
+
+    max_running: Count = 10
+    per_owner: Count = 5
+    max_turns: Count = 40
+    timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1800
+    max_tokens: Count = 2_000_000
+    max_usd: Money | None = None
+    sandbox_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 600
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+
+
+class PriceSection(Section):
+    """`[prices."PROVIDER:NAME"]`: what a model's tokens cost, in USD per million.
+
+    `cached` is the price of prompt tokens that the server had in its cache; without it they cost the same.
+    """
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+
+
+class BudgetSection(Section):
+    """`[budget]`: what model calls may cost in a day and in a month, in USD and in tokens; None is no limit.
+
+    `total` is all of this home; the others hold for each owner, chat, task, bot and person.
+    `reply_tokens` are reserved for the reply of a call that a limit bounds, which may not be longer.
+    """
+
+    total_usd_per_day: Money | None = None
+    total_usd_per_month: Money | None = None
+    total_tokens_per_day: Tokens | None = None
+    total_tokens_per_month: Tokens | None = None
+    owner_usd_per_day: Money | None = None
+    owner_usd_per_month: Money | None = None
+    owner_tokens_per_day: Tokens | None = None
+    owner_tokens_per_month: Tokens | None = None
+    chat_usd_per_day: Money | None = None
+    chat_usd_per_month: Money | None = None
+    chat_tokens_per_day: Tokens | None = None
+    chat_tokens_per_month: Tokens | None = None
+    task_usd_per_day: Money | None = None
+    task_usd_per_month: Money | None = None
+    task_tokens_per_day: Tokens | None = None
+    task_tokens_per_month: Tokens | None = None
+    bot_usd_per_day: Money | None = None
+    bot_usd_per_month: Money | None = None
+    bot_tokens_per_day: Tokens | None = None
+    bot_tokens_per_month: Tokens | None = None
+    person_usd_per_day: Money | None = None
+    person_usd_per_month: Money | None = None
+    person_tokens_per_day: Tokens | None = None
+    person_tokens_per_month: Tokens | None = None
+    reply_tokens: Annotated[int, Field(ge=256, le=131_072)] = 4096
+
+
+class ResearchSection(Section):
+    """`[research]`: the model of research, where none is chosen for it; None is the model of chats."""
+
+    model: ModelName | None = None
+
+
+class SchedulesSection(Section):
+    """`[schedules]`: how many an owner may have, and the hours of a day in which nothing fires.
+
+    A fire in the `quiet` hours, such as `23:00-08:00` in the local time of its owner, waits for their end.
+    """
+
+    max_per_owner: Annotated[int, Field(ge=1, le=10_000)] = 100
+    quiet: Annotated[str, _checked(_check_quiet)] = ""
+
+
+class BotsSection(Section):
+    """`[bots]`: the owners who may run bots, such as local and tg11111111; none named is everybody.
+
+    A bot makes at most `max_calls_per_day` model calls, and waits `question_days` for an answer of a person.
+    """
+
+    allowed: tuple[str, ...] = ()
+    max_calls_per_day: Count = 500
+    question_days: Annotated[int, Field(ge=1, le=365)] = 7
+
+
+class FetchSection(Section):
+    """`[fetch]`: limits of fetched pages; `allow` lists exact `ip:port` exceptions from the guard.
+
+    With the `reader` `tabstack` the addresses of pages go to Tabstack, which reads them.
+    """
+
+    reader: Literal["own", "tabstack"] = "own"
+
+    timeout_s: Positive = 10
+    max_bytes: Count = 1_000_000
+    max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
+    allow: tuple[Annotated[str, _checked(_check_endpoint)], ...] = ()
+
+
+class SearchSection(Section):
+    """`[search]`: the provider that searches the web; auto takes the first one that has a key."""
+
+    provider: Literal["auto", "tavily", "kagi", "ddgs"] = "auto"
+
+
+class MemorySection(Section):
+    """`[memory]`: facts about the user."""
+
+    extract: bool = True
+    max_facts: Count = 50
+
+
+class RecordSection(Section):
+    """`[record]`: how many turns of each chat the flight recorder keeps, and how large each may be."""
+
+    turns: Annotated[int, Field(ge=0, le=1000)] = 0
+    max_mb: Count = 16
+
+
+class UndoSection(Section):
+    """`[undo]`: how many turns can be taken back, and how much of a chat's files is kept for that."""
+
+    turns: Annotated[int, Field(ge=0, le=100)] = 5
+    max_mb: Count = 256
+    max_files: Count = 20_000
+
+
+class StoreSection(Section):
+    """`[store]`: the PostgreSQL database that several workers share; without a `url` it is the home's files.
+    The password is in STORE_PASSWORD.
+
+    `workspaces` is the folder of the chats' files, which exists; None: in the home. A worker that hears
+    nothing from the database for `lease_s` serves no chats any more. One that ends lets turns go on for
+    `drain_s`. Other workers reach it at `address`.
+    """
+
+    url: Annotated[str, _checked(_check_store)] = ""
+    workspaces: Annotated[str, _checked(_check_absolute)] | None = None
+    lease_s: Annotated[float, Field(ge=3, le=600)] = 15
+    drain_s: Annotated[float, Field(ge=0, le=3600)] = 60
+    address: str = ""
+
+
+class SkillsSection(Section):
+    """`[skills]`: further folders, disabled names, and how many skills the prompt lists."""
+
+    dirs: tuple[Annotated[str, _checked(_check_path)], ...] = ()
+    disabled: tuple[Annotated[str, _checked(_check_word)], ...] = ()
+    max_in_prompt: Annotated[int, Field(ge=0, le=1000)] = 20
+
+
+class TelegramBotSection(Section):
+    """`[telegram.NAME]`: one more bot of the same Rumi, with chats of its own. Its token is the variable
+    `TELEGRAM_TOKEN_NAME`.
+
+    `allowed_users` are those who may talk to it beside the admins and the people of `[people]`; without them
+    they are those of `[telegram]`.
+    """
+
+    allowed_users: tuple[UserId, ...] | None = None
+
+    @staticmethod
+    def variable(name: str) -> str:
+        """Return the variable that has the token of the bot with that name; the first one has none."""
+        return f"TELEGRAM_TOKEN_{name.upper()}" if name else "TELEGRAM_TOKEN"
+
+    @staticmethod
+    def section(name: str) -> str:
+        """Return the section of the bot with that name; the first one has none."""
+        return f"telegram.{name}" if name else "telegram"
+
+
+class TelegramSection(Section):
+    """`[telegram]`: numeric ids of users; an empty `allowed_users` denies everyone. Further bots are sections
+    in it: `[telegram.work]`.
+
+    `webhook` is the address at which Telegram delivers updates; without one it is polled. `listen` is where
+    this machine takes them, and answers for health and metrics.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, TelegramBotSection] = Field(init=False)
+
+    allowed_users: tuple[UserId, ...] = ()
+    admins: tuple[UserId, ...] = ()
+    webhook: Annotated[str, _checked(_check_url)] | None = None
+    listen: Annotated[str, _checked(_check_listen)] | None = None
+
+    @property
+    def bots(self) -> Mapping[str, TelegramBotSection]:
+        """The bots beside the first one, by their names."""
+        return self.__pydantic_extra__
+
+    @model_validator(mode="after")
+    def _named(self) -> "TelegramSection":
+        for name in self.bots:
+            if BOT_NAME.fullmatch(name) is None:
+                raise ValueError("bots with names of up to 16 small letters and digits, a letter first")
+        return self
+
+
+class McpSection(Section):
+    """`[mcp.NAME]`: a program or a server whose tools the assistant gets, by the Model Context Protocol.
+
+    `command` starts a process, in a sandbox unless `sandbox` is false; `url` names a server. Secrets in `env`
+    and `headers` are `$VAR` or `${VAR}`. `tools` are the ones to take; none named is all. The results of a
+    `trusted` server do not count as read from outside. `open_world = false` says that its tools reach nothing
+    but its own data. `max_kb` bounds one message from it, `max_folder_mb` the files in its own folder.
+    """
+
+    command: Annotated[str, _checked(_check_command)] = ""
+    args: tuple[Annotated[str, _checked(_check_argument)], ...] = ()
+    env: dict[Annotated[str, _checked(_check_variable)], Annotated[str, _checked(_check_argument)]] = {}
+    url: Annotated[str, _checked(_check_mcp_url)] = ""
+    headers: dict[Annotated[str, _checked(_check_header)], Annotated[str, _checked(_check_argument)]] = {}
+    trusted: bool = False
+    open_world: bool = True
+    tools: tuple[Annotated[str, _checked(_check_word)], ...] = ()
+    sandbox: bool = True
+    network: bool = False
+    paths: tuple[Annotated[str, _checked(_check_path)], ...] = ()
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 10
+    timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60
+    max_kb: Annotated[int, Field(ge=16, le=100_000)] = 10_000
+    max_folder_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "McpSection":
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server with a `command` or with a `url`, one of them")
+        for table, secret in ((self.env, _SECRET_VARIABLE), (self.headers, _SECRET_HEADER)):
+            for name, value in table.items():
+                if secret.search(name) and not references(value):
+                    raise ValueError(f"a reference such as $MY_KEY for the secret {name}")
+        return self
+
+
+class PersonSection(Section):
+    """`[people.NAME]`: a person's numeric Telegram ids, and the role that says what they may do."""
+
+    telegram: tuple[UserId, ...] = ()
+    role: Annotated[str, _checked(_check_server_name)] = "member"
+
+
+class RoleSection(Section):
+    """`[roles.NAME]`: what people with this role may do. A key that is left out is as for a guest.
+
+    `tools` are names or patterns such as `time__*`; `models` are the ones that may work for them, `schedules`
+    and `bots` how many of them they may have at once. `bots = true` is any number.
+    """
+
+    tools: tuple[Annotated[str, _checked(_check_word)], ...] | None = None
+    models: tuple[ModelName, ...] | None = None
+    usd_per_day: Money | None = None
+    tokens_per_day: Tokens | None = None
+    schedules: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    bots: bool | Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+
+class LogSection(Section):
+    """`[log]`: the size at which a log is rotated, and the number of old logs to keep."""
+
+    max_mb: Positive = 10
+    keep: Annotated[int, Field(ge=0, le=1000)] = 5
+
+
+class Settings(Section):
+    """The whole configuration. Immutable."""
+
+    language: Literal["auto", "es", "en"] = "auto"
+    model: ModelSection = ModelSection()
+    agent: AgentSection = AgentSection()
+    sandbox: SandboxSection = SandboxSection()
+    session: SessionSection = SessionSection()
+    chat: ChatSection = ChatSection()
+    fetch: FetchSection = FetchSection()
+    search: SearchSection = SearchSection()
+    tasks: TasksSection = TasksSection()
+    research: ResearchSection = ResearchSection()
+    budget: BudgetSection = BudgetSection()
+    prices: dict[TrueModelName, PriceSection] = {}
+    schedules: SchedulesSection = SchedulesSection()
+    bots: BotsSection = BotsSection()
+    memory: MemorySection = MemorySection()
+    undo: UndoSection = UndoSection()
+    store: StoreSection = StoreSection()
+    record: RecordSection = RecordSection()
+    skills: SkillsSection = SkillsSection()
+    telegram: TelegramSection = TelegramSection()
+    mcp: dict[Annotated[str, _checked(_check_mcp_name)], McpSection] = {}
+    people: dict[Annotated[str, _checked(_check_server_name)], PersonSection] = {}
+    roles: dict[Annotated[str, _checked(_check_server_name)], RoleSection] = {}
+    log: LogSection = LogSection()

@@ -1,0 +1,156 @@
+"""A reserve on the home's disk, so that running work can be finished on a full disk.
+
+Blocking. The reserve is one file of real blocks. It is deleted when the disk is full, and made again when
+twice its size is free.
+"""
+
+import contextlib
+import os
+import shlex
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rumi.platform.openat import opened
+
+MOST_BYTES = 16_000_000
+LEAST_BYTES = 64_000
+SHARE = 32
+"""The reserve takes at most this part of the whole disk."""
+
+WORTH_BYTES = 500_000
+"""Deleting a smaller file does not help."""
+
+LOOK_S = 2.0
+"""The time limit of the search for large files."""
+
+
+class Reserve:
+    """The file at `path`. Its methods never raise `OSError`: they are for disks that refuse to write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def size(self) -> int:
+        """The size of the reserve on this disk, in bytes."""
+        total = 0
+        with contextlib.suppress(OSError):
+            found = os.statvfs(self.path.parent)
+            total = found.f_blocks * found.f_frsize
+        return min(MOST_BYTES, max(LEAST_BYTES, total // SHARE))
+
+    @property
+    def wanted(self) -> int:
+        """The bytes that must be free before the reserve is made."""
+        return 2 * self.size
+
+    def give_back(self) -> bool:
+        """Delete the file. Return True if this has freed space."""
+        try:
+            found = self.path.lstat()
+            freed = found.st_blocks > 0
+            try:
+                self.path.unlink()
+            except OSError:  # some file systems need space to delete, and less to truncate
+                if not stat.S_ISREG(found.st_mode):
+                    raise
+                os.truncate(self.path, 0)
+        except OSError:
+            return False
+        return freed
+
+    def make(self) -> bool:
+        """Make the reserve. Return False if there is too little space, or the disk refuses."""
+        draft = self.path.with_name(f".{self.path.name}")
+        try:
+            size = self.size
+            with contextlib.suppress(FileNotFoundError):
+                found = self.path.lstat()
+                if stat.S_ISREG(found.st_mode) and found.st_blocks * 512 >= size:
+                    return True
+            if free_bytes(self.path.parent) < self.wanted:
+                return False
+            allocate(draft, size)
+            draft.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            return False
+        return True
+
+
+def allocate(path: Path, size: int) -> None:
+    """Make a file of so many bytes in place of what is there; the disk has given them when this returns.
+
+    Raises:
+        OSError: The disk has too little space, or refuses.
+    """
+    path.unlink(missing_ok=True)
+    with opened(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as handle:
+        os.posix_fallocate(handle, 0, size)
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that an ordinary user may still write there."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A large entry below the home, and a command that frees its space."""
+
+    path: Path
+    bytes: int
+    command: str
+
+
+def largest(home: Path, most: int = 3) -> list[Large]:
+    """Return the largest things that could be deleted: chats' files, clones, old logs, copies of databases.
+
+    Links are not followed. After `LOOK_S`, partial sizes are returned.
+    """
+    deadline = time.monotonic() + LOOK_S
+    found: list[Large] = []
+    for folder in (*_folders(home / "workspace"), *_folders(home / "cache")):
+        command = f"find {shlex.quote(str(folder))} -mindepth 1 -delete"
+        found.append(Large(folder, sum(_entries(folder, deadline)), command))
+    for folder, pattern in ((home / "logs", "*.jsonl.*"), (home, "*.before-*"), (home, "*.damaged*")):
+        files = sorted(folder.glob(pattern))
+        if files:
+            used = sum(_blocks(each) for each in files)
+            command = f"rm {' '.join(shlex.quote(str(each)) for each in files)}"
+            found.append(Large(files[0] if len(files) == 1 else folder / pattern, used, command))
+    return sorted((each for each in found if each.bytes >= WORTH_BYTES), key=lambda each: -each.bytes)[:most]
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _blocks(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_blocks * 512
+    return 0
+
+
+def _entries(folder: Path, deadline: float) -> Iterator[int]:
+    """Yield the bytes on the disk of each entry below the folder."""
+    folders = [os.fspath(folder)]
+    while folders and time.monotonic() < deadline:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        yield entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue

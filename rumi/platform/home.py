@@ -1,0 +1,331 @@
+"""`RUMI_HOME`: the folder of an installation, and the process that holds it."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import trio
+
+from rumi.errors import UsageError
+from rumi.platform import home_permissions
+from rumi.platform.atomic_write import Exchange
+from rumi.platform.openat import opened
+
+BRIEFLY = "rumi memory ("
+BRIEF_S = 3.0
+LOOK_S = 0.1
+LOOK_AT_LOCK_S = 5.0
+GONE_AFTER = 2
+"""How often and how many times in a row a running process finds its lock missing before the home counts as
+deleted.
+"""
+
+_INSTALLATION = re.compile(r"[0-9a-f]{12}")
+
+
+class HomeHeld(UsageError):
+    """Another process holds the home."""
+
+
+class UnsafeHome(UsageError):
+    """Other users may have put something into the home, or a link in it leads elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """One reason why a home is unsafe. `kind` is one of the kinds of `rumi.platform.home_permissions`."""
+
+    kind: str
+    home: Path
+    path: Path
+    number: int
+
+    def said(self) -> tuple[str, str]:
+        """Return the finding, and what to do about it."""
+        folder, path = shlex.quote(str(self.home)), shlex.quote(str(self.path))
+        match self.kind:
+            case home_permissions.ANOTHERS:
+                found = f"{self.home} belongs to user {self.number}, and this is user {os.geteuid()};"
+                fix = "Run Rumi as its owner, or set RUMI_HOME to a folder you own."
+                return f"{found} nothing in it was looked at.", fix
+            case home_permissions.WRITABLE:
+                fix = f"Make sure that nothing in it comes from somebody else, then: chmod 700 {folder}"
+                return f"{self.home} can be written by others (mode {self.number:o}).", fix
+            case home_permissions.READABLE:
+                return f"{self.home} can be read by others (mode {self.number:o}).", f"chmod 700 {folder}"
+            case home_permissions.LINK:
+                found = f"{self.path} is a link: what Rumi writes there would go to {os.readlink(self.path)}."
+                fix = f"Remove it: rm {path}. If it has to be on another disk, mount that disk there."
+                return found, fix
+            case _:
+                found = f"{self.home} has files of another user: {self.path.relative_to(self.home)}."
+                return found, f"As root: chown -R {os.geteuid()} {path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths below a home. The folder has mode 0700, so only its owner can use it.
+
+    `files` is the folder of the chats' files where that is not the home's own (`[store] workspaces`).
+    """
+
+    root: Path
+    files: Path | None = None
+
+    @property
+    def workspaces(self) -> Path:
+        """One folder for each chat, mounted at /workspace."""
+        return self.files or workspaces_in(self.root)
+
+    @property
+    def snapshots(self) -> Path:
+        """The files before the chats' last turns, on the same file system as the files."""
+        return self.files / ".undo" if self.files is not None else self.root / "undo"
+
+    @property
+    def state_db(self) -> Path:
+        """Inbox, outbox and history."""
+        return self.root / "state.db"
+
+    @property
+    def memory_db(self) -> Path:
+        """The facts about the users."""
+        return self.root / "memory.db"
+
+    @property
+    def recall_db(self) -> Path:
+        """The index of what was said, which is made from `state.db`."""
+        return self.root / "recall.db"
+
+    @property
+    def logs(self) -> Path:
+        """The audit log and the program's own log."""
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        """Files that last as long as a process: the lock and the control socket."""
+        return self.root / "run"
+
+    @property
+    def rootfs(self) -> Path:
+        """The root file system of the sandboxes."""
+        return self.root / "rootfs"
+
+    @property
+    def tasks(self) -> Path:
+        """One folder for each task, which only the program writes."""
+        return self.root / "tasks"
+
+    @property
+    def reserve(self) -> Path:
+        """Disk space that is held back for a full disk."""
+        return self.root / "reserve"
+
+    @property
+    def restoring(self) -> Exchange:
+        """What `rumi restore` puts in place, and where it keeps what was there before."""
+        return Exchange(self.root, self.root / "restoring", self.root / "before-restore")
+
+    @property
+    def terminal_history(self) -> Path:
+        """The lines typed at the terminal."""
+        return self.root / "terminal_history"
+
+    def with_files(self, folder: str | None) -> "Home":
+        """Return the home whose chats' files are in that folder; None: in the home."""
+        return replace(self, files=None if folder is None else Path(folder))
+
+    def make(self) -> "Home":
+        """Make the missing folders.
+
+        Raises:
+            UsageError: The home belongs to another user, or cannot be written.
+        """
+        try:
+            for folder in (self.root, workspaces_in(self.root), self.logs, self.run):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.unusable(error) from error
+        return self
+
+    def dangers(self) -> list[Danger]:
+        """Return the reasons why the home is unsafe, the worst first; change nothing. Blocking, briefly."""
+        return [
+            Danger(kind, self.root, Path(path), number)
+            for kind, path, number in home_permissions.dangers(str(self.root))
+        ]
+
+    def refuse_if_unsafe(self) -> bool:
+        """Refuse a home that others may have changed; close a home that others can only read.
+
+        Return True if the home was closed. A home that also holds other things stays open.
+
+        Raises:
+            UnsafeHome: The finding, and what to do.
+        """
+        found = self.dangers()
+        refused = [danger for danger in found if danger.kind != home_permissions.READABLE]
+        if found and not refused and home_permissions.holds_only_ours(str(self.root)):
+            with contextlib.suppress(OSError):  # for example, a disk that is mounted read-only
+                self.root.chmod(0o700)
+                return True
+        for danger in refused or found:
+            raise UnsafeHome(*danger.said())
+        return False
+
+    def installation(self) -> str:
+        """Return this installation's id: twelve hexadecimal digits, made once. Blocking, briefly.
+
+        The id distinguishes this installation's containers from all others, so it never changes.
+
+        Raises:
+            UsageError: The home cannot be written, or the file has other content.
+        """
+        path = self.root / "installation"
+        try:
+            if not path.exists():
+                self.make()
+                self._make_installation(path)
+            found = path.read_text("ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise self.unusable(error) from error
+        if _INSTALLATION.fullmatch(found) is None:
+            raise UsageError(
+                f"{path} should hold twelve hexadecimal digits and holds {found[:40]!r}.",
+                "Restore it from a backup. If you delete it, remove this installation's containers yourself.",
+            )
+        return found
+
+    def _make_installation(self, path: Path) -> None:
+        """Write the id before the file gets its name. Of two simultaneous starts, the first id stays."""
+        draft = self.root / f".installation-{secrets.token_hex(4)}"
+        try:
+            with open(
+                os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii"
+            ) as file:
+                file.write(secrets.token_hex(6) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def hold(self, purpose: str) -> Iterator[Callable[[], None]]:
+        """Hold the home for this process. The kernel releases it whenever the process ends.
+
+        A fork holds it too, also when this process has left the block; it then calls what is yielded, which
+        writes its number into the lock. If `rumi restore` was killed while it put a backup in place, this
+        does the rest.
+
+        Raises:
+            HomeHeld: Another process holds it; the message names that process.
+            UsageError: The home cannot be written.
+        """
+        self.make()
+        try:
+            lock = os.open(self.run / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self.unusable(error) from error
+        with opened(lock):
+            self._wait_for(lock)
+
+            def sign() -> None:
+                with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
+                    signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
+                    os.ftruncate(lock, signed)
+
+            sign()
+            try:
+                self.restoring.finish()
+            except OSError as error:
+                raise self.unusable(error) from error
+            yield sign
+
+    def _wait_for(self, lock: int) -> None:
+        """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""
+        begun = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                holder = _signature(lock)
+                if time.monotonic() > begun + (BRIEF_S if holder.startswith(BRIEFLY) else LOOK_S):
+                    raise HomeHeld(
+                        f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
+                    ) from None
+                time.sleep(0.01)
+
+    def lock_identity(self) -> tuple[int, int] | None:
+        """Return which file is the home's lock, as the file system numbers it; None if there is none."""
+        try:
+            found = os.stat(self.run / "lock", follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.unusable(error) from error
+        return found.st_dev, found.st_ino
+
+    async def wait_until_gone(self) -> None:
+        """Wait until the home is gone: the lock that this process holds was deleted or replaced."""
+        held, missed = self.lock_identity(), 0
+        if held is None:  # this process holds no lock
+            await trio.sleep_forever()
+        while missed < GONE_AFTER:
+            await trio.sleep(LOOK_AT_LOCK_S)
+            # A network file system that does not answer is no proof that the home is gone.
+            with contextlib.suppress(UsageError):
+                missed = missed + 1 if self.lock_identity() != held else 0
+
+    def holder(self) -> str:
+        """Return a description of the holder, empty if no process holds the home.
+
+        Raises:
+            UsageError: The home belongs to another user.
+        """
+        try:
+            lock = os.open(self.run / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise self.unusable(error) from error
+        with opened(lock):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _signature(lock)
+        return ""
+
+    def unusable(self, error: Exception) -> UsageError:
+        """Return the error for a home that cannot be used."""
+        number = error.errno if isinstance(error, OSError) else None
+        advice = "Set RUMI_HOME to a folder you own."
+        if number in (errno.ENOSPC, errno.EDQUOT):
+            advice = "Make room on its disk."
+        elif number == errno.EROFS:
+            advice = (
+                "Its disk is mounted read-only: mount it for writing, or set RUMI_HOME to another folder."
+            )
+        return UsageError(f"The home {self.root} cannot be used: {error}.", advice)
+
+
+def workspaces_in(root: Path) -> Path:
+    """Return the home's own folder for the chats' files, with one folder for each chat."""
+    return root / "workspace"
+
+
+def _signature(lock: int) -> str:
+    """Return the description of itself that the holder wrote into the lock file."""
+    return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"

@@ -1,0 +1,161 @@
+"""The audit log: one JSON line for each action: what was done, for which chat, and how it ended.
+
+Writing is synchronous, on the caller's thread. A line of some 300 bytes goes into the page cache, which takes
+less time than another thread would, and the line exists before the next action. Nothing is fsynced; the
+journal stores the data that must survive a power cut.
+"""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from rumi.platform.logs.line_file import LineFile, LogPosition, read_lines
+from rumi.platform.logs.redact import Redactor
+
+FIELDS: Final = (
+    *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
+    *("truncated", "stopped_reason"),
+)
+"""The fields of every line, in this order; null if one does not apply."""
+
+_log = logging.getLogger(__name__)
+# Some readers take these characters as newlines, but JSON does not.
+_LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+class AuditLog:
+    """Writes audit lines without secrets. Safe from any thread.
+
+    Writing never fails for the caller, because a full disk must not end a turn. The first lost line is
+    reported in the program's log, `lost` counts the lost lines, and the next line that can be written says
+    how many there were.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        max_mb: float,
+        keep: int,
+        redact: Redactor,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`now` gives seconds since 1970."""
+        self._file = LineFile(path, max_mb=max_mb, keep=keep)
+        self._redact = redact
+        self._now = now
+        self._failing = False
+        self.lost = 0
+
+    def write(
+        self,
+        event: str,
+        *,
+        chat_id: str,
+        turn: str = "",
+        container_id: str | None = None,
+        argv: Sequence[str] | None = None,
+        command: str | None = None,
+        exit_code: int | None = None,
+        duration_ms: int | None = None,
+        truncated: bool | None = None,
+        stopped_reason: str | None = None,
+        **more: object,
+    ) -> None:
+        """Append one line. `more` are further fields after the fields of every line."""
+        line = {
+            "time": utc(self._now()),
+            "event": event,
+            "chat_id": chat_id,
+            "turn": turn or None,
+            "container_id": container_id or None,
+            "argv": None if argv is None else list(argv),
+            "command": command,
+            "exit_code": exit_code,
+            "duration_ms": duration_ms,
+            "truncated": truncated,
+            "stopped_reason": stopped_reason,
+            **more,
+        }
+        try:
+            self._file.append(as_line(line, self._redact))
+        except OSError as error:
+            self.lost += 1
+            if not self._failing:
+                self._failing = True
+                _log.error("the audit log cannot be written: %s", error)
+        else:
+            if self._failing:
+                self._failing = False
+                _log.warning("the audit log is written again; %d lines were lost", self.lost)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_audit(
+    path: Path, *, old: bool = False, until: LogPosition | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines of an audit log, oldest first; with `old` also those of the rotated files.
+
+    Lines after `until` are not read. Torn lines are skipped. A missing file has no lines.
+    """
+    for line in read_lines(path, old=old, until=until):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def as_line(fields: Mapping[str, object], redact: Redactor) -> bytes:
+    """Return one line of JSON, without its newline and without secrets."""
+    texts: list[str] = []
+    line = _plain(fields, texts)
+    # Almost no line has a secret: one search over all of its texts is much faster than one search each.
+    together = "\n".join(texts)
+    if redact.text(together) != together:
+        line = _hidden(line, redact)
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    # Half a surrogate pair becomes its JSON escape.
+    return text.translate(_LINE_BREAKS).encode("utf-8", "backslashreplace")
+
+
+def _plain(value: object, texts: list[str]) -> object:
+    """Convert the value to JSON types; add every text in it to `texts`."""
+    if isinstance(value, str):
+        text = str(value)
+        texts.append(text)
+        return text
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, Mapping):
+        texts.extend(map(str, value))
+        return {str(key): _plain(each, texts) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each, texts) for each in value]
+    text = str(value)
+    texts.append(text)
+    return text
+
+
+def _hidden(value: object, redact: Redactor) -> object:
+    if isinstance(value, str):
+        return redact.text(value)
+    if isinstance(value, dict):
+        return {redact.text(key): _hidden(each, redact) for key, each in value.items()}
+    return [_hidden(each, redact) for each in value] if isinstance(value, list) else value
+
+
+def utc(seconds: float) -> str:
+    """Return a time in ISO 8601, in UTC with milliseconds: `2026-08-01T12:00:00.000Z`."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,164 @@
+"""Selects and reads entries of the log, including those of rotated files and those still to come."""
+
+import json
+import os
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import trio
+
+from rumi.platform.logs.audit import read_audit
+from rumi.platform.logs.line_file import LogPosition
+
+Entry: TypeAlias = dict[str, Any]
+
+NUMBERS: Final = ("duration_ms", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
+"""Fields that are used as numbers."""
+
+MOST: Final = 10**15
+"""A larger number is not a valid duration or token count."""
+
+LOOK_S = 0.25
+"""How often to look for new lines, because a file cannot announce them."""
+
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The wanted entries: of these chats and kinds, from `since` on. An empty set selects all."""
+
+    chats: frozenset[str] = frozenset()
+    events: frozenset[str] = frozenset()
+    since: datetime | None = None
+
+    def __contains__(self, entry: object) -> bool:
+        if not isinstance(entry, dict):
+            return False
+        if self.chats and entry.get("chat_id") not in self.chats:
+            return False
+        if self.events and entry.get("event") not in self.events:
+            return False
+        return self.since is None or time_of(entry) >= self.since
+
+
+def time_of(entry: Entry) -> datetime:
+    """Return the entry's time, or the epoch if the time is missing or impossible."""
+    try:
+        found = datetime.fromisoformat(str(entry.get("time", "")))
+    except ValueError:
+        return EPOCH
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if EPOCH.year < found.year < datetime.max.year else EPOCH  # other times have no local time
+
+
+def _entry(found: object) -> Entry | None:
+    """Return the entry in a line of the log, or None if the line is not an entry of Rumi's.
+
+    Fields with a wrong type become null, because readers rely on the types.
+    """
+    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+        return None
+    if not isinstance(found.get("chat_id"), str):
+        found["chat_id"] = None
+    for name in NUMBERS:
+        if name in found and not _is_number(found[name]):
+            found[name] = None
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < MOST
+
+
+def read(path: Path, wanted: Wanted, until: LogPosition | None = None) -> Iterator[Entry]:
+    """Yield the wanted entries, oldest first. Torn lines are skipped; a missing log has no entries."""
+    entries = (_entry(found) for found in read_audit(path, old=True, until=until))
+    return (entry for entry in entries if entry is not None and entry in wanted)
+
+
+def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[Entry, None]]:
+    """Return the wanted entries that exist, and an endless generator of those that come.
+
+    No entry is in both, also if the file is rotated meanwhile.
+    """
+    tail = _Tail(path)
+    return read(path, wanted, tail.place()), _follow(tail, wanted)
+
+
+async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
+    try:
+        while True:
+            for line in tail.lines():
+                try:
+                    entry = _entry(json.loads(line))
+                except (ValueError, RecursionError):
+                    continue
+                if entry is not None and entry in wanted:
+                    yield entry
+            await trio.sleep(LOOK_S)
+    finally:
+        tail.close()
+
+
+class _Tail:
+    """Reads lines that are appended to a file from now on, and to its successors. Blocking, briefly."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = self._opened(path)
+        self._torn = b""
+        if self._file is not None:
+            self._file.seek(0, os.SEEK_END)
+
+    def place(self) -> LogPosition | None:
+        """Return the position from which it reads; None while there is no file."""
+        return None if self._file is None else LogPosition(os.fstat(self._file.fileno()), self._file.tell())
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the complete new lines. An incomplete line waits for its end."""
+        if self._file is None:
+            self._file = self._opened(self._path)
+        while self._file is not None:
+            *whole, self._torn = (self._torn + self._file.read()).split(b"\n")
+            yield from whole
+            following = self._following(self._file)
+            if following is None:
+                return
+            # The file may have grown between the last read and its rotation.
+            *whole, _ = (self._torn + self._file.read()).split(b"\n")
+            yield from whole
+            self._file.close()
+            self._file, self._torn = following, b""
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _opened(self, path: Path) -> BinaryIO | None:
+        try:
+            return path.open("rb")
+        except OSError:
+            return None
+
+    def _following(self, file: BinaryIO) -> BinaryIO | None:
+        """Return the file that was started after this one; None while this file is the current one."""
+        ours = os.fstat(file.fileno())
+        newer: BinaryIO | None = None
+        number = 0
+        while True:
+            path = self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
+            candidate = self._opened(path)
+            if candidate is None and number:
+                return newer  # our file was deleted: continue with the oldest that is left
+            if candidate is not None and os.path.samestat(os.fstat(candidate.fileno()), ours):
+                candidate.close()
+                return newer
+            if candidate is not None:
+                if newer is not None:
+                    newer.close()
+                newer = candidate
+            number += 1

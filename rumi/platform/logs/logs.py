@@ -1,0 +1,75 @@
+"""The program's own log, `logs/rumi.jsonl`: records of `logging` as JSON lines without secrets."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rumi.platform.logs.audit import as_line, utc
+from rumi.platform.logs.line_file import LineFile
+from rumi.platform.logs.redact import Redactor
+
+_NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
+"""These libraries log the addresses of requests, and Telegram's addresses contain the token."""
+
+
+@contextmanager
+def program_log(
+    path: Path, *, max_mb: float, keep: int, redact: Redactor, level: int = logging.INFO
+) -> Iterator[logging.Handler]:
+    """Send all log records to `path`, and none to the terminal, until the block ends."""
+    root = logging.getLogger()
+    handler = _JsonLines(LineFile(path, max_mb=max_mb, keep=keep), redact)
+    former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, level))
+    root.setLevel(level)
+    root.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        root.removeHandler(handler)
+        for name, value in former.items():
+            logging.getLogger(name).setLevel(value)
+        handler.close()
+
+
+class _JsonLines(logging.Handler):
+    """Writes one JSON line for each record. It removes secrets here, for all loggers."""
+
+    def __init__(self, file: LineFile, redact: Redactor) -> None:
+        super().__init__()
+        self._file = file
+        self._redact = redact
+        self._tracebacks = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or drop it: a full disk must not raise errors here."""
+        try:
+            self._file.append(as_line(self._fields(record), self._redact))
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - a log call with wrong arguments must not stop what logs
+            message = f"{record.msg} ({record.pathname}:{record.lineno} logged it wrongly: {error!r})"
+        fields: dict[str, object] = {
+            "time": utc(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": message,
+        }
+        if record.exc_info and record.exc_info != (None, None, None):
+            fields["exception"] = self._tracebacks.formatException(record.exc_info)
+        elif record.exc_text:
+            fields["exception"] = record.exc_text
+        if record.stack_info:
+            fields["stack"] = record.stack_info
+        return fields

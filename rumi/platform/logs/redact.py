@@ -1,0 +1,186 @@
+"""Removes secrets from text in the places where text leaves for a log, a recording, an error or a reply."""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+from rumi.platform.logs.secret_forms import HIDDEN, TABLE
+
+__all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
+
+_LEAST_LENGTH = 6
+"""Shorter values are words that occur anywhere; hiding them would reveal more than it hides."""
+
+_PERCENT = re.compile("%[0-9A-F]{2}")
+_FLAG: Final = re.compile(
+    r"--(?:[a-z]{1,20}-){0,5}(?:password|passwd|passphrase|token|secret|api-?key)", re.IGNORECASE
+)
+"""An option of a command whose value is the next word."""
+_NAME: Final = re.compile(r"[\w .-]{1,60}")
+_WRAPPED: Final = re.compile(
+    r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{4,}+(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]{4}"
+)
+"""Base64 in lines, as mail and `base64` write it."""
+_UNENDED: Final = re.compile(
+    r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
+)
+_LEAST_LINE: Final = 20
+_MOST_HELD: Final = 4096
+"""How much of such lines is held back at the end of a text that comes in pieces."""
+_LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
+
+
+class Redactor:
+    """Hides known secrets, in the forms that they have in logs, and everything that looks like a key."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """`secrets` are the values themselves; very short ones are left out."""
+        secrets = [secret.strip() for secret in secrets if len(secret.strip()) >= _LEAST_LENGTH]
+        forms = {form for secret in secrets for form in _forms(secret)}
+        # The longest first, so that a form that contains another is hidden completely.
+        self._forms = sorted((form for form in forms if form not in HIDDEN), key=lambda f: (-len(f), f))
+        self._encoded = {form for secret in secrets for form in _base64_forms(_raw(secret))}
+        self._beginnings: frozenset[str] | None = None
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+    def text(self, text: str) -> str:
+        """Return the text with `[hidden]` in place of secrets. Idempotent."""
+        return TABLE.hide(self.known(text))
+
+    def known(self, text: str) -> str:
+        """Return the text with `[hidden]` in place of the known secrets only, in all of their forms."""
+        # A search for each form is faster than one expression with all of them, which has no fixed start.
+        for form in [form for form in self._forms if form in text]:
+            text = text.replace(form, HIDDEN)
+        if self._encoded and _WRAPPED.search(text) is not None:
+            text = self._unwrapped(text)
+        return text
+
+    def json(self, value: Any, *, name: str = "") -> Any:
+        """Return a JSON value with `[hidden]` in place of secrets in all of its strings and names.
+
+        A string is also hidden for what stands before it: its `name` in an object, an option in a list.
+        """
+        if isinstance(value, str):
+            return self._named(name, self.text(value)) if name else self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self.json(each, name=key) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            before = ("", *(each if isinstance(each, str) and each[:2] == "--" else "" for each in value))
+            return [
+                self.json(each, name=flag if _FLAG.fullmatch(flag) else "")
+                for flag, each in zip(before, value, strict=False)
+            ]
+        return value
+
+    def stream(self) -> "StreamRedactor":
+        """Return what hides the known secrets in a text that comes in pieces."""
+        return StreamRedactor(self)
+
+    def open_end(self, text: str, before: str = "") -> int:
+        """Return where the end of the text begins that may still become a known secret, or is part of one.
+
+        `before` is the end of what came before the text.
+        """
+        if self._beginnings is None:
+            self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
+        longest = len(self._forms[0]) if self._forms else 1
+        at = next(
+            (at for at in range(max(0, len(text) - longest + 1), len(text)) if text[at:] in self._beginnings),
+            len(text),
+        )
+        if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_HELD:])) is not None:
+            at = min(at, len(text) - min(len(text), len(lines[0])))
+        while at < len(text) and (
+            crossing := [each for each in map(text.find, self._forms) if 0 <= each < at]
+        ):
+            whole = [each for each in crossing if self._crosses(text, each, at)]
+            if not whole:
+                break
+            at = min(whole)
+        return at
+
+    def _crosses(self, text: str, begin: int, at: int) -> bool:
+        return any(text.startswith(form, begin) and begin + len(form) > at for form in self._forms)
+
+    def _named(self, name: str, text: str) -> str:
+        """Return `[hidden]` if the text is the value of something that names a secret."""
+        if not text or HIDDEN in text or "\n" in text or _NAME.fullmatch(name) is None:
+            return text
+        sign = " " if name.startswith("--") else ": "
+        return HIDDEN if HIDDEN in Redactor.text(_FORMS_ONLY, f"{name}{sign}{text}") else text
+
+    def _unwrapped(self, text: str) -> str:
+        """Hide known secrets in base64 that is broken into lines."""
+        joined = re.sub(r"\r?\n|\\r\\n|\\n", "", text)
+        for form in self._encoded:
+            if form in joined:
+                text = re.sub(_LINE_END.join(map(re.escape, form)), HIDDEN, text)
+        return text
+
+
+_FORMS_ONLY: Final = Redactor(())
+
+
+class StreamRedactor:
+    """Hides the known secrets in a text that comes in pieces: it holds back what may be a part of one."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = self._before = ""
+
+    def feed(self, piece: str) -> str:
+        """Take a piece; return the text that is certain by now."""
+        text = self._held + piece
+        end = self._redactor.open_end(text, self._before)
+        self._held = text[end:]
+        self._before = (self._before + text[:end])[-_LEAST_LINE:]
+        return self._redactor.known(text[:end])
+
+    def end(self) -> str:
+        """Return what is still held back."""
+        text, self._held = self._held, ""
+        return self._redactor.known(text)
+
+
+def _raw(secret: str) -> bytes:
+    return secret.encode("utf-8", "surrogatepass")
+
+
+def _forms(secret: str) -> set[str]:
+    """Return the value's forms: plain, in URLs, HTML, JSON and Python literals, in hex and base64."""
+    raw = _raw(secret)
+    quoted = {quote(raw), quote(raw, safe=""), quote(raw, safe=":"), quote_plus(raw)}
+    quoted |= {_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted}
+    forms = {secret, *quoted, *(form.replace("%", "%25") for form in quoted)}
+    forms |= {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
+    forms |= {json.dumps(form)[1:-1] for form in forms}
+    forms |= {html.escape(secret), html.escape(secret, quote=False), raw.hex(), raw.hex().upper()}
+    encoded = _base64_forms(raw)
+    # In a URL, and in JSON as PHP writes it.
+    return (
+        forms
+        | encoded
+        | {quote(form, safe="") for form in encoded}
+        | {f.replace("/", "\\/") for f in encoded}
+    )
+
+
+def _base64_forms(raw: bytes) -> set[str]:
+    """Return the base64 of any text that contains `raw`, for each of the three offsets in its groups.
+
+    Characters at both ends that also depend on the neighbours are cut off.
+    """
+    forms: set[str] = set()
+    for before, mixed in ((0, 0), (1, 2), (2, 3)):
+        encoded = base64.b64encode(b"\0" * before + raw).decode().rstrip("=")
+        end = len(encoded) - (1 if (before + len(raw)) % 3 else 0)
+        if end - mixed >= _LEAST_LENGTH:
+            forms |= {encoded[mixed:end], encoded[mixed:end].replace("+", "-").replace("/", "_")}
+    return forms

@@ -1,0 +1,104 @@
+"""Where a file that comes from elsewhere lies until it is complete."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+import trio
+
+from rumi.errors import RumiError
+from rumi.platform.threads import Offload
+
+_BLOCK_BYTES: Final = 1024 * 1024
+
+
+class FileError(RumiError):
+    """A file could not be fetched or stored."""
+
+
+class Landing:
+    """The destination of a file that comes: without a name in `folder`, removed at the end of the block.
+
+    `offload` writes the blocks, so at most one of them is in memory.
+    """
+
+    def __init__(self, folder: Path, offload: Offload) -> None:
+        self._folder = folder
+        self._offload = offload
+        self._file: BinaryIO | None = None
+        self._waiting = bytearray()
+        self.size = 0
+
+    def __enter__(self) -> "Landing":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def file(self) -> BinaryIO:
+        """Return the open file; call `end` first."""
+        assert self._file is not None
+        return self._file
+
+    async def begin(self) -> None:
+        """Discard the bytes so far."""
+        self._waiting.clear()
+        self.size = 0
+        await self._offload(self._empty)
+
+    async def add(self, data: bytes) -> None:
+        """Take more bytes.
+
+        Raises:
+            FileError: The disk cannot be written.
+        """
+        self._waiting += data
+        self.size += len(data)
+        if len(self._waiting) >= _BLOCK_BYTES:
+            await self._offload(self._write)
+
+    async def end(self) -> None:
+        """Write all bytes to the file.
+
+        Raises:
+            FileError: The disk cannot be written.
+        """
+        await self._offload(self._write)
+
+    def _empty(self) -> None:
+        try:
+            if self._file is None:
+                # It is closed at the end of the block.
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            self._file.seek(0)
+            self._file.truncate()
+        except OSError as error:
+            raise _disk(error) from None
+
+    def _write(self) -> None:
+        try:
+            rest = memoryview(self._waiting)
+            with rest:
+                written = 0
+                while written < len(rest):
+                    written += os.write(self.file.fileno(), rest[written:])
+        except OSError as error:
+            raise _disk(error) from None
+        self._waiting.clear()
+
+
+def _disk(error: OSError) -> FileError:
+    return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
+
+
+def let_cancellation_through() -> None:
+    """Raise the cancellation of the task that waits for this worker thread; do nothing in other threads."""
+    with suppress(RuntimeError):
+        trio.from_thread.check_cancelled()

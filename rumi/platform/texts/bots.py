@@ -1,0 +1,340 @@
+"""What people read about bots."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from rumi.platform.openat import shown
+from rumi.platform.texts.language import Language, pick
+from rumi.platform.texts.operating import short_duration
+from rumi.platform.texts.parked import numbered, parked_buttons, parked_question
+from rumi.platform.texts.tasks import shortly, task_state
+
+
+def bot_made(language: Language, name: str, path: str) -> str:
+    """Say that a bot was made, and what to do next."""
+    return pick(
+        language,
+        f"🤖 El bot {name} está hecho. Escribí qué tiene que hacer en {path}\n"
+        f"Arrancalo con: rumi bot run {name}",
+        f"🤖 The bot {name} is made. Write what it is to do in {path}\nStart it with: rumi bot run {name}",
+    )
+
+
+def bot_forgot(language: Language, name: str, count: int) -> str:
+    """Say that a bot's memory is empty."""
+    return pick(language, f"El bot {name} olvidó {count} datos.", f"The bot {name} forgot {count} facts.")
+
+
+def bot_imported(language: Language, name: str, facts: int, iterations: int) -> str:
+    """Say what came of a bot of another program."""
+    return pick(
+        language,
+        f"🤖 {name}: {facts} datos, {iterations} iteraciones",
+        f"🤖 {name}: {facts} facts, {iterations} iterations",
+    )
+
+
+def bot_skill_there(language: Language, name: str) -> str:
+    """Say that a skill for all bots stays as it was."""
+    return pick(
+        language,
+        f"La habilidad {name} ya estaba y queda como era.",
+        f"The skill {name} was there already and stays as it was.",
+    )
+
+
+def bot_skills_question(language: Language, name: str, count: int) -> str:
+    """Ask whether skills may be installed."""
+    return pick(
+        language,
+        f"¿Instalar {'esta habilidad' if count == 1 else f'estas {count} habilidades'} en el bot {name}?",
+        f"Install {'this skill' if count == 1 else f'these {count} skills'} in the bot {name}?",
+    )
+
+
+def bot_iteration(language: Language, number: int, most: int) -> str:
+    """Say which iteration begins."""
+    of = f"{number}/{most}" if most else str(number)
+    return pick(language, f"{of} · iteración", f"{of} · iteration")
+
+
+def bot_asks(
+    language: Language,
+    name: str,
+    question: str,
+    parked: Sequence[tuple[int, str]] = (),
+    *,
+    here: bool = False,
+    waits: bool = False,
+) -> str:
+    """Return the message that brings a bot's question, and what needs a yes, by number; empty without any.
+
+    `here`: its reader types the answer, and needs no command. `waits`: the bot does nothing meanwhile.
+    """
+    parts, command = [], "" if here else f"/bot {name} "
+    if question:
+        answer = "." if here else f": {command}{pick(language, 'TU RESPUESTA', 'YOUR ANSWER')}"
+        parts.append(
+            pick(
+                language,
+                f"❓ El bot {name} pregunta:\n\n{question}\n\nEspera tu respuesta{answer}",
+                f"❓ The bot {name} asks:\n\n{question}\n\nIt waits for your answer{answer}",
+            )
+        )
+    if parked:
+        meanwhile = pick(
+            language, ", y mientras tanto sigue con otra cosa", ", and goes on with other work meanwhile"
+        )
+        head = pick(language, f"🔒 El bot {name} necesita tu sí", f"🔒 The bot {name} needs your yes")
+        head += ":" if waits else f"{meanwhile}:"
+        yes = pick(language, "sí", "yes")
+        parts.append(parked_question(language, head, parked, f"{command}{yes}", f"{command}no"))
+    if parts and here:
+        parts.append(
+            pick(
+                language,
+                f"Escribilo acá, o desde otra terminal: rumi bot wake {name} RESPUESTA",
+                f"Type it here, or in another terminal: rumi bot wake {name} ANSWER",
+            )
+        )
+    return "\n\n".join(parts)
+
+
+def this_terminal(language: Language) -> str:
+    """Return what the terminal is called in which a bot runs."""
+    return pick(language, "esta terminal", "this terminal")
+
+
+def bot_buttons(
+    language: Language, name: str, options: Sequence[str], parked: Sequence[tuple[int, str]]
+) -> tuple[tuple[str, str], ...]:
+    """Return the buttons below a bot's message: the label of each, and the command that it says."""
+    yes = pick(language, "sí", "yes")
+    said = tuple((option, f"/bot {name} {option}") for option in options)
+    return said + parked_buttons(parked, f"/bot {name} {yes}", f"/bot {name} no")
+
+
+def bot_plan_lapsed(language: Language, why: Literal["expired", "calls", "money"], question: str) -> str:
+    """Return the question whether a plan that allows nothing any more may go on, with the plan."""
+    reason = {
+        "expired": pick(language, "El plan venció.", "The plan has expired."),
+        "calls": pick(
+            language, "Se usaron las llamadas al modelo del plan.", "The model calls of the plan are used up."
+        ),
+        "money": pick(language, "Se usó el dinero del plan.", "The money of the plan is used up."),
+    }[why]
+    again = pick(language, "¿Otra vez lo mismo?", "The same once more?")
+    return f"{reason} {again} {question}"
+
+
+def bot_sleeps(language: Language, seconds: float) -> str:
+    """Say how long a bot sleeps, to one who watches it."""
+    for_ = short_duration(seconds)
+    return pick(language, f"duerme {for_}; Enter lo despierta", f"sleeps {for_}; Enter wakes it")
+
+
+def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, str]]) -> str:
+    """Return a report with what was not done because nobody has said yes."""
+    if not parked:
+        return text
+    head = pick(
+        language,
+        "🔒 Sin hacer, porque nadie dijo que sí:",
+        "🔒 Not done, because nobody has said yes:",
+    )
+    return "\n\n".join([text, head, *(numbered(number, each) for number, each in parked)])
+
+
+def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:
+    """Return a session's report: the summary, and each claim with its proof.
+
+    Each row says whether a claim is true, its kind, what it claims, and what the program found.
+    """
+    if not rows:
+        nothing = pick(
+            language, "Sin pruebas: el bot no declaró nada.", "Not proved: the bot claimed nothing."
+        )
+        return f"{summary}\n\n{nothing}"
+    kinds = {
+        "file": pick(language, "archivo", "file"),
+        "command": pick(language, "comando", "command"),
+        "test": pick(language, "prueba", "test"),
+        "url": pick(language, "página", "page"),
+    }
+    proved = pick(language, "comprobado", "proved")
+    not_true = pick(language, "NO ES CIERTO", "NOT TRUE")
+    lines = [
+        f"{'✅' if true else '❌'} {kinds.get(kind, kind)} `{shortly(what)}`: "
+        f"{proved if true else not_true} ({_found(language, found)})"
+        for true, kind, what, found in rows
+    ]
+    head = pick(language, "Lo que el bot declaró:", "What the bot claimed:")
+    return "\n".join([summary, "", head, *(f"- {line}" for line in lines)])
+
+
+def _found(language: Language, found: str) -> str:
+    spanish = {
+        "there is no such file": "no hay tal archivo",
+        "it is not a file": "no es un archivo",
+        "it was not written in this session": "no se escribió en esta sesión",
+        "it did not run in this session": "no corrió en esta sesión",
+        "it was not fetched in this session": "no se leyó en esta sesión",
+        "read": "leída",
+    }
+    return pick(language, spanish.get(found, found), found)
+
+
+def bot_claimed(language: Language, answer: str) -> str:
+    """Return the report of a session that ended by the stop phrase."""
+    note = pick(
+        language,
+        "⚠️ Declarado, no comprobado: el bot dijo que terminó, sin pruebas.",
+        "⚠️ Claimed, not proved: the bot said that it is done, without receipts.",
+    )
+    return f"{answer}\n\n{note}".strip()
+
+
+def bot_limit(language: Language, limit: str, answer: str) -> str:
+    """Return the report of a session that a limit ended."""
+    note = {
+        "iterations": pick(
+            language,
+            "⚠️ Se usaron todas las iteraciones; la meta no se alcanzó.",
+            "⚠️ All iterations are used; the goal was not reached.",
+        ),
+        "budget": pick(
+            language,
+            "⚠️ Se usó todo el presupuesto; la meta no se alcanzó.",
+            "⚠️ The budget is used up; the goal was not reached.",
+        ),
+    }[limit]
+    return f"{answer}\n\n{note}".strip()
+
+
+def bot_begins(language: Language, name: str, id: int) -> str:
+    """Say that a session of a bot has begun."""
+    return pick(
+        language,
+        f"🤖 El bot {name} empezó la sesión {id}. Su informe llega acá; /stop {name} lo detiene.",
+        f"🤖 The bot {name} has begun session {id}. Its report comes here; /stop {name} stops it.",
+    )
+
+
+def bot_hears(language: Language, name: str) -> str:
+    """Say that a running bot gets a message."""
+    return pick(
+        language,
+        f"🤖 El bot {name} lo lee en su próxima iteración.",
+        f"🤖 The bot {name} reads it in its next iteration.",
+    )
+
+
+def bot_wakes(language: Language, name: str) -> str:
+    """Say that a bot is woken."""
+    return pick(language, f"🤖 El bot {name} sigue ahora.", f"🤖 The bot {name} goes on now.")
+
+
+def bot_stops(language: Language, name: str) -> str:
+    """Say that a bot is being stopped."""
+    return pick(language, f"⏹ Detengo el bot {name}.", f"⏹ Stopping the bot {name}.")
+
+
+def bots_refused(language: Language) -> str:
+    """Say that somebody may not run bots."""
+    return pick(
+        language,
+        "Acá no podés usar bots. `[bots] allowed` en config.toml dice quién puede.",
+        "You may not run bots here. `[bots] allowed` in config.toml says who may.",
+    )
+
+
+def bot_usage(language: Language) -> str:
+    """Say how to use the commands of bots."""
+    return pick(
+        language,
+        "Usá /bots, /bot NOMBRE META, /wake NOMBRE, o /stop NOMBRE.",
+        "Use /bots, /bot NAME GOAL, /wake NAME, or /stop NAME.",
+    )
+
+
+def bot_list(language: Language, rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """Return the bots in Markdown; each row is a name, a description, a state and the last goal."""
+    if not rows:
+        return pick(
+            language,
+            "No hay bots. Se crean con: rumi bot create NOMBRE",
+            "There are no bots. Make one with: rumi bot create NAME",
+        )
+    lines = []
+    for name, about, state, goal in rows:
+        parts = [f"**{name}**", shortly(about), bot_state(language, state), shortly(goal)]
+        lines.append(f"- {' · '.join(filter(None, parts))}")
+    return "\n".join(lines)
+
+
+def bot_state(language: Language, state: str) -> str:
+    """Return what a bot is at; empty: it has never run."""
+    return task_state(language, state) if state else pick(language, "nunca corrió", "never ran")
+
+
+def bot_resume(language: Language, name: str, id: int) -> str:
+    """Say how to go on with a session."""
+    return pick(
+        language,
+        f"Seguí con: rumi bot run {name} --resume {id}",
+        f"Go on with: rumi bot run {name} --resume {id}",
+    )
+
+
+def bot_clones(language: Language, folder: str) -> str:
+    """Say that a bot gets its project."""
+    return pick(language, f"copio {shown(folder)} para el bot", f"copying {shown(folder)} for the bot")
+
+
+def bot_without_history(language: Language, why: str) -> str:
+    """Say why a bot gets a project without git's history."""
+    return pick(
+        language,
+        f"el proyecto viene sin la historia de git: {why}",
+        f"the project has no history of git: {why}",
+    )
+
+
+def bot_left_out(language: Language, path: str, reason: str) -> str:
+    """Say that an entry of a project does not come along, and why."""
+    why = {
+        "special": pick(language, "no es archivo, carpeta ni enlace", "it is not a file, a folder or a link"),
+        "git": pick(language, "es de git", "it belongs to git"),
+        "deep": pick(language, "está demasiado adentro", "it lies too deep"),
+        "unreadable": pick(language, "no se puede leer", "it cannot be read"),
+        "link": pick(language, "es un enlace hacia afuera", "it is a link that leads out"),
+    }.get(reason, shown(reason))
+    left_out = pick(language, "no viene", "left out")
+    return f"⚠️ {left_out}: {shown(path)} ({why})"
+
+
+def bot_unchanged(language: Language, name: str) -> str:
+    """Say that a bot has changed nothing."""
+    return pick(
+        language,
+        f"El bot {name} no cambió nada en su proyecto.",
+        f"The bot {name} has changed nothing in its project.",
+    )
+
+
+def bot_apply_question(language: Language, count: int, folder: str) -> str:
+    """Ask whether changes may be made in a folder."""
+    return pick(
+        language,
+        f"¿Aplicar {'este cambio' if count == 1 else f'estos {count} cambios'} en {shown(folder)}?",
+        f"Apply {'this change' if count == 1 else f'these {count} changes'} to {shown(folder)}?",
+    )
+
+
+def bot_applied(language: Language, count: int, folder: str) -> str:
+    """Say how many files changed in a folder."""
+    return pick(
+        language,
+        f"✅ {'Cambió 1 archivo' if count == 1 else f'Cambiaron {count} archivos'} en {shown(folder)}",
+        f"✅ {'1 file' if count == 1 else f'{count} files'} changed in {shown(folder)}",
+    )

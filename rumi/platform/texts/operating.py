@@ -1,0 +1,169 @@
+"""What people read about a Rumi that runs: a chat that gave up, windows on it, its log."""
+
+from collections.abc import Sequence
+
+from rumi.platform.texts.language import Language, pick
+from rumi.platform.texts.replies import shortened
+
+
+def gave_up(language: Language) -> str:
+    """Return the reply to the message on which a chat worked when it reached its restart limit."""
+    return pick(
+        language,
+        "❌ Este chat falló varias veces seguidas y lo detuve. Tu próximo mensaje lo empieza de nuevo;"
+        " /retry intenta otra vez el último.",
+        "❌ This chat failed several times in a row and was stopped. Your next message starts it afresh;"
+        " /retry tries the last one again.",
+    )
+
+
+def attached(language: Language, holder: str, model: str) -> str:
+    """Return the first line of a window on another process."""
+    return pick(language, f"Ventana de {holder} · modelo {model}", f"A window on {holder} · model {model}")
+
+
+def holder_gone(language: Language) -> str:
+    """Say that the process of a window has ended."""
+    return pick(
+        language,
+        "El proceso que atendía este chat terminó. Empiezo otro…",
+        "The process that served this chat has ended. Starting another one…",
+    )
+
+
+def chat_moves(language: Language) -> str:
+    """Say that another worker takes over the chat of a window."""
+    return pick(
+        language,
+        "Otro proceso se hace cargo de este chat…",
+        "Another worker takes over this chat…",
+    )
+
+
+def perhaps_lost(language: Language, text: str) -> tuple[str, str]:
+    """Say that the process ended while it was sent a message, and what to do."""
+    quoted = shortened(text)
+    return pick(
+        language, f"No se sabe si llegó: «{quoted}».", f"It is not known whether this arrived: “{quoted}”."
+    ), pick(language, "Si no hay respuesta, mandalo de nuevo.", "If no reply follows, send it again.")
+
+
+def moved(language: Language, model: str) -> str:
+    """Say that another process serves the chat from now on: this one, or that of another window."""
+    return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
+
+
+def other_settings(language: Language, holder: str, keys: Sequence[str]) -> str:
+    """Say which settings and keys of a window do not apply, because its process began with others."""
+    named = ", ".join(keys)
+    return pick(
+        language,
+        f"Esta configuración de la ventana no se aplica: {named}. {holder} empezó con otra y tiene trabajo.",
+        f"These settings of this window do not apply: {named}. {holder} began with others and is at work.",
+    )
+
+
+def waiting_for(language: Language, holder: str) -> str:
+    """Say which process holds the home and accepts no windows, or none yet."""
+    return pick(language, f"Esperando a {holder}…", f"Waiting for {holder}…")
+
+
+def log_waiting(language: Language, seconds: float, why: str) -> str:
+    """Return a line of the log: a turn waits for the model."""
+    return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
+
+
+def log_queued(language: Language, place: int) -> str:
+    """Return a line of the log: a message waits for the turn that runs."""
+    return pick(language, f"un mensaje espera, lugar {place}", f"a message waits, place {place}")
+
+
+def log_turn_started(language: Language, turn: str) -> str:
+    """Return the log's line for the start of a turn."""
+    return pick(language, f"empieza el turno {turn}", f"turn {turn} begins")
+
+
+def log_turn_finished(language: Language, turn: str, reason: str, tokens: int, cached: int) -> str:
+    """Return the log's line for the end of a turn. `reason` is the log's own word: people filter by it."""
+    text = pick(
+        language,
+        f"termina el turno {turn}: {reason}, {tokens} tokens",
+        f"turn {turn}: {reason}, {tokens} tokens",
+    )
+    return text + pick(language, f" ({cached} de la caché)", f" ({cached} cached)") if cached else text
+
+
+def log_model_call(language: Language, model: str, tokens: int, usd: float) -> str:
+    """Return the log's line for a model call."""
+    text = pick(language, f"llamada a {model}: {tokens} tokens", f"call of {model}: {tokens} tokens")
+    return f"{text}, {usd:.4f} USD" if usd else text
+
+
+def log_confirm(language: Language, text: str) -> str:
+    """Return the log's line for a question."""
+    return pick(language, f"pregunta: {text}", f"asks: {text}")
+
+
+def log_confirmed(language: Language, verdict: str) -> str:
+    """Return the log's line for the answer to a question."""
+    words = {
+        "yes": pick(language, "respuesta: sí", "answered: yes"),
+        "no": pick(language, "respuesta: no", "answered: no"),
+        "expired": pick(language, "nadie respondió a tiempo", "nobody answered in time"),
+    }
+    return words.get(verdict, verdict)
+
+
+def log_refused(language: Language) -> str:
+    """Return the beginning of the log's line for a call that was withheld or refused."""
+    return pick(language, "no se hizo", "not done")
+
+
+def log_replied(language: Language) -> str:
+    """Return the log's line for a reply that ends no turn."""
+    return pick(language, "responde", "replies")
+
+
+def log_actor(language: Language, event: str, actor: str, error: str) -> str:
+    """Return the log's line for a crash, a restart or the end of an actor."""
+    words = {
+        "crashed": pick(language, f"{actor} se cayó", f"{actor} crashed"),
+        "restarted": pick(language, f"{actor} empezó de nuevo", f"{actor} was restarted"),
+        "failed": pick(language, f"{actor} falló demasiadas veces y quedó detenido", f"{actor} gave up"),
+    }
+    said = words.get(event, f"{actor} {event}")
+    return f"{said}: {error}" if error else said
+
+
+def log_columns(language: Language) -> tuple[str, ...]:
+    """Return the summary's headings: day, chat, turns, tools, failures, tokens, time, longest turn."""
+    if language == "es":
+        return ("día", "chat", "turnos", "herr.", "fallos", "tokens", "tiempo", "el mayor")
+    return ("day", "chat", "turns", "tools", "failed", "tokens", "time", "longest")
+
+
+def log_empty(language: Language, path: str) -> str:
+    """Say that no entry of the log was selected."""
+    return pick(language, f"No hay nada de eso en {path}.", f"Nothing of that kind is in {path}.")
+
+
+def short_duration(seconds: float) -> str:
+    """Return a duration such as `12 ms`, `3.2 s`, `2 min 05 s`, `3 h 05 min` or `7 d 00 h`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24:02} h"
+
+
+def short_size(count: float) -> str:
+    """Return bytes in the unit that fits: `812 B`, `4.1 MB`."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

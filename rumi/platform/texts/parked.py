@@ -1,0 +1,104 @@
+"""How people are asked for calls that were parked, and how they answer."""
+
+from collections.abc import Iterable, Sequence
+
+from rumi.platform.texts.language import Language, pick
+
+
+def parked_question(
+    language: Language, head: str, parked: Sequence[tuple[int, str]], yes: str, no: str, each: str = ""
+) -> str:
+    """Return what asks for parked calls by number; `yes` and `no` are the commands that answer.
+
+    With `each` the answers may differ, as in this example.
+    """
+    numbers = in_numbers(number for number, _ in parked)
+    example = pick(language, f"; por separado: {each}", f"; one by one: {each}") if each else ""
+    answer = pick(
+        language,
+        f"Contestá con {yes} {numbers}, o {no} {numbers}",
+        f"Answer with {yes} {numbers}, or {no} {numbers}",
+    )
+    return "\n\n".join([head, *(numbered(number, text) for number, text in parked), answer + example])
+
+
+def numbered(number: int, question: str) -> str:
+    """Return a question with its number, in Markdown: its values are code, so nothing in them is formatted.
+
+    Otherwise a link's words would hide its address. Each line begins with the name of its value, so no value
+    can end the block.
+    """
+    first, _, values = question.partition("\n")
+    return f"{number}. {first}\n```\n{values}\n```" if values else f"{number}. {first}"
+
+
+def parked_buttons(parked: Sequence[tuple[int, str]], yes: str, no: str) -> tuple[tuple[str, str], ...]:
+    """Return the buttons for parked calls: the label of each, and the command that it says."""
+    return tuple(
+        button
+        for number, _ in parked
+        for button in ((f"✅ {number}", f"{yes} {number}"), (f"❌ {number}", f"{no} {number}"))
+    )
+
+
+def in_numbers(numbers: Iterable[int]) -> str:
+    """Return numbers as a command takes them."""
+    return " ".join(map(str, numbers))
+
+
+def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str:
+    """Return what a chat's reply asks, for the calls of turns that had no person; empty without any."""
+    if not parked:
+        return ""
+    head = pick(
+        language,
+        "🔒 Necesito tu sí para esto, que un turno sin vos dejó sin hacer:",
+        "🔒 This needs your yes; a turn without you has left it undone:",
+    )
+    first, *rest = (number for number, _ in parked)
+    each = f"/yes {first} no {in_numbers(rest)}" if rest else ""
+    return parked_question(language, head, parked, "/yes", "/no", each)
+
+
+def calls_refused(language: Language, numbers: Sequence[int]) -> str:
+    """Say that calls stay undone; empty without any."""
+    if not numbers:
+        return ""
+    which = in_numbers(numbers)
+    return pick(language, f"❌ No: {which}. Queda sin hacer.", f"❌ No: {which}. It stays undone.")
+
+
+def calls_not_open(language: Language, unknown: Sequence[int], answered: Sequence[int]) -> str:
+    """Say which numbers of an answer count for nothing, and why; empty without any."""
+    parts = []
+    if unknown:
+        which = in_numbers(unknown)
+        parts.append(
+            pick(
+                language,
+                f"Esta pregunta ya no está abierta: {which}.",
+                f"This question is no longer open: {which}.",
+            )
+        )
+    if answered:
+        which = in_numbers(answered)
+        parts.append(
+            pick(
+                language,
+                f"Esta pregunta ya tiene su respuesta: {which}.",
+                f"This question has its answer already: {which}.",
+            )
+        )
+    return "\n".join(parts)
+
+
+def answer_usage(language: Language, waiting: Sequence[int]) -> str:
+    """Say how to answer, and which numbers wait."""
+    if not waiting:
+        return pick(language, "Nada espera tu sí.", "Nothing waits for your yes.")
+    which = in_numbers(waiting)
+    return pick(
+        language,
+        f"Decí cuál: /yes {waiting[0]} o /no {waiting[0]}. Esperan: {which}.",
+        f"Say which one: /yes {waiting[0]} or /no {waiting[0]}. Waiting: {which}.",
+    )

@@ -1,0 +1,198 @@
+"""What a turn asks before it does something that it may have been talked into, and what an answer is.
+
+People judge the real arguments of a call, so a question has a line for each value and each host. Addresses,
+recipients, paths and other values that say where something goes are always whole. Only content that is long
+is shortened, in the middle, and then a second text has every value whole: each channel shows that too.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+from unicodedata import normalize
+
+from rumi.platform.texts.language import Language, pick
+
+Deed: TypeAlias = Literal[
+    "fetch",
+    "send_file",
+    "remember",
+    "forget",
+    "research",
+    "schedule",
+    "unschedule",
+    "start_bot",
+    "write_skill",
+    "propose_plan",
+    "mcp",
+]
+
+
+Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
+"""What became of such a question: only yes is a yes. `nobody`: nobody is there who could answer."""
+
+
+_DEEDS: dict[Deed, tuple[str, str]] = {
+    "fetch": (
+        "abrir esta dirección, que no diste vos ni una página",
+        "open this address, which neither you nor a page gave",
+    ),
+    "send_file": ("mandarte este archivo", "send you this file"),
+    "remember": ("guardar esto en la memoria", "save this to memory"),
+    "forget": ("olvidar esto", "forget this"),
+    "research": ("investigar esto afuera", "research this outside"),
+    "schedule": ("programar esto para más tarde", "schedule this for later"),
+    "unschedule": ("borrar este programa", "delete this schedule"),
+    "start_bot": ("arrancar este bot, que trabaja solo", "start this bot, which works on its own"),
+    "propose_plan": (
+        "trabajar según este plan, sin preguntar más por lo que dice",
+        "work by this plan, without asking again for what it says",
+    ),
+    "write_skill": ("guardar esta forma de trabajar", "keep this way of working"),
+    "mcp": ("llamar a esta herramienta de otro programa", "call this tool of another program"),
+}
+
+
+_DETAILS = {
+    "url": ("dirección", "address"),
+    "host": ("servidor", "server"),
+    "path": ("archivo", "file"),
+    "key": ("clave", "key"),
+    "value": ("valor", "value"),
+    "question": ("pregunta", "question"),
+    "text": ("texto", "text"),
+    "prompt": ("pedido", "prompt"),
+    "at": ("hora", "time"),
+    "in_minutes": ("en minutos", "in minutes"),
+    "cron": ("cron", "cron"),
+    "id": ("número", "number"),
+    "hosts": ("servidores, y cuántas veces como máximo", "hosts, and how often at most"),
+    "steps": ("pasos", "steps"),
+    "urls": ("direcciones", "addresses"),
+    "ref": ("rama, etiqueta o commit", "branch, tag or commit"),
+    "also": ("queda también el valor de antes", "the old value stays too"),
+    "research": ("es una investigación", "it is a research"),
+    "background": ("en segundo plano", "in the background"),
+    "recipient": ("el informe va a", "the report goes to"),
+    "model_calls": ("llamadas al modelo, como máximo", "model calls, at most"),
+    "money": ("dinero, como máximo", "money, at most"),
+    "tool": ("herramienta", "tool"),
+    "arguments": ("argumentos", "arguments"),
+    "hours": ("vale, en horas", "holds, in hours"),
+}
+
+
+WHOLE_CHARS: Final = 800
+"""Content of at most this length is shown whole; of longer content the head and the tail are shown."""
+
+HEAD_CHARS: Final = 300
+
+MOST_QUESTION_CHARS: Final = 50_000
+"""A question with more text than this is not asked: no person could judge it."""
+
+_CONTENT: Final = frozenset({"value", "text", "prompt", "question"})
+"""Arguments of Rumi's own tools that may be shortened."""
+
+_INVISIBLE: Final = frozenset("\u034f\u0333\u033f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of a call at its path in the arguments, such as `to[2]`; `text` is how people read it.
+
+    `content`: it may be shortened where it is long. All other values are shown whole.
+    """
+
+    path: str
+    text: str
+    content: bool = False
+
+
+Detail: TypeAlias = str | Sequence[Value]
+"""One argument: a text, or several values, each with a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionText:
+    """A question as people read it. `whole` has every value whole; empty where `text` has that already."""
+
+    text: str
+    whole: str = ""
+
+
+def question(
+    language: Language, deed: Deed, details: Mapping[str, Detail], *, tainted: bool = True
+) -> QuestionText:
+    """Return what the user is asked, from the real arguments: one line each, however they were written."""
+    es, en = _DEEDS[deed]
+    first = pick(language, f"¿Puedo {es}?", f"May I {en}?")
+    if tainted:
+        first = pick(
+            language,
+            f"En esta charla hay cosas que leí afuera. {first}",
+            f"This chat holds things from outside. {first}",
+        )
+    text, whole = ("\n".join([first, *_lines(language, details, whole=each)]) for each in (False, True))
+    return QuestionText(text, "" if text == whole else whole)
+
+
+def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) -> Iterator[str]:
+    for name, value in details.items():
+        label = pick(language, *_DETAILS.get(name, (name, name)))
+        if isinstance(value, str):
+            yield f"  {label}: {_shown(language, value, whole=whole or name not in _CONTENT)}"
+            continue
+        yield f"  {label}:" if value else f"  {label}: -"
+        for each in value:
+            shown = _shown(language, each.text, whole=whole or not each.content)
+            yield f"    {visible(each.path)}: {shown}"
+
+
+def _shown(language: Language, value: str, *, whole: bool) -> str:
+    """Return a value on one line; of long content the head and the tail, with the length between them."""
+    if whole or len(value) <= WHOLE_CHARS:
+        return visible(value)
+    between = pick(
+        language,
+        f"… ({len(value) - 2 * HEAD_CHARS} de {len(value)} caracteres) …",
+        f"… ({len(value) - 2 * HEAD_CHARS:,} of {len(value):,} characters) …",
+    )
+    return f"{visible(value[:HEAD_CHARS])} {between} {visible(value[-HEAD_CHARS:])}"
+
+
+def visible(text: str) -> str:
+    """Return a text on one line, with an escape for what moves a cursor, hides, or turns the direction of
+    reading.
+    """
+    return "".join(
+        c if _is_visible(c) else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}" for c in text
+    )
+
+
+def _is_visible(character: str) -> bool:
+    if character.isascii():
+        return character.isprintable()
+    variant = "\ufe00" <= character <= "\ufe0e" or "\U000e0100" <= character <= "\U000e01ef"
+    return character.isprintable() and character not in _INVISIBLE and not variant
+
+
+_YES = frozenset({"yes", "y", "sí", "si", "s", "ok", "okay", "dale"})
+
+
+_NO = frozenset({"no", "n"})
+
+
+def yes_or_no(text: str) -> bool | None:
+    """Return True for a yes, False for a no; None for anything else."""
+    # Some systems write í as an i and an accent.
+    word = normalize("NFC", text).strip().strip(".!¡ ").casefold()
+    return True if word in _YES else False if word in _NO else None
+
+
+def verdict(language: Language, how: Verdict) -> str:
+    """Return what became of a question, in a word or two."""
+    return {
+        "yes": pick(language, "✅ Sí.", "✅ Yes."),
+        "no": pick(language, "❌ No.", "❌ No."),
+        "expired": pick(language, "⌛ Sin respuesta: no.", "⌛ No answer: no."),
+        "nobody": pick(language, "❌ Nadie podía contestar: no.", "❌ Nobody could answer: no."),
+    }[how]

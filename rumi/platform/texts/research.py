@@ -1,0 +1,65 @@
+"""What people read below and in the answer of a research: its sources, and what could not be confirmed."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rumi.platform.texts.language import Language, pick
+
+MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
+MISSING_PLACE: Final = {"es": "esa línea no existe", "en": "no such line"}
+"""Marks behind a part of an answer. None has brackets or quotation marks, which answers are searched for."""
+
+
+def sources_title(language: Language) -> str:
+    """Return the heading of the list of sources."""
+    return pick(language, "Fuentes", "Sources")
+
+
+def read_on(language: Language, date: str) -> str:
+    """Say when a source was read; `date` is a date."""
+    return pick(language, f"leída el {date}", f"read on {date}")
+
+
+def also_read(language: Language, count: int) -> str:
+    """Say how many sources were read that the answer does not cite."""
+    if count == 1:
+        return pick(
+            language, "También se leyó una fuente que no se cita.", "One source was read and not cited."
+        )
+    return pick(
+        language,
+        f"También se leyeron {count} fuentes que no se citan.",
+        f"{count} sources were read and not cited.",
+    )
+
+
+def nothing_read(language: Language) -> str:
+    """Say that the answer has no sources."""
+    return pick(language, "No se leyó ninguna fuente.", "No source was read.")
+
+
+def removed_citations(language: Language, numbers: Sequence[int]) -> str:
+    """Say which citations were removed, because nothing of that number was read."""
+    listed = ", ".join(map(str, numbers))
+    return pick(
+        language,
+        f"Citas quitadas, porque no se leyó ninguna fuente con ese número: {listed}.",
+        f"Citations removed, because no source of that number was read: {listed}.",
+    )
+
+
+def unverified_title(language: Language) -> str:
+    """Return the heading of the sentences that cite no source."""
+    return pick(language, "Sin fuente", "Without a source")
+
+
+def and_more(language: Language, count: int) -> str:
+    """Say how many more there are."""
+    return pick(language, f"y {count} más", f"and {count} more")
+
+
+def cut_short(language: Language) -> str:
+    """Return the heading of the notes of a research that a limit ended."""
+    return pick(
+        language, "Incompleto. Lo que se había anotado hasta ahí", "Incomplete. What was noted until then"
+    )

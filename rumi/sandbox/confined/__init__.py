@@ -1,0 +1,1 @@
+"""Python programs in confined child processes: readers of pages and documents, searches, code of skills."""

@@ -1,0 +1,130 @@
+"""A confined process seen from inside: it ends with its parent, and has limited resources.
+
+`rumi.sandbox.confined.parent` is the other side and starts it. Only the standard library is imported here, so
+that a child that needs nothing else starts soon.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+LENGTH_BYTES: Final = 4
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_END_DESCENDANTS_S: Final = 2.0
+PAUSE_S: Final = 0.005
+
+
+def framed(content: bytes) -> bytes:
+    """Return the content after its length in four bytes: one frame of a pipe between parent and child."""
+    return len(content).to_bytes(LENGTH_BYTES, "big") + content
+
+
+def framed_json(what: object) -> bytes:
+    """Return a frame of JSON."""
+    return framed(json.dumps(what).encode())
+
+
+class Parent:
+    """The process that started this one, over standard input and output; its frames are read blocking.
+
+    Make it first: it binds this process's life to the parent's, sets the limits `bounds` (by `RLIMIT_…`)
+    permanently, and hides both pipes from other code, whose output goes to standard error. With `family` this
+    process may start others, which end with it. The argument of the command line is the read end of a pipe
+    whose other end the parent holds: when that is closed, the kernel ends this process.
+    """
+
+    def __init__(self, bounds: Mapping[int, int], *, nice: int = 0, family: bool = False) -> None:
+        _live_as_long_as(int(sys.argv[1]), whole_group=family)
+        if family:  # every descendant that loses its parent becomes ours, so that all of them are found
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        os.nice(nice)
+        for kind, bound in {resource.RLIMIT_CORE: 0, **bounds}.items():
+            _, hard = resource.getrlimit(kind)
+            most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+            resource.setrlimit(kind, (most, most))
+        self.requests, self.answers = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+
+    def ready(self) -> None:
+        """Report that requests may come."""
+        self.tell({})
+
+    def tell(self, what: object) -> None:
+        """Send a frame of JSON."""
+        frame = memoryview(framed_json(what))
+        while frame:
+            frame = frame[os.write(self.answers, frame) :]
+
+    def hear(self) -> Any:
+        """Return the next frame, which is JSON; at the end of the input, end this process."""
+        return json.loads(self.receive())
+
+    def receive(self) -> bytes:
+        """Return the next frame; at the end of the input, end this process."""
+        return self._exactly(int.from_bytes(self._exactly(LENGTH_BYTES), "big"))
+
+    def _exactly(self, size: int) -> bytes:
+        got = bytearray()
+        while len(got) < size:
+            more = os.read(self.requests, min(size - len(got), 1 << 18))
+            if not more:
+                os._exit(0)
+            got += more
+        return bytes(got)
+
+
+def _live_as_long_as(life: int, *, whole_group: bool) -> None:
+    """End, with the group if asked, when the other end of a pipe is closed, also if it is closed already."""
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp() if whole_group else os.getpid())
+    # SIGIO ends a process by default, which needs no Python code.
+    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    if select.select([life], [], [], 0)[0]:
+        sys.exit(0)
+
+
+def end_descendants() -> None:
+    """Kill all descendants of this process, for at most two seconds. Blocks."""
+    begun = time.monotonic()
+    while kill_descendants(os.getpid()) and time.monotonic() < begun + _END_DESCENDANTS_S:
+        time.sleep(PAUSE_S)
+
+
+def kill_descendants(pid: int) -> bool:
+    """Kill the descendants of a process, also those that left its group; return True if there were any."""
+    table = processes()
+    children: dict[int, list[int]] = {}
+    for each, (_, parent, _) in table.items():
+        children.setdefault(parent, []).append(each)
+    found, waiting = False, [pid]
+    while waiting:
+        for each in children.get(waiting.pop(), ()):
+            waiting.append(each)
+            if table[each][0] not in "ZX":
+                found = True
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
+    return found
+
+
+def processes() -> dict[int, tuple[str, int, int]]:
+    """Return the state, the parent and the group of every process of this machine, by its id."""
+    table = {}
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            stat = Path(f"/proc/{number}/stat").read_text("utf-8", "replace")
+            state, parent, group = stat.rpartition(")")[2].split()[:3]
+            table[int(number)] = (state, int(parent), int(group))
+    return table

@@ -1,0 +1,270 @@
+"""The one way to run a Python program in a confined process: readers of pages, searches, code of skills.
+
+A child starts with nothing of Rumi's environment, reports when it is ready, exchanges frames, and ends in
+bounded time when its owner leaves. `rumi.sandbox.confined.child` is its side of this.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Literal, TypeAlias
+
+import trio
+from trio.abc import ReceiveStream
+
+from rumi.errors import RumiError
+from rumi.sandbox.confined.child import (
+    LENGTH_BYTES,
+    PAUSE_S,
+    framed,
+    framed_json,
+    kill_descendants,
+    processes,
+)
+
+START_S: Final = 30.0  # for imports, on a busy machine
+END_S: Final = 5.0
+_ENVIRONMENT: Final = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+
+NONSENSE: Final = "it wrote something into the pipe that is not its own"
+
+Why: TypeAlias = Literal["not started", "late", "signal", "exited", "closed", "too long", "nonsense"]
+
+
+class ChildFailed(RumiError):
+    """A child gave no answer; its message is part of a sentence.
+
+    `number` is the signal that ended it, its exit code, or the errno with which it did not start.
+    """
+
+    def __init__(self, message: str, why: Why, number: int = 0) -> None:
+        super().__init__(message)
+        self.why = why
+        self.number = number
+
+
+class NoFrame(Exception):
+    """The other end has closed the pipe."""
+
+
+class FrameTooLong(NoFrame):
+    """The other end sends a frame that is too long."""
+
+
+class Frames:
+    """Reads frames of at most `most_bytes` from a stream."""
+
+    def __init__(self, stream: ReceiveStream, most_bytes: float) -> None:
+        self._stream = stream
+        self._most_bytes = most_bytes
+
+    async def next(self) -> bytes:
+        """Return the next frame. After a cancellation in the middle of a frame, the stream is unusable.
+
+        Raises:
+            NoFrame: The stream has ended.
+            FrameTooLong: The frame exceeds the limit; the stream is unusable.
+        """
+        size = int.from_bytes(await self._exactly(LENGTH_BYTES), "big")
+        if size > self._most_bytes:
+            raise FrameTooLong
+        return await self._exactly(size)
+
+    async def _exactly(self, size: int) -> bytes:
+        got = bytearray()
+        while len(got) < size:
+            try:
+                more = await self._stream.receive_some(min(size - len(got), 1 << 18))
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                more = b""
+            if not more:
+                raise NoFrame
+            got += more
+        return bytes(got)
+
+
+class Child:
+    """A confined process; its owner ends it, at the latest by leaving an `async with`, or hands it on.
+
+    The write end of a pipe is its life: when that is closed, by `end` or because this process is gone, the
+    kernel ends the child. `left_s` is how long it may still keep us waiting: `send` and `hear` use it up.
+    """
+
+    def __init__(self, process: trio.Process, life: int, most_bytes: int, family: bool) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.left_s = math.inf
+        self.printed = process.stderr
+        """The child's output, if it is wanted: it must be read all the time."""
+        self._process = process
+        self._to = process.stdin
+        self._from = process.stdout
+        self._frames = Frames(process.stdout, most_bytes)
+        self._most_bytes = most_bytes
+        self._life = life
+        self._family = family
+
+    @classmethod
+    async def start(
+        cls,
+        program: Sequence[str],
+        *,
+        most_bytes: int,
+        environment: Mapping[str, str] | None = None,
+        family: bool = False,
+        printed: bool = False,
+    ) -> Child:
+        """Start a program (a file, or `-m` and a module); it is ready then. Cancelled, nothing is left.
+
+        A frame from it has at most `most_bytes`; with `family` it may start processes, which end with it.
+
+        Raises:
+            ChildFailed: it cannot be started, ends first, or is not ready within `START_S`.
+        """
+        theirs, ours = os.pipe()
+        try:
+            process = await trio.lowlevel.open_process(
+                # -I: nothing of the working folder or of the environment becomes code there.
+                [sys.executable, "-I", *program, str(theirs)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if printed else subprocess.DEVNULL,
+                pass_fds=(theirs,),
+                cwd="/",
+                env={**_ENVIRONMENT, **(environment or {})},
+                start_new_session=True,  # a group of its own, and no Ctrl-C
+            )
+        except BaseException as error:
+            os.close(ours)
+            if isinstance(error, OSError):
+                number = error.errno or 0
+                raise ChildFailed(os.strerror(number), why="not started", number=number) from None
+            raise
+        finally:
+            os.close(theirs)
+        one = cls(process, ours, most_bytes, family)
+        one.left_s = START_S
+        try:
+            await one.hear()
+        except BaseException:
+            await one.end()
+            raise
+        one.left_s = math.inf
+        return one
+
+    async def __aenter__(self) -> Child:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    @property
+    def alive(self) -> bool:
+        """True if the process still runs."""
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    async def say(self, what: object, *contents: bytes) -> None:
+        """Send a frame of JSON, and frames of bytes after it. Cancelled, the child is unusable.
+
+        Raises:
+            ChildFailed: It does not listen any more, or does not read in time.
+        """
+        try:
+            with self._in_time():
+                await self._to.send_all(framed_json(what) + b"".join(map(framed, contents)))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise await self._ended() from None
+
+    async def hear(self) -> dict[str, Any]:
+        """Return the next object from the child. Cancelled, the child is unusable.
+
+        Raises:
+            ChildFailed: There is none, or none in time.
+        """
+        try:
+            with self._in_time():
+                heard = json.loads(await self._frames.next())
+        except FrameTooLong:
+            raise ChildFailed(f"it sent more than {self._most_bytes} bytes at once", why="too long") from None
+        except NoFrame:
+            raise await self._ended() from None
+        except (ValueError, RecursionError):
+            heard = None
+        if not isinstance(heard, dict):
+            raise ChildFailed(NONSENSE, why="nonsense")
+        return heard
+
+    async def end(self) -> None:
+        """Kill it and the processes that it started; wait for its end: shielded, for at most `END_S`."""
+        with trio.CancelScope(shield=True):
+            with trio.move_on_after(END_S):
+                await self._kill()
+            os.close(self._life)
+            for pipe in (self._to, self._from, self.printed):
+                if pipe is not None:
+                    await trio.aclose_forcefully(pipe)
+
+    async def _kill(self) -> None:
+        pid = self._process.pid
+        if not self._family:
+            self._process.kill()
+            await self._process.wait()
+            return
+        await kill_family(pid, self._process.wait)
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        begun = trio.current_time()
+        with trio.move_on_at(begun + self.left_s) as scope:
+            yield
+        self.left_s -= trio.current_time() - begun
+        if scope.cancelled_caught:
+            raise ChildFailed("it took too much time", why="late")
+
+    async def _ended(self) -> ChildFailed:
+        """Return why a process has closed its end."""
+        with trio.move_on_after(END_S):
+            code = await self._process.wait()
+            if code < 0:
+                return ChildFailed(
+                    f"its process was ended by {signal_name(-code)}", why="signal", number=-code
+                )
+            return ChildFailed(f"it ended its process with exit code {code}", why="exited", number=code)
+        return ChildFailed("it closed its pipe to Rumi", why="closed")
+
+
+async def kill_family(pid: int, exited: Callable[[], Awaitable[object]]) -> None:
+    """Kill a process, its group and its descendants; return when none is left. `exited` waits for its end.
+
+    The process leads its group and has not been waited for.
+    """
+    with suppress(ProcessLookupError):  # before it is reaped, while the number is still its own
+        os.killpg(pid, signal.SIGSTOP)  # it starts nothing more
+        try:
+            while kill_descendants(pid):  # noqa: ASYNC110  # they go when they go
+                await trio.sleep(PAUSE_S)
+        finally:
+            os.killpg(pid, signal.SIGKILL)
+    await exited()
+    while any(group == pid and state not in "ZX" for state, _, group in processes().values()):  # noqa: ASYNC110  # no event for others' children
+        await trio.sleep(PAUSE_S)
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name; the real-time ones have only numbers."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,104 @@
+"""The database of a process: the home's files, or a server that several workers share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import trio
+
+from actors import Request
+from rumi.sandbox.lease import Leases, boottime, no_leases
+from rumi.store.backend import PostgresServer
+from rumi.store.cluster.directory import Directory
+from rumi.store.cluster.files import SandboxLease
+from rumi.store.cluster.lease import SPARE, ClusterSettings
+from rumi.store.cluster.listening import Ear, PostgresEar
+from rumi.store.journal.schema import ON_A_SERVER
+from rumi.store.journal.store import JournalError, Store
+from rumi.store.ownership import Ownership
+
+R = TypeVar("R")
+
+
+class StoreThread:
+    """A connection of its own for what concerns workers: their leases must not wait for anything else."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._store: Store | None = None
+        self._one = trio.CapacityLimiter(1)
+
+    async def __call__(self, request: Request[R], /) -> R:
+        """Return the answer. Cancelled, it leaves the thread to its end, and connects again next time."""
+        try:
+            return cast(
+                R, await trio.to_thread.run_sync(self._do, request, abandon_on_cancel=True, limiter=self._one)
+            )
+        except trio.Cancelled:
+            store, self._store = self._store, None
+            if store is not None:
+                store.abandon()  # its thread closes it
+            raise
+        except JournalError:
+            self.close()
+            raise
+
+    def _do(self, request: Request[Any]) -> object:
+        store = self._store
+        if store is None:
+            store = self._store = Store(self._server, now=None)
+        try:
+            (reply,) = store.run([request])
+            return reply
+        finally:
+            if self._store is not store:
+                store.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a worker has of the database that it shares with others."""
+
+    backend: PostgresServer
+    ownership: Ownership
+    settings: ClusterSettings
+    ask: StoreThread
+    ear: Callable[[], Ear]
+    directory: Directory = field(default_factory=Directory)
+
+    def leases(self, chat: str) -> SandboxLease | None:
+        """Return the lease with which the sandbox of a chat ends; None before the worker has one."""
+        if not self.ownership.worker:
+            return None
+        return SandboxLease(self.ownership, self.settings.lease_s * (1 - SPARE))
+
+    def close(self) -> None:
+        """Close the connection. Blocking, briefly."""
+        self.ask.close()
+
+
+def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
+    """Return what is needed to be a worker. Nothing is connected yet.
+
+    Raises:
+        UsageError: The URL is not one of a PostgreSQL database.
+    """
+    server = PostgresServer(url, ON_A_SERVER, password)
+    return Cluster(
+        server,
+        Ownership(now=trio.current_time, boottime=boottime),
+        settings,
+        StoreThread(server),
+        lambda: PostgresEar(server),
+    )
+
+
+def leases_of(cluster: Cluster | None) -> Leases:
+    """Return the leases of the sandboxes of a process, which shares a database or has its own files."""
+    return no_leases if cluster is None else cluster.leases

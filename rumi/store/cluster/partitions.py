@@ -1,0 +1,229 @@
+"""The partitions of a worker: it takes its share of them, hands over what is too many, and wakes chats."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import trio
+
+from actors import Actor, Request, answers
+from rumi.store.cluster.directory import Directory
+from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
+from rumi.store.cluster.listening import Ear
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.leases import Claim, Claimed, Leave, Member, Members, Owners, Release, Touch
+from rumi.store.journal.spending import SettleLeft
+from rumi.store.journal.store import JournalError
+from rumi.store.ownership import PARTITIONS, Ownership
+
+logger = logging.getLogger(__name__)
+
+AFTER_S: Final = 1.0
+"""How long after the end of a lease its sandboxes have ended for certain."""
+
+LOOK_S: Final = 5.0
+"""How often to look for what no notification has told."""
+
+
+class Part(Protocol):
+    """A part of the tree that serves chats: it begins and ends to serve those of some partitions."""
+
+    async def take_over(self, numbers: frozenset[int]) -> None:
+        """Go on with what earlier workers have left in these partitions."""
+        ...
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Begin nothing more in these partitions, and return when nothing runs there.
+
+        What runs may go on for `patience_s`, then it is interrupted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dependents:
+    """What in a process depends on its partitions.
+
+    `parts` are in the order in which they take partitions over. `look` wakes the chats in which something is
+    new, as the database has it; None: all. `busy` returns the partitions in which something runs: the others
+    are handed over first. `slow_down` is called with the account of a channel of which the service has asked
+    a worker to send less.
+    """
+
+    parts: Sequence[Part]
+    look: Callable[[Collection[str] | None], Awaitable[None]]
+    busy: Callable[[], frozenset[int]] = frozenset
+    slow_down: Callable[[str], None] = lambda account: None
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Request[None]):
+    """Hand over everything: this worker ends. The reply comes when nothing is served any more."""
+
+
+class Partitions(Actor[Drain]):
+    """Serves a fair share of the partitions. Below its dependents in the tree: it ends before them."""
+
+    def __init__(
+        self,
+        ask: AskStore,
+        journal: Ask,
+        ownership: Ownership,
+        settings: ClusterSettings,
+        ear: Ear,
+        dependents: Dependents,
+        directory: Directory | None = None,
+    ) -> None:
+        self._ask = ask
+        self._journal = journal
+        self._ownership = ownership
+        self._settings = settings
+        self._ear = ear
+        self._dependents = dependents
+        self._limited: dict[tuple[str, str], object] = {}
+        self._directory = directory or Directory()
+        self._changing = trio.Lock()
+        self._leaving = False
+
+    async def started(self) -> None:
+        """Begin to take partitions, and to listen; serve those that an earlier incarnation has taken."""
+        if self._ownership.fences:
+            async with self._changing:
+                for part in self._dependents.parts:
+                    await part.take_over(self._ownership.numbers())
+        self.start_soon(self._balance)
+        self.start_soon(self._read_directory)
+        self.start_soon(self._listen)
+        self.start_soon(self._look_again)
+
+    async def _read_directory(self) -> None:
+        """Keep what is known of the others, also while partitions are handed over."""
+        while True:
+            try:
+                await self._read()
+            except JournalError as error:
+                logger.warning("the other workers are not known: %s", error)
+            await trio.sleep(self._settings.lease_s / RENEWALS / 2)
+
+    async def _read(self) -> None:
+        self._directory.update(await self._ask(Members()), await self._ask(Owners()))
+
+    async def _balance(self) -> None:
+        """Keep the worker's share, as others come and go: after each look at them."""
+        done = -1.0
+        while True:
+            while self._directory.read == done:
+                await self._directory.changed.wait()
+            done = self._directory.read
+            try:
+                await self._step()
+            except JournalError as error:
+                logger.warning("partitions stay as they are: %s", error)
+
+    async def _step(self) -> None:
+        members = self._directory.members
+        limited = {(each.name, account): n for each in members for account, n in _limited(each).items()}
+        for account in {key[1] for key, n in limited.items() if self._limited.get(key, n) != n}:
+            self._dependents.slow_down(account)
+        self._limited = limited
+        async with self._changing:
+            if not self._leaving:
+                await self._come_to_share()
+
+    async def _come_to_share(self) -> None:
+        worker, had = self._ownership.worker, self._ownership.numbers()
+        members = self._directory.members
+        share = share_of(worker, members)
+        noted = next((each.partitions for each in members if each.name == worker), 0)
+        if len(had) < share or noted > len(had):
+            most = max(0, share - len(had))
+            claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
+            if claimed:
+                await self._take_over(claimed)
+        elif len(had) > share:
+            # Where something runs, a later step hands it over; others may do instead.
+            idle = sorted(had - self._dependents.busy())[: len(had) - share]
+            if idle:
+                await self._hand_over(frozenset(idle), self._settings.drain_s)
+
+    async def _take_over(self, claimed: Sequence[Claimed]) -> None:
+        """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
+        await trio.sleep(max(each.wait_s for each in claimed))
+        self._ownership.set({**self._ownership.fences, **{each.number: each.fence for each in claimed}})
+        numbers = frozenset(each.number for each in claimed)
+        await self._journal(SettleLeft(numbers))
+        for part in self._dependents.parts:
+            await part.take_over(numbers)
+        logger.info("this worker serves %d more partitions", len(claimed))
+
+    async def _hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Serve partitions no more, and let another worker have them."""
+        for part in reversed(self._dependents.parts):
+            await part.hand_over(numbers, patience_s)
+        fences = self._ownership.fences
+        self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
+        await self._release(tuple(sorted(numbers)))
+        logger.info("this worker has handed over %d partitions", len(numbers))
+
+    async def _release(self, numbers: tuple[int, ...]) -> None:
+        """Let others have these partitions, as soon as the database answers; the lease ends the attempts."""
+        while True:
+            try:
+                return await self._ask(Release(self._ownership.worker, numbers))
+            except JournalError as error:
+                logger.warning("partitions are not released: %s", error)
+                await trio.sleep(AGAIN_S)
+
+    async def _listen(self) -> None:
+        while True:
+            chats = await self._ear.hear(self._ownership.worker)
+            await self._wake(chats)
+
+    async def _look_again(self) -> None:
+        """Find what no notification has told."""
+        while True:
+            await trio.sleep(LOOK_S)
+            await self._wake(None)
+
+    async def _wake(self, chats: Collection[str] | None) -> None:
+        try:
+            await self._dependents.look(chats)
+        except JournalError as error:
+            logger.warning("chats are not woken: %s", error)
+
+    @answers(Drain)
+    async def drain(self, message: Drain) -> None:
+        """Hand over everything: idle partitions at once, the others when their turns have ended."""
+        self._leaving = True
+        await self._ask(Leave(self._ownership.worker))
+        async with self._changing:
+            idle = self._ownership.numbers() - self._dependents.busy()
+            await self._hand_over(idle, 0.0)
+            await self._hand_over(self._ownership.numbers(), self._settings.drain_s)
+
+    async def stopped(self, reason: str) -> None:
+        """Listen no more."""
+        self._ear.close()
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many workers there are, and the share of this one."""
+        members = self._directory.members
+        live = [each for each in members if each.left_s > 0]
+        return {"workers": len(live), "share": share_of(self._ownership.worker, members)}
+
+
+def share_of(worker: str, members: Iterable[Member]) -> int:
+    """Return how many partitions a worker should serve: all workers as many, the first ones one more."""
+    names = sorted(each.name for each in members if each.left_s > 0 and not each.leaving)
+    if worker not in names:
+        return 0
+    least, more = divmod(PARTITIONS, len(names))
+    return least + (names.index(worker) < more)
+
+
+def _limited(member: Member) -> Mapping[str, object]:
+    """Return how often services have asked a worker to send less, by the account of a channel."""
+    counts = member.status.get("limited")
+    return counts if isinstance(counts, Mapping) else {}

@@ -1,0 +1,53 @@
+"""The workers of a database as `rumi status --all` shows them, also where none of them runs here."""
+
+from typing import Any, Final
+
+from rumi.store.backend import PostgresServer
+from rumi.store.journal.leases import Backlog, Backlogs, Member, Members
+from rumi.store.journal.store import Store
+
+_FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
+
+
+def read_workers(server: PostgresServer) -> dict[str, Any]:
+    """Return the workers, and what waits in partitions that none of them serves. Blocking.
+
+    Raises:
+        JournalError: The database does not answer.
+    """
+    store = Store(server, now=None)
+    try:
+        members, backlogs = store.run([Members(), Backlogs()])
+    finally:
+        store.close()
+    assert isinstance(members, tuple)
+    assert isinstance(backlogs, dict)
+    served = {each.name for each in members if each.left_s > 0}
+    left = [backlog for worker, backlog in backlogs.items() if worker not in served]
+    return {
+        "workers": [_as_json(each, backlogs.get(each.name, Backlog())) for each in members],
+        "unserved": {
+            "queued": sum(each.queued for each in left),
+            "undelivered": sum(each.undelivered for each in left),
+        },
+    }
+
+
+def _as_json(member: Member, backlog: Backlog) -> dict[str, object]:
+    """Return a worker; times in seconds. `lag_s` is the age of what it last said of itself."""
+    lease_s = member.status.get("lease_s")
+    live = isinstance(lease_s, int | float) and member.left_s > 0
+    lag_s = float(lease_s) - member.left_s if live else None  # type: ignore[arg-type]
+    return {
+        "name": member.name,
+        "version": member.version,
+        "address": member.address,
+        "state": "ended" if member.left_s <= 0 else "leaving" if member.leaving else "running",
+        "started": round(member.started, 3),
+        "lease_left_s": round(max(0.0, member.left_s), 3),
+        "partitions": member.partitions if member.left_s > 0 else 0,
+        "queued": backlog.queued,
+        "undelivered": backlog.undelivered,
+        "lag_s": None if lag_s is None else round(max(0.0, lag_s), 3),
+        **{name: member.status.get(name) for name in _FIGURES},
+    }

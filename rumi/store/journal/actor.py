@@ -1,0 +1,466 @@
+"""The journal's actor: the only writer of `state.db`. Requests that come together share one commit."""
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+
+import trio
+
+from actors import Actor, Backoff, Refused, Request, answers
+from rumi.platform.disk_reserve import Large, Reserve, largest
+from rumi.platform.threads import Offload
+from rumi.store.backend import Backend
+from rumi.store.journal.forgetting import Expire, ExpiryCursor, Sweep
+from rumi.store.journal.history import NewSession
+from rumi.store.journal.inbox import Accept
+from rumi.store.journal.lessons import LearnedFrom, LearnNothing
+from rumi.store.journal.records import NotStored
+from rumi.store.journal.spending import SettleLeft
+from rumi.store.journal.store import NOT_NOW, NotOwner, Store, Unwritable
+from rumi.store.journal.transaction import JournalMessage
+from rumi.store.ownership import Ownership, Served
+from rumi.store.protocol import Trouble
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+R = TypeVar("R")
+
+WATCH_S: Final = 15.0
+"""How often to check that the file is still the open one, and that the reserve exists."""
+
+LOCKED_S: Final = 60.0
+"""How long another program may lock the file before new messages are refused; work in hand waits longer."""
+
+CLEAR_S: Final = 5.0
+"""How often to check if a disk that was full has room again."""
+
+ATTEMPTS: Final = Backoff(first_s=0.05, factor=2.0, cap_s=2.0)
+"""The pauses between attempts to write."""
+
+SLICE_PAUSE_S: Final = 0.01
+"""The pause between two slices of a deletion, in which other requests come first."""
+
+EXPIRE_S: Final = 3600.0
+"""How often to look for entries that are older than they have to be kept."""
+
+_LEAVES_SOMETHING: Final = (NewSession, LearnedFrom, LearnNothing)
+"""After these requests there may be history to delete."""
+
+Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
+
+
+class Ask(Protocol):
+    """Asks the journal, in a tree or of a home that no process holds."""
+
+    async def __call__(self, request: Request[R], /) -> R:
+        """Return the answer.
+
+        Raises:
+            JournalError: The file cannot be used.
+            ActorError: The journal of the tree has stopped.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Shelf:
+    """State that outlives the journal's incarnations.
+
+    `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
+    `file` is which file is open: another one in its place is not written. `large` is what could be deleted,
+    as found when the disk was last full. `opened`: the database was open before.
+    """
+
+    reserve: Reserve | None = None
+    observe: Callable[[Trouble | None], object] = lambda trouble: None
+    trouble: Trouble | None = None
+    since: float = 0.0
+    file: Identity = ()
+    opened: bool = False
+    large: Sequence[Large] = ()
+
+    @property
+    def refuses(self) -> bool:
+        """Return True if new messages are refused: their senders still have them."""
+        if self.trouble == "locked":
+            return trio.current_time() - self.since >= LOCKED_S
+        return self.trouble is not None
+
+    def set(self, trouble: Trouble | None) -> None:
+        """Note what keeps the file from being written. A replaced file stays replaced."""
+        if trouble == self.trouble or self.trouble == "replaced":
+            return
+        if self.trouble is None:
+            self.since = trio.current_time()
+        self.trouble = trouble
+        if trouble is None:
+            logger.warning("state.db is written again")
+        else:
+            logger.error("state.db is not written: %s", trouble)
+        self.observe(trouble)
+
+
+class _Job:
+    """A request on its way to the file. Its asker waits for `done`.
+
+    `writing`: it is in a transaction now. `withdrawn`: its asker has left before, and it is not written.
+    `served` is what this worker served when it was asked: a write that waits longer than a lease lasts must
+    not pass for one of the next lease.
+    """
+
+    __slots__ = ("done", "error", "reply", "request", "served", "withdrawn", "writing")
+
+    def __init__(self, request: Request[Any], served: Served) -> None:
+        self.request = request
+        self.served = served
+        self.done = trio.Event()
+        self.reply: object = None
+        self.error: Exception | None = None
+        self.writing = False
+        self.withdrawn = False
+
+    def answer(self, reply: object) -> None:
+        """Settle the request with its reply."""
+        if isinstance(reply, NotOwner):
+            self.error = Refused(reply)
+        else:
+            self.reply = reply
+        self.done.set()
+
+
+class Journal(Actor[JournalMessage]):
+    """Group commit: what arrives while one transaction is written goes into the next, all together.
+
+    Many requests reach it at once, while others wait for the disk; one sender's are written in the order of
+    its asks; tells have no order.
+
+    A file that cannot be written now (a full disk, another program's lock) does not crash the actor: what was
+    to be written is kept and tried again until it is written, reads are answered, and new messages are
+    refused with `NotStored`, for a lock only after `LOCKED_S`. Any other error is a crash.
+    """
+
+    concurrency = 4096
+
+    def __init__(
+        self,
+        place: Path | Backend,
+        offload: Offload,
+        now: Callable[[], float],
+        shelf: Shelf | None = None,
+        keep_s: float = 0.0,
+        ownership: Ownership | None = None,
+    ) -> None:
+        """`keep_s` is how long finished entries are kept, 0 for ever.
+
+        With an `ownership` several workers share the database, and this one serves some of the chats.
+        """
+        self._place = place
+        self._path = place if isinstance(place, Path) else None
+        self._ownership = ownership
+        self._offload = offload
+        self._now = now
+        self._shelf = shelf or Shelf()
+        self._keep_s = keep_s
+        self._waiting: list[_Job] = []
+        self._kept: list[_Job] = []
+        self._failures = 0
+        self._next_try = self._next_clear = 0.0
+        self._work = trio.Event()
+        self._to_sweep = trio.Event()
+        self._look_now = trio.Event()
+        self._store: Store | None = None
+        self._outbox = 0
+
+    async def started(self) -> None:
+        """Open the file, the same one as before.
+
+        Raises:
+            JournalError: The file cannot be opened. The error says what to do.
+        """
+        shelf = self._shelf
+        if shelf.file and shelf.file[:1] != self._identity()[:1]:
+            raise Unwritable(self._place, "replaced")
+        self._store = await self._open()
+        shelf.file = self._identity()
+        self._outbox = self._store.undelivered
+        shelf.opened = True
+        alone = self._ownership is None
+        if alone and await self._offload(self._store.has_reservations):  # first of all that is written
+            self._waiting.append(_Job(SettleLeft(), Served()))
+            self._work.set()
+        self._to_sweep.set()  # an earlier process may have left something
+        self.start_soon(self._write, self._store)
+        self.start_soon(self._watch)
+        self.start_soon(self._sweep)
+        if self._keep_s:
+            self.start_soon(self._expire)
+
+    async def _open(self) -> Store:
+        until = trio.current_time() + LOCKED_S
+        while True:
+            try:
+                return await self._offload(lambda: Store(self._place, self._now, self._ownership))
+            except Unwritable as error:
+                if await self._give_back(error.trouble):
+                    continue
+                waits = error.trouble == "away" and self._shelf.opened
+                if not waits and (error.trouble != "locked" or trio.current_time() >= until):
+                    raise
+                await trio.sleep(ATTEMPTS.cap_s)
+
+    @answers(Request)
+    async def answer(self, message: Request[R]) -> R:
+        """Hand the request to the writer, and return its reply once it is on the disk."""
+        job = _Job(message, Served() if self._ownership is None else self._ownership.served)
+        self._waiting.append(job)
+        self._work.set()
+        try:
+            await job.done.wait()
+        except trio.Cancelled:
+            job.withdrawn = isinstance(message, Accept) and not job.writing
+            raise
+        if job.error is not None:
+            raise job.error
+        return cast(R, job.reply)
+
+    # Writing
+
+    async def _write(self, store: Store) -> None:
+        while True:
+            look = float("inf") if self._shelf.trouble == "replaced" else self._next_look()
+            if look == float("inf"):  # the usual case, and faster than a deadline
+                await self._work.wait()
+            else:
+                with trio.move_on_at(look):
+                    await self._work.wait()
+            self._work = trio.Event()
+            jobs, self._waiting = self._waiting, []
+            self._kept = [job for job in (*self._kept, *jobs) if not job.withdrawn]
+            if self._shelf.trouble is not None:
+                self._kept = await self._without_writing(store, self._kept)
+            if self._shelf.trouble == "replaced" or trio.current_time() < self._next_look():
+                continue
+            try:
+                if self._kept:
+                    await self._commit(store)
+                elif self._shelf.trouble is not None:
+                    await self._look_again(store)
+            except Unwritable as error:
+                await self._put_off(store, error.trouble)
+
+    def _next_look(self) -> float:
+        """Return when to write what is kept, or to look whether that could be done, on trio's clock."""
+        if self._kept:
+            return self._next_try
+        return float("inf") if self._shelf.trouble in (None, "replaced") else self._next_clear
+
+    async def _commit(self, store: Store) -> None:
+        """Write the kept requests in one transaction, and answer them.
+
+        Raises:
+            Unwritable: They are still kept.
+        """
+        jobs = self._kept
+        requests = [job.request for job in jobs]
+        for job in jobs:
+            job.writing = True
+        try:
+            replies = await self._offload(lambda: self._run(store, jobs))
+        except Unwritable:
+            for job in jobs:
+                job.writing = False
+            raise
+        except Exception as error:
+            for job in jobs:
+                job.error = error
+                job.done.set()
+            raise
+        self._kept = []
+        self._outbox = store.undelivered
+        self._failures = 0
+        for job, reply in zip(jobs, replies, strict=True):
+            job.answer(reply)
+        if any(isinstance(request, _LEAVES_SOMETHING) for request in requests):
+            self._to_sweep.set()
+        if self._shelf.trouble not in (None, "full"):
+            self._shelf.set(None)
+
+    def _run(self, store: Store, jobs: Sequence[_Job]) -> list[object]:
+        """Do their requests. Called in a thread."""
+        requests = [job.request for job in jobs]
+        return (
+            store.run(requests)
+            if self._ownership is None
+            else store.run(requests, [job.served for job in jobs])
+        )
+
+    async def _look_again(self, store: Store) -> None:
+        """Find out if the file can be written again, while nothing waits to be written.
+
+        A full disk counts as full until the reserve exists again: the space until then is for work in hand.
+        """
+        reserve = self._shelf.reserve
+        if self._shelf.trouble == "full" and reserve and not await self._offload(reserve.make):
+            self._next_clear = trio.current_time() + CLEAR_S
+            return
+        await self._offload(store.probe)
+        self._failures = 0
+        self._shelf.set(None)
+
+    async def _put_off(self, store: Store, trouble: Trouble) -> None:
+        """Keep the requests that could not be written, and answer those that need no writing."""
+        if self._shelf.trouble is None:
+            self._look_now.set()
+        self._shelf.set(trouble)
+        if await self._give_back(trouble):
+            self._next_try = 0.0
+            self._work.set()
+            return
+        kept, self._kept = self._kept, []
+        self._kept = await self._without_writing(store, kept)
+        self._next_try = self._next_clear = trio.current_time() + ATTEMPTS.delay_s(self._failures)
+        self._failures += 1
+
+    async def _give_back(self, trouble: Trouble) -> bool:
+        """Free the reserve, if that may help. Return True if the disk has more room now."""
+        reserve = self._shelf.reserve
+        if reserve is None or trouble not in ("full", "failing"):
+            return False
+        if not await self._offload(reserve.give_back):
+            return False
+        self._shelf.set("full")
+        logger.warning("the reserve of %d MB is given back to the disk", reserve.size // 1_000_000)
+        return True
+
+    async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
+        """Refuse new messages, and answer requests that only read. Return the other requests."""
+        trouble, left = self._shelf.trouble, []
+        for job in jobs:
+            refused = self._shelf.refuses and isinstance(job.request, Accept)
+            if trouble is not None and refused and not store.may_have(job.request):
+                job.answer(NotStored(trouble))
+            elif not job.withdrawn:
+                left.append(job)
+        if not left:
+            return []
+        requests = [job.request for job in left]
+        try:
+            replies = await self._offload(lambda: store.read(requests))
+        except Unwritable:
+            return left
+        for job, reply in zip(left, replies, strict=True):
+            if reply is not NOT_NOW:
+                job.answer(reply)
+        return [job for job in left if not job.done.is_set()]
+
+    # Background tasks
+
+    def _identity(self) -> Identity:
+        """Return which files these are, as the file system numbers them; None for one that is not there."""
+        if self._path is None:
+            return ()
+        found: list[tuple[int, int] | None] = []
+        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            try:
+                stat = os.stat(path)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((stat.st_dev, stat.st_ino))
+        return tuple(found)
+
+    async def _watch(self) -> None:
+        """Check that the file is still the open one, and that there is a reserve."""
+        shelf = self._shelf
+        while True:
+            if shelf.trouble is None and shelf.reserve is not None:
+                await self._beside(shelf.reserve.make)
+            if shelf.trouble == "full" and (path := self._path) is not None:
+                shelf.large = await self._beside(lambda: largest(path.parent)) or ()
+            with trio.move_on_after(WATCH_S):
+                await self._look_now.wait()
+            self._look_now = trio.Event()
+            found = await self._beside(self._identity)
+            if found is not None and found != shelf.file:
+                shelf.set("replaced")
+                self._work.set()
+
+    async def _beside(self, work: Callable[[], T]) -> T | None:
+        """Do work whose failure is not worth a crash; return None if it fails."""
+        try:
+            return await self._offload(work)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next look finds it again
+            logger.warning("%s: %s", getattr(work, "__name__", "work"), error)
+            return None
+
+    async def _sweep(self) -> None:
+        """Delete what is to be forgotten, a slice at a time."""
+        while True:
+            await self._to_sweep.wait()
+            self._to_sweep = trio.Event()
+            while await self.answer(Sweep()):  # noqa: ASYNC110  # it waits for nothing, it lets others go first
+                await trio.sleep(SLICE_PAUSE_S)
+
+    async def _expire(self) -> None:
+        """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
+        while True:
+            before = self._now() - self._keep_s
+            place: ExpiryCursor | None = ExpiryCursor()
+            while place is not None:
+                place = await self.answer(Expire(before, place))
+                await trio.sleep(SLICE_PAUSE_S)
+            await trio.sleep(EXPIRE_S)
+
+    async def stopped(self, reason: str) -> None:
+        """Write what is left, then close the file."""
+        store, self._store = self._store, None
+        if store is None:
+            return
+        left = [job for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        try:
+            if left and reason != "crashed" and self._shelf.trouble != "replaced":
+                await self._offload(lambda: self._run(store, left))
+        finally:
+            store.close()
+
+    def activity(self) -> str:
+        """Return how many requests wait for the disk, and why."""
+        waiting = len(self._waiting) + len(self._kept)
+        words = [f"{waiting} waiting for the disk"] if waiting else []
+        if self._shelf.trouble is not None:
+            words.insert(0, f"state.db is not written: {self._shelf.trouble}")
+        return ", ".join(words)
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many requests wait for the disk, how many replies are not acknowledged, as last
+        committed, and what keeps the file from being written."""
+        trouble = self._shelf.trouble
+        return {
+            "waiting": len(self._waiting) + len(self._kept),
+            "outbox": self._outbox,
+            "trouble": trouble,
+            "trouble_s": None if trouble is None else round(trio.current_time() - self._shelf.since, 3),
+        }
+
+
+@asynccontextmanager
+async def open_journal(place: Path | Backend) -> AsyncIterator[Ask]:
+    """Open a journal without a tree around it, for a process that only works on the home's files.
+
+    Raises:
+        JournalError: The file cannot be opened. The error says what to do.
+    """
+    store = await trio.to_thread.run_sync(Store, place)
+
+    async def ask(request: Request[R]) -> R:
+        (reply,) = await trio.to_thread.run_sync(store.run, [request])
+        return cast(R, reply)
+
+    try:
+        yield ask
+    finally:
+        store.close()

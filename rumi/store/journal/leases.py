@@ -1,0 +1,279 @@
+"""Requests that decide which worker serves which chats, where several share a database.
+
+A worker has one lease, which it renews; a lease that has ended is never renewed. Partitions of a worker whose
+lease has ended are free. A claim raises the fence of a partition, so that the earlier worker's writes are
+refused from then on. Times are by the database's clock.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+from rumi.store.backend import as_values
+from rumi.store.journal.transaction import JournalRequest, steps
+from rumi.store.ownership import PARTITIONS
+from rumi.store.steps import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A partition that a worker serves from now on.
+
+    Sandboxes of the earlier worker may be there until `wait_s` seconds from now.
+    """
+
+    number: int
+    fence: int
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker, as the others see it. `left_s` is how long its lease lasts, below zero if it has ended."""
+
+    name: str
+    version: str
+    address: str
+    started: float
+    left_s: float
+    leaving: bool
+    partitions: int
+    status: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
+
+    queued: int = 0
+    undelivered: int = 0
+
+
+KEPT_S: Final = 600.0
+"""How long a worker whose lease has ended stays in the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join(JournalRequest[None]):
+    """Begin a worker's lease of `lease_s` seconds. Its name was never used before."""
+
+    worker: str
+    version: str
+    address: str
+    lease_s: float
+
+
+@steps.of(Join)
+def join(request: Join, transaction: Transaction) -> None:
+    """Store a worker, and the partitions in a database that is new."""
+    db, now = transaction.db, transaction.now()
+    db.executemany(
+        "INSERT INTO partitions (number) VALUES (?) ON CONFLICT DO NOTHING",
+        [(number,) for number in range(PARTITIONS + 1)],
+    )
+    db.execute("DELETE FROM workers WHERE until < ?", (now - KEPT_S,))
+    db.execute(
+        "INSERT INTO workers (name, version, address, started, until) VALUES (?1, ?2, ?3, ?4, ?5)"
+        " ON CONFLICT (name) DO UPDATE SET until = ?5",  # the answer to an earlier attempt was lost
+        (request.worker, request.version, request.address, now, now + request.lease_s),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Renew(JournalRequest[dict[int, int] | None]):
+    """Let a lease end `lease_s` seconds from now. Returns the fences of the worker's partitions.
+
+    None: the lease has ended, and stays ended. `status` is what other workers show of this one, as JSON.
+    """
+
+    worker: str
+    lease_s: float
+    status: str = "{}"
+
+
+@steps.of(Renew)
+def renew(request: Renew, transaction: Transaction) -> dict[int, int] | None:
+    """Renew a lease that has not ended."""
+    now = transaction.now()
+    renewed = transaction.db.execute(
+        "UPDATE workers SET until = ?, status = ? WHERE name = ? AND until > ?",
+        (now + request.lease_s, request.status, request.worker, now),
+    )
+    if renewed.rowcount == 0:
+        return None
+    return dict(
+        transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (request.worker,))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(JournalRequest[None]):
+    """Note that a worker hands over what it serves: the others take its part. `ended`: it has."""
+
+    worker: str
+    ended: bool = False
+
+
+@steps.of(Leave)
+def leave(request: Leave, transaction: Transaction) -> None:
+    """Note it."""
+    until = ", until = 0" if request.ended else ""
+    transaction.db.execute(f"UPDATE workers SET leaving = TRUE{until} WHERE name = ?", (request.worker,))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(JournalRequest[tuple[Claimed, ...]]):
+    """Take up to `most` free partitions. Sandboxes of a lease that has ended are gone `after_s` later.
+
+    The worker `has` these already. Others that are its own are taken as well: the answer to an earlier claim
+    was lost.
+    """
+
+    worker: str
+    most: int
+    after_s: float = 0.0
+    has: tuple[int, ...] = ()
+
+
+@steps.of(Claim)
+def claim(request: Claim, transaction: Transaction) -> tuple[Claimed, ...]:
+    """Take free partitions, the first ones first, and those of this worker that it does not know of."""
+    db, now = transaction.db, transaction.now()
+    skip = f"{transaction.lock_rows} SKIP LOCKED" if transaction.lock_rows else ""
+    over = db.execute(f"SELECT name FROM workers WHERE until <= ?{skip}", (now,)).fetchall()
+    # A renewal that waits for the row must find that it is too late.
+    db.executemany("UPDATE workers SET until = 0 WHERE name = ? AND until > 0", over)
+    free = db.execute(
+        "SELECT number, worker, fence, ready_at FROM partitions WHERE number < ?"
+        " AND (worker IS NULL OR worker NOT IN (SELECT name FROM workers WHERE until > ?))"
+        f" ORDER BY number LIMIT ?{skip}",
+        (PARTITIONS, now, request.most),
+    ).fetchall()
+    known = as_values(request.has) or "-1"
+    free += db.execute(
+        "SELECT number, worker, fence, ready_at FROM partitions"
+        f" WHERE number < ? AND worker = ? AND number NOT IN ({known}) ORDER BY number{skip}",
+        (PARTITIONS, request.worker),
+    ).fetchall()
+    claimed = []
+    for number, worker, fence, ready_at in free:
+        if worker is not None:  # it has not handed the partition over
+            ready_at = max(ready_at, now + request.after_s)
+        claimed.append(Claimed(number, fence + 1, max(0.0, ready_at - now)))
+        db.execute(
+            "UPDATE partitions SET worker = ?, fence = ?, ready_at = ? WHERE number = ?",
+            (request.worker, fence + 1, ready_at, number),
+        )
+    return tuple(claimed)
+
+
+@dataclass(frozen=True, slots=True)
+class Release(JournalRequest[None]):
+    """Hand partitions over, of which nothing runs any more in this worker."""
+
+    worker: str
+    numbers: tuple[int, ...]
+
+
+@steps.of(Release)
+def release(request: Release, transaction: Transaction) -> None:
+    """Free partitions of this worker."""
+    if request.numbers:
+        transaction.db.execute(
+            "UPDATE partitions SET worker = NULL, ready_at = 0 WHERE worker = ?"
+            f" AND number IN ({as_values(request.numbers)})",
+            (request.worker,),
+        )
+
+
+_MEMBER: Final = (
+    "SELECT name, version, address, started, until, leaving,"
+    " (SELECT count(*) FROM partitions WHERE worker = name), status FROM workers"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Members(JournalRequest[tuple[Member, ...]]):
+    """Return the workers, in the order of their names, and those whose lease ended a short while ago."""
+
+
+@steps.of(Members)
+def members(request: Members, transaction: Transaction) -> tuple[Member, ...]:
+    """Return the workers."""
+    now = transaction.now()
+    return tuple(_member(row, now) for row in transaction.db.execute(f"{_MEMBER} ORDER BY name"))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOf(JournalRequest[Member | None]):
+    """Return the worker that serves a partition now."""
+
+    number: int
+
+
+@steps.of(OwnerOf)
+def owner_of(request: OwnerOf, transaction: Transaction) -> Member | None:
+    """Return the worker of a partition, if its lease lasts."""
+    now = transaction.now()
+    row = transaction.db.execute(
+        f"{_MEMBER} WHERE until > ? AND name = (SELECT worker FROM partitions WHERE number = ?)",
+        (now, request.number),
+    ).fetchone()
+    return None if row is None else _member(row, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners(JournalRequest[dict[int, str]]):
+    """Return the names of the workers by the partitions that they serve now."""
+
+
+@steps.of(Owners)
+def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
+    """Return who serves each partition, of workers whose lease lasts."""
+    return dict(
+        transaction.db.execute(
+            "SELECT number, worker FROM partitions WHERE number < ?"
+            " AND worker IN (SELECT name FROM workers WHERE until > ?)",
+            (PARTITIONS, transaction.now()),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs(JournalRequest[dict[str, Backlog]]):
+    """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
+
+
+@steps.of(Backlogs)
+def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, Backlog]:
+    """Count what waits."""
+    db, served = transaction.db, owners(Owners(), transaction)
+    found: dict[str, list[int]] = {}
+    for place, sql in enumerate(
+        (
+            "SELECT partition_of(chat), count(*) FROM messages WHERE reply IS NULL GROUP BY 1",
+            "SELECT partition_of(chat), count(*) FROM outbox WHERE delivered IS NULL GROUP BY 1",
+        )
+    ):
+        for number, count in db.execute(sql):
+            found.setdefault(served.get(number, ""), [0, 0])[place] += count
+    return {worker: Backlog(*counts) for worker, counts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Touch(JournalRequest[None]):
+    """Change nothing, but in a transaction."""
+
+
+@steps.of(Touch)
+def touch(request: Touch, transaction: Transaction) -> None:
+    """Do nothing."""
+
+
+def _member(row: tuple[str, str, str, float, float, int, int, str], now: float) -> Member:
+    name, version, address, started, until, leaving, partitions, status = row
+    try:
+        says = dict(json.loads(status))
+    except (ValueError, TypeError):
+        says = {}
+    return Member(name, version, address, started, until - now, bool(leaving), partitions, says)

@@ -1,0 +1,173 @@
+"""Requests for learning from sessions: which are due, what was said in them, and what was learned from."""
+
+import math
+from dataclasses import dataclass
+
+from rumi.store.journal.history import load_message, role_of
+from rumi.store.journal.records import DueSessions, Lesson
+from rumi.store.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
+from rumi.store.steps import Transaction
+
+_DUE = """
+SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END AS since FROM (
+    SELECT chat, number, learn_after,
+        CASE WHEN ended IS NOT NULL OR asked THEN 0 WHEN due = 0 THEN ?2 ELSE due END AS ends
+    FROM sessions WHERE fresh AND chat = coalesce(?1, chat){mine}
+) AS each ORDER BY since, chat, number
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ToLearn(Read[DueSessions]):
+    """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
+
+    Only those of one chat, if one is named. With `going_on`, also those that are not due yet.
+    """
+
+    chat: str | None = None
+    going_on: bool = False
+
+
+@steps.of(ToLearn)
+def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
+    """Return the sessions that are due. Only sessions with something new are looked at."""
+    now, due, then = transaction.now(), [], math.inf
+    sessions = transaction.db.execute(_DUE.format(mine=mine(transaction)), (request.chat, math.inf))
+    for chat, number, since in sessions:
+        if since > now and not request.going_on:
+            then = since
+            break
+        due.append((chat, number))
+    return DueSessions(tuple(due), then)
+
+
+@dataclass(frozen=True, slots=True)
+class Study(Read[Lesson]):
+    """Return what was said in a session and was not learned from yet."""
+
+    chat: str
+    session: int
+
+
+@steps.of(Study)
+def study(request: Study, transaction: Transaction) -> Lesson:
+    """Return what the user said and was told, without results and tainted answers."""
+    row = transaction.db.execute(
+        "SELECT learned, tries,"
+        " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
+        " FROM sessions WHERE chat = ? AND number = ?",
+        (request.chat, request.session),
+    ).fetchone()
+    learned, tries, upto = row or (0, 0, 0)
+    rows = transaction.db.execute(
+        "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ?"
+        " AND NOT tainted AND NOT undone ORDER BY id",
+        (request.chat, request.session, learned),
+    )
+    said = [
+        (message, created)
+        for text, created in rows
+        if role_of(text) in ("user", "assistant") and (message := load_message(text))
+    ]
+    (language,) = transaction.db.execute(
+        "SELECT language FROM messages WHERE chat = ? ORDER BY id DESC LIMIT 1", (request.chat,)
+    ).fetchone() or ("",)
+    messages = tuple(message for message, _ in said if message.content.strip())
+    return Lesson(upto, messages, language, tries, said[0][1] if said else transaction.now())
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedFrom(OwnedWrite[None]):
+    """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
+
+    The `episode` is a line on what the session was about, which `began` then; empty: none is known.
+    """
+
+    chat: str
+    session: int
+    upto: int
+    episode: str = ""
+    began: float = 0.0
+
+
+@steps.of(LearnedFrom)
+def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
+    """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
+    since = transaction.db.execute(
+        "SELECT message FROM history WHERE chat = ? AND session = ? AND id > ?",
+        (request.chat, request.session, request.upto),
+    )
+    fresh = any(role_of(text) == "user" for (text,) in since)
+    transaction.db.execute(
+        "UPDATE sessions SET learned = ?, tries = 0, learn_after = 0, asked = FALSE, fresh = ?"
+        " WHERE chat = ? AND number = ?",
+        (request.upto, fresh, request.chat, request.session),
+    )
+    if request.episode:
+        transaction.db.execute(
+            "INSERT INTO episodes (chat, session, text, began, created)"
+            " SELECT chat, number, ?3, ?4, ?5 FROM sessions WHERE chat = ?1 AND number = ?2 AND NOT forget"
+            " ON CONFLICT (chat, session) DO UPDATE SET text = excluded.text, began = excluded.began,"
+            " created = excluded.created",
+            (request.chat, request.session, clean(request.episode), request.began, transaction.now()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff(OwnedWrite[None]):
+    """Note that learning from a session failed; it is not due again before `until`, in seconds since 1970."""
+
+    chat: str
+    session: int
+    until: float
+
+
+@steps.of(PutOff)
+def put_off(request: PutOff, transaction: Transaction) -> None:
+    """Note a failed attempt, and when the next one may be."""
+    transaction.db.execute(
+        "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
+        (request.until, request.chat, request.session),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskToLearn(JournalRequest[None]):
+    """Learn from the session of the chat, or of all chats, now, although it goes on.
+
+    With `retry`, also sessions whose failed attempts were postponed or abandoned.
+    """
+
+    chat: str | None = None
+    retry: bool = False
+
+
+@steps.of(AskToLearn)
+def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
+    """Make sessions due at once, although they go on; this also holds after a restart."""
+    also = ", learn_after = 0, tries = 0" if request.retry else ""
+    transaction.db.execute(
+        f"UPDATE sessions SET asked = TRUE{also} WHERE fresh AND chat = coalesce(?, chat)", (request.chat,)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LearnNothing(JournalRequest[None]):
+    """Delete what is to be forgotten without learning from it.
+
+    With `ever`, there is nothing to learn from anything that was said so far.
+    """
+
+    ever: bool = False
+
+
+@steps.of(LearnNothing)
+def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
+    """Let the next sweep delete what is to be forgotten; with `ever`, mark everything as learned from."""
+    if request.ever:
+        transaction.db.execute(
+            "UPDATE sessions SET fresh = FALSE, asked = FALSE, learned ="
+            " (SELECT coalesce(max(id), 0) FROM history WHERE chat = sessions.chat AND session = number)"
+            " WHERE fresh"
+        )
+    transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE forget")

@@ -1,0 +1,60 @@
+"""The workspaces of chats in the journal, as those who carry them use it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import trio
+
+from rumi.sandbox.lease import LeaseLostError
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.workspaces import (
+    CollectPieces,
+    GetPieces,
+    KeepWorkspace,
+    LoadWorkspace,
+    MissingPieces,
+    PutPieces,
+)
+
+SLICE_PAUSE_S: Final = 0.01
+
+
+class JournalPieces:
+    """A `PieceStore` in the database of the journal."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def manifest(self, chat: str, fence: int) -> bytes:
+        """Return the stored manifest, empty where there is none; earlier owners can write no more."""
+        manifest = await self._ask(LoadWorkspace(chat, fence))
+        if manifest is None:
+            raise LeaseLostError
+        return manifest
+
+    async def missing(self, chat: str, keys: Sequence[str]) -> Sequence[str]:
+        """Return the keys of which there is no piece."""
+        return await self._ask(MissingPieces(chat, tuple(keys)))
+
+    async def put(self, chat: str, fence: int, pieces: Mapping[str, bytes]) -> None:
+        """Store pieces."""
+        if not await self._ask(PutPieces(chat, fence, tuple(pieces.items()))):
+            raise LeaseLostError
+
+    async def get(self, chat: str, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """Return pieces; those that are not there are left out."""
+        return dict(await self._ask(GetPieces(chat, tuple(keys))))
+
+    async def set_manifest(
+        self, chat: str, fence: int, manifest: bytes, keys: Sequence[str], size: int
+    ) -> Sequence[str]:
+        """Replace the manifest, at once or not at all. Return the keys without a piece."""
+        missing = await self._ask(KeepWorkspace(chat, fence, manifest, tuple(keys), size))
+        if missing is None:
+            raise LeaseLostError
+        return missing
+
+    async def collect_garbage(self, chat: str, fence: int) -> None:
+        """Delete the chat's pieces that its manifest does not have, in slices. Cancelled, some are left."""
+        while await self._ask(CollectPieces(chat, fence)):  # noqa: ASYNC110  # others go first
+            await trio.sleep(SLICE_PAUSE_S)

@@ -1,0 +1,167 @@
+"""Requests for people who look for a chat or for something in it: lists, searches, what was said before."""
+
+import unicodedata
+from dataclasses import dataclass
+
+from rumi.platform.chat_ids import TASK
+from rumi.store.journal.history import MOST_ENTRY, load_links, load_message
+from rumi.store.journal.records import FoundEntries, HistoryEntry, StoredChat, StoredEntry
+from rumi.store.journal.transaction import JournalRequest, Read, clean, steps
+from rumi.store.steps import Transaction
+
+SEARCHED = 1_000
+"""Rows of the history that one search looks at."""
+
+
+SHOWN_CHARS = 200
+"""How much of a chat's last message a list shows."""
+
+MOST_FOUND = 50
+"""Entries that one search returns."""
+
+_ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links, undone"
+_KEPT = (
+    " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
+    " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
+)
+"""Not of a session that was reset: it is to be deleted."""
+_GOING_ON = (
+    " AND session = (SELECT max(number) FROM sessions AS s WHERE s.chat = history.chat AND s.ended IS NULL)"
+    " AND NOT undone"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListChats(Read[tuple[StoredChat, ...]]):
+    """Return the chats with messages, the latest first; none whose id begins with one of `without`."""
+
+    without: tuple[str, ...] = ()
+    limit: int = 200
+
+
+@steps.of(ListChats)
+def list_chats(request: ListChats, transaction: Transaction) -> tuple[StoredChat, ...]:
+    """Return the latest chats. The index leads from a chat to the next one, past its messages."""
+    rows = transaction.db.execute(
+        "WITH RECURSIVE known (chat) AS (SELECT min(chat) FROM messages WHERE chat > '' UNION ALL"
+        " SELECT (SELECT min(messages.chat) FROM messages WHERE messages.chat > known.chat) FROM known"
+        " WHERE known.chat IS NOT NULL)"
+        " SELECT known.chat, coalesce(title, ''), text, received FROM known"
+        " JOIN messages ON messages.id = (SELECT max(id) FROM messages WHERE messages.chat = known.chat)"
+        f" LEFT JOIN titles ON titles.chat = known.chat WHERE {_without('known.chat', request.without)}"
+        " ORDER BY messages.id DESC LIMIT ?",
+        (*request.without, request.limit),
+    )
+    return tuple(StoredChat(chat, title, text[:SHOWN_CHARS], at) for chat, title, text, at in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class NameChat(JournalRequest[None]):
+    """Give a chat a title; an empty one removes it."""
+
+    chat: str
+    title: str
+
+
+@steps.of(NameChat)
+def name_chat(request: NameChat, transaction: Transaction) -> None:
+    """Store or remove a title."""
+    if request.title:
+        transaction.db.execute(
+            "INSERT INTO titles (chat, title) VALUES (?, ?)"
+            " ON CONFLICT (chat) DO UPDATE SET title = excluded.title",
+            (request.chat, clean(request.title)),
+        )
+    else:
+        transaction.db.execute("DELETE FROM titles WHERE chat = ?", (request.chat,))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHistory(Read[tuple[StoredEntry, ...]]):
+    """Return a chat's latest entries before the entry of that number, oldest first.
+
+    They are of all its sessions, or only of the one that is `going_on`.
+    """
+
+    chat: str
+    before: int = MOST_ENTRY
+    limit: int = 200
+    going_on: bool = False
+
+
+@steps.of(ReadHistory)
+def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
+    """Return the latest entries of a chat."""
+    which = _GOING_ON if request.going_on else _KEPT
+    rows = transaction.db.execute(
+        f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
+        (request.chat, request.before, request.limit),
+    )
+    return tuple(reversed([_entry(row) for row in rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHistory(Read[FoundEntries]):
+    """Search a slice of the history before the entry of that number, for entries with all of the words.
+
+    Searched is what users and the assistant said, of the `chat`, or of all chats whose id does not begin with
+    one of `without`. Case and accents do not matter. A caller goes on with `FoundEntries.next`: a slice is
+    short, because others wait for it.
+    """
+
+    words: str
+    chat: str = ""
+    without: tuple[str, ...] = ()
+    before: int = MOST_ENTRY
+
+
+@steps.of(SearchHistory)
+def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
+    """Search the next slice."""
+    words = folded(request.words).split()
+    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
+    rows = transaction.db.execute(
+        f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
+        f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY id DESC LIMIT ?",
+        (*given, request.before, *request.without, SEARCHED),
+    )
+    found, looked, last = [], 0, 0
+    for row in rows:
+        looked, last = looked + 1, row[0]
+        stored = _entry(row)
+        message = stored.entry.message
+        if message.role in ("user", "assistant") and _has(folded(message.content), words):
+            found.append(stored)
+            if len(found) == MOST_FOUND:
+                return FoundEntries(tuple(found), last)
+    return FoundEntries(tuple(found), last if looked == SEARCHED else 0)
+
+
+def folded(text: str) -> str:
+    """Return the text without what a search overlooks: capitals, accents."""
+    split = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in split if not unicodedata.combining(letter))
+
+
+def excerpt(text: str, words: str, chars: int = 160) -> str:
+    """Return the part of a text that has the first of the words, on one line."""
+    line = " ".join(text.split())
+    first = next(iter(folded(words).split()), "")
+    # Folding may change a length: the place is near enough.
+    start = max(0, folded(line).find(first) - chars // 4)
+    return f"{'…' if start else ''}{line[start : start + chars]}{'…' if start + chars < len(line) else ''}"
+
+
+def _has(text: str, words: list[str]) -> bool:
+    return bool(words) and all(word in text for word in words)
+
+
+def _without(column: str, prefixes: tuple[str, ...]) -> str:
+    """Return the condition that the column begins with none of the prefixes, which are its parameters."""
+    return " AND ".join([f"instr({column}, ?) != 1"] * len(prefixes)) or "TRUE"
+
+
+def _entry(row: tuple[int, str, int, float, str, str, int, str, int]) -> StoredEntry:
+    id, chat, session, at, turn, message, tainted, links, undone = row
+    entry = HistoryEntry(turn, load_message(message), bool(tainted), load_links(links))
+    return StoredEntry(id, chat, session, at, entry, bool(undone))

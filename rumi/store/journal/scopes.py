@@ -1,0 +1,125 @@
+"""Which partitions a request touches, and whether only their owner may do it.
+
+Where several workers share a database, the rows of these partitions are locked while a request is done: then
+one chat's requests follow one another as they do in a file.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from actors import Request
+from rumi.store.backend import as_values
+from rumi.store.journal.inbox import Accept, JoinAlbums, Load, Moved, Previewed, Retriable
+from rumi.store.journal.outbox import Delivered, PartSent
+from rumi.store.journal.parked import LoadParked
+from rumi.store.journal.schedules import (
+    AddSchedule,
+    DeleteSchedule,
+    Fire,
+    MoveSchedules,
+    PauseFailed,
+    SetSchedule,
+)
+from rumi.store.journal.spending import Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft
+from rumi.store.journal.tasks import (
+    AddTask,
+    BeginTask,
+    DeleteTask,
+    EndIteration,
+    EndTask,
+    KeepTask,
+    LoadTask,
+    MarkStopping,
+    ReopenTask,
+    SayToTask,
+)
+from rumi.store.journal.transaction import OwnedWrite, Read, mine
+from rumi.store.journal.undo import EndUndo
+from rumi.store.ownership import SHARED, partition_of
+from rumi.store.steps import Transaction
+
+_OF_A_TASK: Final = (
+    BeginTask,
+    KeepTask,
+    EndTask,
+    EndIteration,
+    MarkStopping,
+    SayToTask,
+    ReopenTask,
+    DeleteTask,
+    LoadTask,
+)
+_OF_A_SCHEDULE: Final = (SetSchedule, DeleteSchedule, PauseFailed)
+_OF_ALL: Final = (Moved, Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft, AddSchedule)
+"""Requests that read what all chats share, and change it by what they have read."""
+
+_OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
+"""Requests that read, and open a session where there is none: two workers must not open the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The partitions of a request. `owned`: they have to belong to this worker."""
+
+    numbers: frozenset[int] = frozenset()
+    owned: bool = False
+
+
+def scopes_of(requests: Sequence[Request[Any]], transaction: Transaction) -> list[Scope]:
+    """Return the scope of each of the requests."""
+    return [_scope_of(request, transaction) for request in requests]
+
+
+def _scope_of(request: Request[Any], transaction: Transaction) -> Scope:
+    if isinstance(request, (Read, LoadParked)) and not isinstance(request, _OPENS_A_SESSION):
+        return Scope()
+    places = frozenset(partition_of(place) for place in _places_of(request, transaction) if place)
+    if isinstance(request, _OF_ALL):
+        places |= {SHARED}
+    return Scope(places, _is_owned(request))
+
+
+def _is_owned(request: Request[Any]) -> bool:
+    if isinstance(request, Delivered) and request.by_reader:
+        return False
+    return isinstance(request, OwnedWrite)
+
+
+def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
+    """Return the chats that a request writes in."""
+    match request:
+        case Accept():
+            return [message.chat for message in request.batch]
+        case Fire():
+            return _found(transaction, "chat", "schedules", [each.schedule for each in request.firings])
+        case MoveSchedules():
+            return _found(transaction, "chat", "schedules", [move[0] for move in request.moves])
+        case AddTask():
+            return [request.task.place]
+        case AddSchedule():
+            return [request.schedule.chat]
+        case JoinAlbums():
+            rows = transaction.db.execute(
+                f"SELECT DISTINCT chat FROM album_parts WHERE TRUE{mine(transaction)}"
+            )
+            return [str(chat) for (chat,) in rows]
+        case EndUndo():
+            return _found(transaction, "chat", "messages", [request.undone.message])
+        case Previewed():
+            return _found(transaction, "chat", "messages", [request.message])
+        case Delivered() | PartSent():
+            return _found(transaction, "chat", "outbox", [request.delivery])
+    if isinstance(request, _OF_A_TASK):
+        return _found(transaction, "coalesce(nullif(chat, ''), owner)", "tasks", [request.id])
+    if isinstance(request, _OF_A_SCHEDULE):
+        return _found(transaction, "chat", "schedules", [request.id])
+    chat = getattr(request, "chat", None)
+    return [chat] if isinstance(chat, str) else []
+
+
+def _found(transaction: Transaction, what: str, table: str, numbers: Sequence[int]) -> list[str]:
+    if not numbers:
+        return []
+    sql = f"SELECT DISTINCT {what} FROM {table} WHERE id IN ({as_values(numbers)})"
+    return [str(place) for (place,) in transaction.db.execute(sql)]

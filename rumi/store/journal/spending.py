@@ -1,0 +1,419 @@
+"""Requests that count model calls and hold budgets: a call is reserved before it, and settled after it, once.
+
+What was used is summed up in `usage`: a row for each day, account, model and tool. What runs stands in
+`reservations`. A budget has used both together, so that calls at the same time cannot overrun it.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from rumi.models.metering import Account, Limit, Scope, Unit
+from rumi.store.journal.transaction import JournalRequest, Read, clean, mine, steps
+from rumi.store.steps import Transaction
+
+By: TypeAlias = Literal["chat", "owner", "person", "model", "tool", "day", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What model calls have used. `day` is the local date on which they began, as 2026-11-23.
+
+    `tool` is the one that a reply called, empty for an answer in words: a reply's tokens are shared between
+    the tools that it called. `nano` is the price in billionths of a USD, `unpriced` the tokens without a
+    known price. `estimated` are the calls of which no server said how much they used.
+    """
+
+    day: str = ""
+    owner: str = ""
+    chat: str = ""
+    task: int = 0
+    bot: str = ""
+    model: str = ""
+    tool: str = ""
+    person: str = ""
+    calls: int = 0
+    tool_calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    nano: int = 0
+    unpriced: int = 0
+    estimated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit in the period that runs from one day to another, both in it."""
+
+    limit: Limit
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far the budget of somebody is used. Of what is `used`, `reserved` belongs to calls that run."""
+
+    bound: Bound
+    name: str
+    used: int
+    reserved: int = 0
+    granted: int = 0
+
+    @property
+    def most(self) -> int:
+        """Return the limit with what was granted."""
+        return self.bound.limit.most + self.granted
+
+    @property
+    def key(self) -> str:
+        """Return the name of this budget in this period. With more granted it is another one."""
+        limit = self.bound.limit
+        return ":".join(
+            (limit.scope, self.name, limit.unit, limit.period, self.bound.first, str(self.granted))
+        )
+
+
+NOTICE_SHARE: Final = 0.8
+"""The part of a budget that is used when its users are told."""
+
+_USED: Final = {"usd": ("nano", "nano"), "tokens": ("prompt + completion",) * 2, "calls": ("1", "calls")}
+"""What counts in `reservations` and in `usage`."""
+
+_GRANTED: Final = {"usd": "nano", "tokens": "tokens", "calls": "0"}
+_KEY: Final = "day, owner, chat, task, bot, model, tool, person"
+_COUNTS: Final = "calls, tool_calls, prompt, completion, cached, nano, unpriced, estimated"
+_ADD: Final = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in _COUNTS.split(", "))
+_OFFLINE: Final = "offline"
+_TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveCall(JournalRequest[State | None]):
+    """Reserve what a model call may use, unless a budget does not allow it: that is returned."""
+
+    key: str
+    account: Account
+    model: str
+    day: str
+    prompt: int
+    completion: int
+    nano: int
+    priced: bool
+    bounds: tuple[Bound, ...]
+
+
+@steps.of(ReserveCall)
+def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None:
+    """Reserve a call, or return the budget that does not allow it; then nothing is stored."""
+    account, tokens = request.account, request.prompt + request.completion
+    for bound in request.bounds:
+        state = _state(transaction, bound, account.name(bound.limit.scope), account)
+        more = {"usd": request.nano, "tokens": tokens, "calls": 1}[bound.limit.unit]
+        if state.used + more > state.most:
+            return state
+    transaction.db.execute(
+        "INSERT INTO reservations"
+        " (key, day, owner, chat, task, bot, person, model, prompt, completion, nano, priced, created)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (
+            *(request.key, request.day, account.owner, account.chat, account.task, account.bot),
+            *(
+                account.person,
+                clean(request.model),
+                request.prompt,
+                request.completion,
+                request.nano,
+                request.priced,
+            ),
+            transaction.now(),
+        ),
+    )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SettleCall(JournalRequest[tuple[State, ...]]):
+    """End a reservation and count `rows` for it; None counts what was reserved. A second time does nothing.
+
+    Returns the budgets that are nearly used up and about which nobody was told.
+    """
+
+    key: str
+    account: Account
+    rows: tuple[UsageRow, ...] | None
+    bounds: tuple[Bound, ...] = ()
+
+
+@steps.of(SettleCall)
+def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, ...]:
+    """Count a reserved call and end its reservation, both once. Return budgets that are nearly used up."""
+    if not _settle(transaction, request.key, request.rows):
+        return ()
+    account = request.account
+    states = (_state(transaction, each, account.name(each.limit.scope), account) for each in request.bounds)
+    return tuple(
+        state
+        for state in states
+        if state.used >= NOTICE_SHARE * state.most
+        and not transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (state.key,)).fetchone()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SettleLeft(JournalRequest[int]):
+    """Count every reservation as what it reserved: an earlier process has made them. Returns how many.
+
+    Only those of some `partitions`, if named.
+    """
+
+    partitions: frozenset[int] | None = None
+
+
+@steps.of(SettleLeft)
+def settle_left(request: SettleLeft, transaction: Transaction) -> int:
+    """Count all reservations as what they reserved: those who made them are gone."""
+    left = transaction.db.execute(
+        f"SELECT key FROM reservations WHERE TRUE{mine(transaction, only=request.partitions)}"
+    ).fetchall()
+    for (key,) in left:
+        _settle(transaction, key, None)
+    return len(left)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUsage(JournalRequest[None]):
+    """Count calls that no budget bounds."""
+
+    rows: tuple[UsageRow, ...]
+
+
+@steps.of(RecordUsage)
+def record_usage(request: RecordUsage, transaction: Transaction) -> None:
+    """Count calls that nothing bounded."""
+    for row in request.rows:
+        _count(transaction, row)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkNoticed(JournalRequest[None]):
+    """Note that people were told that these budgets are nearly used up."""
+
+    keys: tuple[str, ...]
+
+
+@steps.of(MarkNoticed)
+def mark_noticed(request: MarkNoticed, transaction: Transaction) -> None:
+    """Note that people were told that these budgets are nearly used up."""
+    note_told(transaction, request.keys)
+
+
+def note_told(transaction: Transaction, keys: tuple[str, ...]) -> None:
+    """Note that people were told about these budgets."""
+    for key in keys:
+        transaction.db.execute(
+            "INSERT INTO budget_notices (key, created) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (key, transaction.now()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed(JournalRequest[bool]):
+    """Ask if people were told about a budget in its period."""
+
+    key: str
+
+
+@steps.of(Noticed)
+def noticed(request: Noticed, transaction: Transaction) -> bool:
+    """Return True if people were told about that budget in that period."""
+    found = transaction.db.execute("SELECT 1 FROM budget_notices WHERE key = ?", (request.key,)).fetchone()
+    return found is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(JournalRequest[None]):
+    """Allow more on a day: to the chat, to its owner, and in all."""
+
+    day: str
+    owner: str
+    chat: str
+    nano: int = 0
+    tokens: int = 0
+
+
+@steps.of(Grant)
+def grant(request: Grant, transaction: Transaction) -> None:
+    """Store that more may be used on a day."""
+    transaction.db.execute(
+        "INSERT INTO grants (day, owner, chat, nano, tokens, created) VALUES (?, ?, ?, ?, ?, ?)",
+        (request.day, request.owner, request.chat, request.nano, request.tokens, transaction.now()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spending(Read[tuple[UsageRow, ...]]):
+    """Return what was used from one day to another, both included, `by` one thing.
+
+    Only that of an `owner`, a `chat` or a `person`, if they are named.
+    """
+
+    by: By
+    first: str
+    last: str
+    owner: str = ""
+    chat: str = ""
+    person: str = ""
+
+
+@steps.of(Spending)
+def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...]:
+    """Return what was used on those days, summed up by one column."""
+    by = request.by
+    column = by if by != "all" else None
+    sums = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
+    rows = transaction.db.execute(
+        f"SELECT {column or 'NULL'}, {sums} FROM usage WHERE day >= ?1 AND day <= ?2"
+        " AND (owner = ?3 OR ?3 = '') AND (chat = ?4 OR ?4 = '') AND (person = ?5 OR ?5 = '')"
+        f" {f'GROUP BY {column} ORDER BY' if column else 'HAVING count(*) > 0 ORDER BY'}"
+        f" {'1' if by == 'day' else 'sum(nano) DESC, sum(prompt + completion) DESC, 1'}",
+        (request.first, request.last, request.owner, request.chat, request.person),
+    )
+    return tuple(
+        UsageRow(**({column: name} if column else {}), **dict(zip(_COUNTS.split(", "), counts, strict=True)))
+        for name, *counts in rows
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Read[tuple[State, ...]]):
+    """Return how far budgets are used: those of an `owner`, a `chat` and a `person`, or all."""
+
+    bounds: tuple[Bound, ...]
+    owner: str = ""
+    chat: str = ""
+    person: str = ""
+
+
+@steps.of(Standing)
+def standing(request: Standing, transaction: Transaction) -> tuple[State, ...]:
+    """Return how far budgets are used: those of an owner and a chat, or of all that have used something."""
+    found = []
+    for bound in request.bounds:
+        for name in _names(transaction, bound, request):
+            account = Account(
+                chat=name if bound.limit.scope == "chat" else request.chat,
+                owner=name if bound.limit.scope == "owner" else request.owner,
+                person=name if bound.limit.scope == "person" else request.person,
+            )
+            found.append(_state(transaction, bound, name, account))
+    return tuple(found)
+
+
+def merge_chat(transaction: Transaction, chat: str) -> None:
+    """Take a chat's id out of what it has used: its owner's budget and all sums stay as they are."""
+    counts = _KEY.replace("chat", "''", 1)
+    transaction.db.execute(
+        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) SELECT {counts}, {_COUNTS}, created FROM usage"
+        f" WHERE chat = ? ON CONFLICT ({_KEY}) DO UPDATE SET {_ADD}",
+        (chat,),
+    )
+    transaction.db.execute("DELETE FROM usage WHERE chat = ?", (chat,))
+    for table in ("reservations", "grants"):
+        transaction.db.execute(f"UPDATE {table} SET chat = '' WHERE chat = ?", (chat,))
+
+
+def _settle(transaction: Transaction, key: str, rows: tuple[UsageRow, ...] | None) -> bool:
+    """End a reservation and count its call. Return False if it has ended before: then nothing is counted."""
+    found = transaction.db.execute(
+        "SELECT day, owner, chat, task, bot, person, model, prompt, completion, nano, priced"
+        " FROM reservations WHERE key = ?",
+        (key,),
+    ).fetchone()
+    if found is None:
+        return False
+    transaction.db.execute("DELETE FROM reservations WHERE key = ?", (key,))
+    day, owner, chat, task, bot, person, model, prompt, completion, nano, priced = found
+    if rows is None:
+        rows = (
+            UsageRow(
+                *(day, owner, chat, task, bot, model, "", person),
+                calls=1,
+                prompt=prompt,
+                completion=completion,
+                nano=nano,
+                unpriced=0 if priced else prompt + completion,
+                estimated=1,
+            ),
+        )
+    for row in rows:
+        _count(transaction, row)
+    return True
+
+
+def _count(transaction: Transaction, row: UsageRow) -> None:
+    transaction.db.execute(
+        f"INSERT INTO usage ({_KEY}, {_COUNTS}, created) VALUES (?{', ?' * 16})"
+        f" ON CONFLICT ({_KEY}) DO UPDATE SET {_ADD}",
+        (
+            *(row.day, row.owner, row.chat, row.task, row.bot, clean(row.model), clean(row.tool)),
+            row.person,
+            *(row.calls, row.tool_calls, row.prompt, row.completion, row.cached, row.nano),
+            *(row.unpriced, row.estimated, transaction.now()),
+        ),
+    )
+
+
+def _state(transaction: Transaction, bound: Bound, name: str, account: Account) -> State:
+    """Return how far a budget is used: settled, and reserved; with what was granted for it."""
+    limit = bound.limit
+    scope, days = limit.scope, (bound.first, bound.last)
+    of = _of(scope)
+    reserved, settled = (
+        _sum(
+            transaction, f"SELECT sum({amount}) FROM {table} WHERE {of} AND model != '{_OFFLINE}'", days, name
+        )
+        for table, amount in zip(("reservations", "usage"), _USED[limit.unit], strict=True)
+    )
+    granted = _granted(transaction, limit.unit, scope, days, account)
+    return State(bound, name, settled + reserved, reserved, granted)
+
+
+def _granted(
+    transaction: Transaction, unit: Unit, scope: Scope, days: tuple[str, str], account: Account
+) -> int:
+    """Return what was granted: to everybody's budget all of it, to an owner's and a chat's what is theirs."""
+    theirs = {"total": ("1 = 1 OR ?3 = ''", ""), "owner": ("owner = ?3", account.owner)}
+    which, name = theirs.get(scope, ("chat = ?3", account.chat))
+    sql = f"SELECT sum({_GRANTED[unit]}) FROM grants WHERE day >= ?1 AND day <= ?2 AND ({which})"
+    return int(transaction.db.execute(sql, (*days, name)).fetchone()[0] or 0)
+
+
+def _sum(transaction: Transaction, sql: str, days: tuple[str, str], name: str) -> int:
+    return int(transaction.db.execute(sql, (*days, name)).fetchone()[0] or 0)
+
+
+def _of(scope: Scope) -> str:
+    """Return the condition for the rows of a scope."""
+    days = "day >= ?1 AND day <= ?2"
+    if scope == "total":
+        return f"{days} AND ?3 != ''"
+    return f"{days} AND {scope} = {_TASK if scope == 'task' else '?3'}"
+
+
+def _names(transaction: Transaction, bound: Bound, request: Standing) -> tuple[str, ...]:
+    """Return whose budgets of a scope to look at."""
+    scope = bound.limit.scope
+    if scope == "total":
+        return ("total",) if not request.owner else ()
+    if scope == "person" and (request.owner or request.person):
+        return (request.person,) if request.person else ()
+    if request.owner and scope in ("owner", "chat"):
+        return (request.owner if scope == "owner" else request.chat,)
+    nothing = "0" if scope == "task" else "''"
+    rows = transaction.db.execute(
+        f"SELECT DISTINCT {scope} FROM usage WHERE day >= ?1 AND day <= ?2 AND {scope} != {nothing}"
+        " AND (owner = ?3 OR ?3 = '') ORDER BY 1 LIMIT 200",
+        (bound.first, bound.last, request.owner),
+    )
+    return tuple(str(name) for (name,) in rows)

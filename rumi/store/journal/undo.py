@@ -1,0 +1,253 @@
+"""Requests that take a turn back: its history, its schedules, its questions, its reply."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rumi.models.types import ToolCall
+from rumi.store.journal.history import load_message
+from rumi.store.journal.records import Undone
+from rumi.store.journal.transaction import OwnedWrite, Read, clean, steps
+from rumi.store.steps import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """A turn that can be taken back: what its user said, who that was, and the calls that it made.
+
+    `behind` counts the chat's later turns, which are taken back already.
+    """
+
+    turn: str
+    text: str
+    user: int | None
+    calls: tuple[ToolCall, ...] = ()
+    behind: int = 0
+
+
+UNDONE = "this turn was taken back"
+"""Why a reply that was withdrawn reaches nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindLastTurn(Read[LastTurn | None]):
+    """Return the chat's last turn that was not taken back and whose history is still there."""
+
+    chat: str
+
+
+@steps.of(FindLastTurn)
+def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn | None:
+    """Return the last turn, with its calls."""
+    turns = transaction.db.execute(
+        "SELECT turn FROM history"
+        " JOIN sessions ON sessions.chat = history.chat AND number = history.session AND NOT forget"
+        " WHERE history.chat = ? AND NOT undone ORDER BY history.id DESC",
+        (request.chat,),
+    )
+    looked, found = "", None
+    for (turn,) in turns:
+        if turn == looked:
+            continue
+        looked, message = turn, _message_of(turn)
+        found = transaction.db.execute(
+            "SELECT text, user FROM messages WHERE id = ? AND chat = ? AND turn = ?",
+            (message, request.chat, turn),
+        ).fetchone()
+        if found is not None:
+            break
+    turns.close()
+    if found is None:
+        return None
+    text, user = found
+    later = transaction.db.execute("SELECT turn FROM undos WHERE chat = ?", (request.chat,))
+    behind = sum(_message_of(each) > message for (each,) in later)
+    return LastTurn(turn, text, user, _calls_of(transaction, request.chat, turn), behind)
+
+
+def _message_of(turn: str) -> int:
+    """Return the number of the message that became a turn, 0 for a turn that has none."""
+    number = turn[1:]
+    return int(number) if number.isdecimal() and len(number) < 19 else 0
+
+
+def _calls_of(transaction: Transaction, chat: str, turn: str) -> tuple[ToolCall, ...]:
+    rows = transaction.db.execute(
+        "SELECT message FROM history WHERE chat = ? AND turn = ? ORDER BY id", (chat, turn)
+    )
+    return tuple(call for (text,) in rows for call in load_message(text).tool_calls)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack(OwnedWrite[Undone]):
+    """Take back what `state.db` has of a turn, for a message; begun, it has to be completed (`EndUndo`).
+
+    Prompts do not show the turn any more. Its parked calls wait no longer, its schedules are as before unless
+    something else changed them, its reply is withdrawn unless a part of it was sent. `undone` has what is
+    known already. With `clean_files`, the files are such that nothing in them came from outside. The same
+    message takes back one turn, however often this is asked.
+    """
+
+    chat: str
+    undone: Undone
+    clean_files: bool = False
+
+
+@steps.of(TakeBack)
+def take_back(request: TakeBack, transaction: Transaction) -> Undone:
+    """Take back what can be, all of it in this transaction."""
+    chat, db = request.chat, transaction.db
+    undone = request.undone
+    if (found := find_undo(FindUndo(chat, undone.message), transaction)) is not None:
+        return found
+    turn = undone.turn
+    undone = replace(
+        undone,
+        parked=_withdraw_parked(transaction, chat, turn),
+        tasks=_tasks_of(transaction, chat, turn),
+        withdrawn=_withdraw_reply(transaction, chat, turn),
+    )
+    undone = _restore_schedules(transaction, undone)
+    first, session = db.execute(
+        "SELECT id, session FROM history WHERE chat = ? AND turn = ? ORDER BY id LIMIT 1", (chat, turn)
+    ).fetchone() or (0, 0)
+    db.execute("UPDATE history SET undone = TRUE WHERE chat = ? AND turn = ?", (chat, turn))
+    # A summary that has words of the turn goes: the next one is made without it.
+    db.execute("DELETE FROM summaries WHERE chat = ? AND session = ? AND upto >= ?", (chat, session, first))
+    if request.clean_files:
+        db.execute("DELETE FROM tainted_files WHERE chat = ?", (chat,))
+    db.execute(
+        "INSERT INTO undos (message, chat, turn, undone, done, created) VALUES (?, ?, ?, ?, FALSE, ?)",
+        (undone.message, chat, turn, _dump(undone), transaction.now()),
+    )
+    return undone
+
+
+@dataclass(frozen=True, slots=True)
+class EndUndo(OwnedWrite[None]):
+    """Note that a turn is taken back, and what has become of it."""
+
+    undone: Undone
+
+
+@steps.of(EndUndo)
+def end_undo(request: EndUndo, transaction: Transaction) -> None:
+    """Note the end, and what has become of it."""
+    undone = replace(request.undone, done=True)
+    transaction.db.execute(
+        "UPDATE undos SET done = TRUE, undone = ? WHERE message = ?", (_dump(undone), undone.message)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FindUndo(Read[Undone | None]):
+    """Return what a message has taken back; with a `chat` alone, what it has begun to take back."""
+
+    chat: str
+    message: int = 0
+
+
+@steps.of(FindUndo)
+def find_undo(request: FindUndo, transaction: Transaction) -> Undone | None:
+    """Return what a message has taken back, or what was begun."""
+    which = "message = ?2" if request.message else "NOT done"
+    row = transaction.db.execute(
+        f"SELECT undone FROM undos WHERE chat = ?1 AND {which} ORDER BY message LIMIT 1",
+        (request.chat, request.message) if request.message else (request.chat,),
+    ).fetchone()
+    return None if row is None else _load(row[0])
+
+
+def note_schedule(transaction: Transaction, turn: str, chat: str, id: int, before: str | None) -> None:
+    """Note what a turn has made of a schedule, which it has just changed; None: there was none."""
+    if turn:
+        transaction.db.execute(
+            "INSERT INTO schedule_changes (turn, chat, schedule, before, after, created)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (turn, chat, id, before, schedule_row(transaction, id), transaction.now()),
+        )
+
+
+def schedule_row(transaction: Transaction, id: int) -> str | None:
+    """Return all columns of a schedule as a JSON object; None where there is none."""
+    cursor = transaction.db.execute("SELECT * FROM schedules WHERE id = ?", (id,))
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    columns = dict(zip((each[0] for each in cursor.description), row, strict=True))
+    columns["tainted"] = int(columns["tainted"])  # as every database writes it
+    return json.dumps(columns)
+
+
+def _restore_schedules(transaction: Transaction, undone: Undone) -> Undone:
+    """Restore what the turn changed, the last change first; what was changed since stays."""
+    db, restored, kept = transaction.db, list[int](), list[int]()
+    rows = db.execute(
+        "SELECT schedule, before, after FROM schedule_changes WHERE turn = ? ORDER BY id DESC", (undone.turn,)
+    ).fetchall()
+    for id, before, after in rows:
+        now = schedule_row(transaction, id)
+        if now is not None and before is None and id not in kept:
+            db.execute("DELETE FROM fires WHERE schedule = ?", (id,))
+            db.execute("DELETE FROM schedules WHERE id = ?", (id,))  # also one that has fired since
+        elif now == after and before is not None:
+            columns = json.loads(before)
+            columns["tainted"] = bool(columns["tainted"])
+            marks = ", ".join("?" * len(columns))
+            names = ", ".join(columns)  # of the table itself, as this file wrote them
+            db.execute("DELETE FROM schedules WHERE id = ?", (id,))
+            db.execute(f"INSERT INTO schedules ({names}) VALUES ({marks})", list(columns.values()))
+        elif now is not None or before is not None:
+            kept.append(id)
+            continue
+        restored.append(id)
+    db.execute("DELETE FROM schedule_changes WHERE turn = ?", (undone.turn,))
+    return replace(
+        undone,
+        schedules=tuple(sorted(set(restored) - set(kept))),
+        schedules_kept=tuple(sorted(set(kept))),
+    )
+
+
+def _withdraw_parked(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
+    """Have the calls that the turn has parked wait no longer."""
+    rows = transaction.db.execute(
+        "UPDATE parked SET state = 'withdrawn' WHERE chat = ? AND turn = ? AND state = 'waits'"
+        " RETURNING number",
+        (chat, turn),
+    )
+    return tuple(sorted(number for (number,) in rows.fetchall()))
+
+
+def _tasks_of(transaction: Transaction, chat: str, turn: str) -> tuple[int, ...]:
+    """Return the tasks that the turn has begun and that have not ended: no message and no schedule did."""
+    rows = transaction.db.execute(
+        "SELECT id FROM tasks WHERE chat = ?1 AND message IS NULL AND schedule IS NULL AND NOT attached"
+        " AND ended IS NULL AND created >= (SELECT min(created) FROM history WHERE chat = ?1 AND turn = ?2)"
+        " AND created <= (SELECT max(outbox.created) FROM messages JOIN outbox ON outbox.id = reply"
+        " WHERE messages.chat = ?1 AND turn = ?2) ORDER BY id",
+        (chat, turn),
+    )
+    return tuple(id for (id,) in rows)
+
+
+def _withdraw_reply(transaction: Transaction, chat: str, turn: str) -> int:
+    """Have nobody get the turn's reply, if nothing of it was sent; return its delivery's number, or 0."""
+    row = transaction.db.execute(
+        "UPDATE outbox SET delivered = ?, failure = ? WHERE delivered IS NULL AND parts = 0"
+        " AND id = (SELECT reply FROM messages WHERE chat = ? AND turn = ?) RETURNING id",
+        (transaction.now(), UNDONE, chat, turn),
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _dump(undone: Undone) -> str:
+    return clean(json.dumps(asdict(undone), ensure_ascii=False))
+
+
+def _load(text: str) -> Undone:
+    fields: dict[str, Any] = json.loads(text)
+    read: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()
+    }
+    return Undone(**read)

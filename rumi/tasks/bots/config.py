@@ -1,0 +1,204 @@
+"""A bot's `config.md`: keys in TOML between two lines `+++`, then its instructions in Markdown.
+
+The format is that of openbot, whose files are read unchanged; `budget`, `report_to` and `description` are
+ours.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from rumi.chats.budgets.amounts import Amount, nano_of, parse_amount
+from rumi.errors import UsageError
+from rumi.platform.chat_ids import CHAT_ID
+
+Access: TypeAlias = Literal["read-only", "workspace-write"]
+"""What a bot may do with its files."""
+
+CONFIG: Final = "config.md"
+MOST_CHARS: Final = 100_000
+MOST_SECS: Final = 30 * 86_400
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_FENCE: Final = re.compile(r"\+\+\+[ \t]*")
+_KEYS: Final = (
+    *("description", "model", "max_iterations", "sleep_secs", "stop_phrase", "sandbox", "skip_git_check"),
+    *("budget", "report_to"),
+)
+
+
+class BotError(UsageError):
+    """A bot that is not there, or cannot be made or run."""
+
+
+_ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A word that `[model] aliases` may have. A bot of another program names its own models."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotConfig:
+    """What a bot is told to do, and within which bounds.
+
+    `max_iterations` 0 is no limit; then there is a `budget`. `sleep_secs` is the time between two iterations.
+    `report_to` is the chat that gets reports of runs that no chat has asked for. An empty `model` is that of
+    the process. `notes` say what of an imported file is not used.
+    """
+
+    name: str
+    instructions: str
+    description: str = ""
+    model: str = ""
+    max_iterations: int = 10
+    sleep_secs: float = 30.0
+    stop_phrase: str = "TASK COMPLETE"
+    sandbox: Access = "workspace-write"
+    skip_git_check: bool = False
+    budget: Amount | None = None
+    report_to: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def check_name(name: str) -> str:
+    """Return the name of a bot.
+
+    Raises:
+        BotError: No bot can have it.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise BotError(
+            f"{name[:80]!r} cannot be a bot's name.",
+            "It takes letters, digits, - and _, at most 40, and begins with a letter or a digit.",
+        )
+    return name
+
+
+def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
+    """Return the configuration in a text. Of an `imported` file, unknown keys are noted instead of refused.
+
+    Raises:
+        BotError: It cannot be used. The error says which key, and what is allowed.
+    """
+    keys, instructions = _split(name, text)
+    notes: list[str] = []
+    for key in keys:
+        if key not in _KEYS:
+            if not imported:
+                raise _fault(name, f"the key {key} is unknown", f"There are: {', '.join(_KEYS)}.")
+            notes.append(f"the key {key} is not used")
+    model = _text(name, keys, "model", "")
+    if model and ":" not in model and (imported or not _ALIAS.fullmatch(model)) and model != "offline":
+        notes.append(f"the model {model} is not one of PROVIDER:NAME, so the usual model is used")
+        model = ""
+    config = BotConfig(
+        name=name,
+        instructions=instructions,
+        description=_text(name, keys, "description", ""),
+        model=model,
+        max_iterations=int(_number(name, keys, "max_iterations", 10, 1_000_000, whole=True)),
+        sleep_secs=_number(name, keys, "sleep_secs", 30, MOST_SECS),
+        stop_phrase=_text(name, keys, "stop_phrase", "TASK COMPLETE").strip(),
+        sandbox=access_of(name, _text(name, keys, "sandbox", "workspace-write")),
+        skip_git_check=_flag(name, keys, "skip_git_check"),
+        budget=_budget(name, keys),
+        report_to=_text(name, keys, "report_to", ""),
+        notes=tuple(notes),
+    )
+    if config.report_to and CHAT_ID.fullmatch(config.report_to) is None:
+        raise _fault(name, f"report_to = {config.report_to!r} is not a chat id", "For example: cli.")
+    return config
+
+
+def access_of(name: str, given: str) -> Access:
+    """Return what a bot may do with its files.
+
+    Raises:
+        BotError: The access is unknown.
+    """
+    for access in get_args(Access):
+        if given == access:
+            return access  # type: ignore[no-any-return]
+    if given == "danger-full-access":
+        raise _fault(
+            name,
+            "sandbox = danger-full-access is refused",
+            "Commands of a bot never run outside of its sandbox, because what it reads may have talked it "
+            "into them. Use workspace-write.",
+        )
+    raise _fault(name, f"sandbox = {given!r} is not allowed", f"There are: {', '.join(get_args(Access))}.")
+
+
+def written(name: str, description: str) -> str:
+    """Return the `config.md` of a new bot."""
+    about = " ".join(description.split())
+    quoted = about.replace("\\", "\\\\").replace('"', '\\"')
+    return f"""\
++++
+description = "{quoted}"
+max_iterations = 10
+sleep_secs = 30
+stop_phrase = "TASK COMPLETE"
+sandbox = "workspace-write"
+# model = "groq:llama-3.3-70b-versatile"
+# budget = "1 USD"
+# report_to = "cli"
++++
+
+{about or f"Say here what {name} is to do."}
+"""
+
+
+def _split(name: str, text: str) -> tuple[Mapping[str, object], str]:
+    if len(text) > MOST_CHARS:
+        raise _fault(name, f"it is longer than {MOST_CHARS} characters", "Shorten it.")
+    lines = text.lstrip("\ufeff").replace("\r\n", "\n").split("\n")
+    if not _FENCE.fullmatch(lines[0]):
+        return {}, text.strip()
+    for place, line in enumerate(lines[1:], 1):
+        if _FENCE.fullmatch(line):
+            try:
+                return tomllib.loads("\n".join(lines[1:place])), "\n".join(lines[place + 1 :]).strip()
+            except tomllib.TOMLDecodeError as error:
+                raise _fault(name, f"its keys are not TOML: {error}", "Write them like: key = 3") from None
+    raise _fault(name, "its keys have no end", "A second line +++ must follow them.")
+
+
+def _fault(name: str, what: str, advice: str) -> BotError:
+    return BotError(f"bots/{name}/{CONFIG}: {what}.", advice)
+
+
+def _text(name: str, keys: Mapping[str, object], key: str, default: str) -> str:
+    value = keys.get(key, default)
+    if not isinstance(value, str):
+        raise _fault(name, f"{key} must be a text", f'For example: {key} = "{default or "text"}"')
+    return value
+
+
+def _number(
+    name: str, keys: Mapping[str, object], key: str, default: float, most: float, *, whole: bool = False
+) -> float:
+    value = keys.get(key, default)
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= most:
+        raise _fault(name, f"{key} must be a number from 0 to {most:,}", f"For example: {key} = {default:g}")
+    return float(value)
+
+
+def _flag(name: str, keys: Mapping[str, object], key: str) -> bool:
+    value = keys.get(key, False)
+    if not isinstance(value, bool):
+        raise _fault(name, f"{key} must be true or false", f"For example: {key} = true")
+    return value
+
+
+def _budget(name: str, keys: Mapping[str, object]) -> Amount | None:
+    value = keys.get("budget")
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return Amount("usd", nano_of(float(value)))
+    try:
+        return parse_amount(str(value))
+    except UsageError:
+        raise _fault(name, f"budget = {value!r} is not an amount", 'For example: budget = "2 USD"') from None

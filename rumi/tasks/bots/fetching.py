@@ -1,0 +1,160 @@
+"""Skills from a git repository on the web: cloned behind the guard, read by git in a sandbox, then as texts.
+
+An address is that of the repository, and `#FOLDER` behind it names a folder in it.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from rumi.chats.services import Workspaces
+from rumi.errors import RumiError
+from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened
+from rumi.sandbox.sandboxes import Sandboxes
+from rumi.sandbox.types import Command, CommandResult, SandboxLimits
+from rumi.tasks.bots.config import BotError
+from rumi.tasks.bots.files import MOST_SKILL_CHARS, BotFiles, BotSkill
+from rumi.tasks.bots.foreign import MOST_SKILLS, SKILL
+from rumi.web.types import Streams
+
+if TYPE_CHECKING:
+    from rumi.tasks.research.repository.cache import RepositoryCache
+
+KEY: Final = "bot.-skills"
+"""The sandbox in which repositories are read; no bot has such a name."""
+
+FETCH_S: Final = 900.0
+"""How long a repository may take to come."""
+
+_REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|[^/\s]+@[^/\s]+:")
+_MOST_BYTES: Final = 4 * MOST_SKILL_CHARS
+_END_S: Final = 30.0
+
+
+def is_remote(source: str) -> bool:
+    """Return True if a source is an address, and not a folder of this machine."""
+    return _REMOTE.match(source) is not None
+
+
+def checked_source(source: str) -> tuple[str, str]:
+    """Return the address of a repository, and the folder in it that is meant.
+
+    Raises:
+        RumiError: It is not one that is fetched.
+    """
+    from rumi.tasks.research.repository.address import parse_address
+
+    address, _, folder = source.partition("#")
+    parts = [each for each in folder.split("/") if each not in ("", ".")]
+    if ".." in parts or "\0" in folder:
+        raise BotError("The folder behind # must lie in the repository.", "Name it without ..")
+    return parse_address(address, local_allowed=False).text, "/".join(parts)
+
+
+class FetchedSkills:
+    """Fetches skills for a process in which sandboxes run. One repository at a time."""
+
+    def __init__(
+        self,
+        sandboxes: Sandboxes,
+        workspaces: Workspaces,
+        streams: Callable[[], Streams],
+        cache: "RepositoryCache",
+        limits: SandboxLimits,
+    ) -> None:
+        self._shell = _Shell(sandboxes)
+        self._sandboxes = sandboxes
+        self._workspaces = workspaces
+        self._streams = streams
+        self._cache = cache
+        self._limits = limits
+        self._one = trio.Lock()
+
+    async def skills(self, source: str) -> tuple[list[BotSkill], list[str]]:
+        """Return the skills of a repository, and what cannot be read. Nothing of it is run or kept.
+
+        Cancelled at any moment, no process and no file of it is left.
+
+        Raises:
+            RumiError: It cannot be fetched, or it has no skills.
+        """
+        from rumi.tasks.research.repository.repository import open_repository
+
+        uri, folder = checked_source(source)
+        async with self._one:
+            workspace = self._workspaces.folder / KEY
+            try:
+                await self._workspaces.remove(KEY)  # of a process that was killed
+                await self._shell.prepare()
+                async with open_repository(
+                    uri,
+                    shell=self._shell,
+                    workspace=workspace,
+                    cache=self._cache,
+                    network=self._streams(),
+                    sandbox_limits=self._limits,
+                ):
+                    return await self._workspaces.offload(partial(_read, workspace, folder, source))
+            finally:
+                with trio.move_on_after(_END_S, shield=True), suppress(RumiError):
+                    await self._sandboxes.stop(KEY)
+                    await self._workspaces.remove(KEY)
+
+
+class _Shell:
+    """The sandbox in which repositories are read."""
+
+    tainted = True
+
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+
+    async def prepare(self) -> None:
+        await self._sandboxes.prepare(KEY)
+
+    async def run(self, command: Command) -> CommandResult:
+        return await self._sandboxes.run(KEY, command)
+
+
+def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], list[str]]:
+    """Copy the texts out of the workspace, following no link, and read them as skills."""
+    with tempfile.TemporaryDirectory(prefix="rumi-skills-") as made:
+        copies = Path(made) / (os.path.basename(folder) or "skills")
+        copies.mkdir()
+        try:
+            with opened(os.open(workspace, FOLDER)) as top:
+                tree = openat2(top, os.fsencode(f"tree/{folder}" if folder else "tree"), FOLDER)
+            with opened(tree):
+                count = 0
+                for name in sorted(os.listdir(tree)):
+                    inner = name if name.endswith(".md") else f"{name}/{SKILL}"
+                    count += _copied(tree, inner, copies)
+                    if count >= MOST_SKILLS:
+                        break
+        except (OSError, UnicodeError) as error:
+            raise BotError(f"{source} has no such folder.", "Name one of the repository behind #.") from error
+        if not count:
+            raise BotError(f"{source} has no skills.", "Name the folder that has them: ADDRESS#FOLDER")
+        skills, problems = BotFiles(Path(made)).skills_in(copies)
+        return skills, [each.replace(f"{copies}/", "") for each in problems]
+
+
+def _copied(tree: int, name: str, copies: Path) -> bool:
+    """Copy an ordinary file; return False if there is none of that name."""
+    try:
+        file = openat2(tree, os.fsencode(name))
+    except OSError:
+        return False
+    with opened(file):
+        if name.startswith(".") or not is_ordinary(file):
+            return False
+        (copies / name).parent.mkdir(exist_ok=True)
+        (copies / name).write_bytes(os.pread(file, _MOST_BYTES, 0))
+        return True

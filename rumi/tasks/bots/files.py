@@ -1,0 +1,297 @@
+"""The bots of a home: a folder each in `bots/`, with `config.md`, `skills/` and `workspace/`."""
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.agent.skills.front_matter import read as values_of
+from rumi.agent.skills.front_matter import split as split_front
+from rumi.agent.skills.types import SkillError
+from rumi.errors import RumiError
+from rumi.platform.atomic_write import replace_file
+from rumi.platform.chat_ids import bot_key
+from rumi.platform.home import workspaces_in
+from rumi.platform.openat import read_foreign
+from rumi.tasks.bots.config import CONFIG, MOST_CHARS, BotConfig, BotError, check_name, read_config, written
+from rumi.tasks.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreign_folder
+from rumi.tasks.bots.project.link import Project
+
+IMPORTED: Final = ".imported"
+"""A file that marks a folder that came from another program."""
+
+MOST_SKILL_CHARS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class BotSkill:
+    """A way of working that a bot's prompt holds: a file of its `skills/`, or a flat one of the home."""
+
+    name: str
+    description: str
+    text: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class BotFiles:
+    """The folders of bots below a home's `root`. Calls block, briefly."""
+
+    root: Path
+    files: Path | None = None
+    """The folder of all sandboxes' files, where it is not the home's."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder that has one folder for each bot."""
+        return self.root / "bots"
+
+    def names(self) -> list[str]:
+        """Return the names of all bots: each folder with a `config.md`."""
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(each.name for each in found if self.has(each.name))
+
+    def has(self, name: str) -> bool:
+        """Return True if there is such a bot."""
+        with contextlib.suppress(BotError, OSError):
+            return (self.folder / check_name(name) / CONFIG).is_file()
+        return False
+
+    def read(self, name: str) -> BotConfig:
+        """Return the configuration of a bot.
+
+        Raises:
+            BotError: The bot is unknown, or its file cannot be used.
+        """
+        if not self.has(name):
+            names = ", ".join(self.names())
+            advice = f"There are: {names}." if names else "Make one with: rumi bot create NAME"
+            raise BotError(f"Unknown bot {name[:80]!r}.", advice)
+        folder = self.folder / name
+        try:
+            text = read_foreign(folder / CONFIG, 4 * MOST_CHARS, own_link=True).decode()
+        except (OSError, UnicodeError) as error:
+            raise BotError(f"{folder / CONFIG} cannot be read: {error}.", "Save it as UTF-8.") from error
+        return read_config(name, text, imported=(folder / IMPORTED).exists())
+
+    def create(self, name: str, description: str = "") -> Path:
+        """Make a bot, completely or not at all; return its folder.
+
+        Raises:
+            BotError: There is one of that name, or the folder cannot be written.
+        """
+
+        def fill(draft: Path) -> None:
+            (draft / CONFIG).write_text(written(name, description), encoding="utf-8")
+            (draft / "skills").mkdir(mode=0o700)
+
+        return self._make(name, fill)
+
+    def take_over(self, name: str, config: bytes, skills: Sequence[tuple[str, bytes]]) -> Path:
+        """Store a bot of another program, its `config.md` and its skills, completely or not at all.
+
+        Raises:
+            BotError: There is one of that name, or something cannot be read or written.
+        """
+
+        def fill(draft: Path) -> None:
+            (draft / CONFIG).write_bytes(config)
+            (draft / IMPORTED).touch()
+            (draft / "skills").mkdir(mode=0o700)
+            for path, content in skills:
+                copy = draft / "skills" / path
+                copy.parent.mkdir(mode=0o700, exist_ok=True)
+                copy.write_bytes(content)
+
+        return self._make(name, fill)
+
+    def _make(self, name: str, fill: Callable[[Path], None]) -> Path:
+        folder = self.folder / check_name(name)
+        if folder.exists() or folder.is_symlink():
+            raise BotError(f"There is a bot {name} already.", f"Its folder is {folder}.")
+        draft = self.folder / f".{name}-{secrets.token_hex(4)}"
+        try:
+            draft.mkdir(mode=0o700, parents=True)
+            try:
+                fill(draft)
+                os.rename(draft, folder)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+        except OSError as error:
+            raise BotError(
+                f"{folder} cannot be made: {error.strerror}.", "Check the home's owner."
+            ) from error
+        self.link_workspace(name)
+        return folder
+
+    def workspace(self, name: str) -> Path:
+        """Return the folder that the bot's sandbox sees as /workspace."""
+        return (self.files or workspaces_in(self.root)) / bot_key(name)
+
+    def project(self, name: str) -> Project:
+        """Return the project of a bot, which it need not have."""
+        return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
+
+    def link_workspace(self, name: str) -> None:
+        """Have `workspace` in the bot's folder lead to its files, which lie with those of all sandboxes."""
+        to = self.workspace(name) if self.files else Path("..", "..", "workspace", bot_key(name))
+        with contextlib.suppress(OSError):
+            os.symlink(to, self.folder / name / "workspace")
+
+    def delete(self, name: str) -> None:
+        """Delete a bot's folder.
+
+        Raises:
+            BotError: Some of it is left.
+        """
+        folder = self.folder / check_name(name)
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
+
+    def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
+        """Return a bot's own skills and the flat ones of the home, by name, and what cannot be read.
+
+        Of two with one name the bot's own counts.
+        """
+        shared = _files(self.root / "skills", nested=False)
+        found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
+        return [found[each] for each in sorted(found)][:MOST_SKILLS], problems
+
+    def write_skill(self, name: str, skill: str, description: str, text: str) -> Path:
+        """Write one of a bot's own skills, completely or not at all; return its file.
+
+        Raises:
+            BotError: The name cannot be a file's, the text is too long, or the file cannot be written.
+        """
+        check_name(skill)
+        if len(text) > MOST_SKILL_CHARS:
+            raise BotError(f"A skill has at most {MOST_SKILL_CHARS} characters.", "Write a shorter one.")
+        about = " ".join(description.split()).replace("\\", "\\\\").replace('"', '\\"')
+        folder = self.folder / name / "skills"
+        path, draft = folder / f"{skill}.md", folder / f".{skill}-{secrets.token_hex(4)}"
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                with open(draft, "x", encoding="utf-8") as file:
+                    file.write(f'---\nname: {skill}\ndescription: "{about}"\n---\n\n{text.strip()}\n')
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(draft, path)
+            finally:
+                draft.unlink(missing_ok=True)
+        except (OSError, UnicodeError) as error:
+            raise BotError(f"{path} cannot be written: {error}.", "Check the disk.") from error
+        return path
+
+    def add_global(self, name: str, content: bytes) -> bool:
+        """Write a flat skill for all bots; return False if there is one of that name."""
+        path = self.root / "skills" / name
+        if path.exists() or path.is_symlink():
+            return False
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        replace_file(path, content)
+        return True
+
+    def skills_in(self, folder: Path) -> tuple[list[BotSkill], list[str]]:
+        """Return the skills of any folder, or of one file, and what cannot be read.
+
+        Raises:
+            BotError: There is nothing of that name, or it has no skills.
+        """
+        try:
+            contents, problems = _foreign_skills(folder)
+        except OSError as error:
+            raise BotError(
+                f"{folder} cannot be read: {error.strerror}.", "Name a folder or a file of yours."
+            ) from error
+        found: dict[str, BotSkill] = {}
+        for path, content in contents:
+            try:
+                skill = _skill_of(path, content.decode())
+                found[skill.name] = skill
+            except (UnicodeError, RumiError) as error:
+                problems.append(f"{path}: {error}")
+        if not found and not problems:
+            raise BotError(f"{folder} has no skills.", "Name a folder with files such as tidy.md.")
+        return sorted(found.values(), key=lambda each: each.name), problems
+
+    def remove_skill(self, name: str, skill: str) -> None:
+        """Delete one of a bot's own skills.
+
+        Raises:
+            BotError: It has none of that name, or it cannot be deleted.
+        """
+        own = self.folder / name / "skills"
+        path = next((each.path for each in self.skills(name)[0] if each.name == skill), None)
+        if path is None or own not in path.parents:
+            raise BotError(f"{name} has no skill {skill[:80]!r} of its own.", f"rumi bot skills {name} list")
+        try:
+            if path.name == SKILL:
+                shutil.rmtree(path.parent)
+            else:
+                path.unlink()
+        except OSError as error:
+            raise BotError(f"{path} is left: {error.strerror}.", "Delete it yourself.") from error
+
+
+def _files(folder: Path, *, nested: bool) -> list[Path]:
+    """Return the flat skills of a folder, and, `nested`, those that are folders."""
+    with contextlib.suppress(OSError):
+        flat = [each for each in folder.glob("*.md") if not each.name.startswith(".") and each.is_file()]
+        return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
+    return []
+
+
+def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
+    """Return the skills of these files by name, the last of each name, and what cannot be read."""
+    found: dict[str, BotSkill] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            skill = _read_skill(path)
+        except (OSError, UnicodeError, RumiError) as error:
+            problems.append(f"{path}: {error}")
+        else:
+            found[skill.name] = skill
+    return found, problems
+
+
+def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
+    """Return the files of a folder's skills, or the one file, with what cannot be read. Raises OSError."""
+    if not folder.is_dir():
+        return [(folder, read_foreign(folder, MOST_SKILL_BYTES, own_link=True))], []
+    with foreign_folder(folder) as top:
+        found, problems = top.skills(".")
+        if not found:
+            with contextlib.suppress(FileNotFoundError):
+                found = [(SKILL, top.read(SKILL, MOST_SKILL_BYTES))]
+    return [(folder / path, content) for path, content in found], problems
+
+
+def _read_skill(path: Path) -> BotSkill:
+    return _skill_of(path, read_foreign(path, MOST_SKILL_BYTES, own_link=True).decode())
+
+
+def _skill_of(path: Path, text: str) -> BotSkill:
+    name = path.parent.name if path.name == SKILL else path.stem
+    keys: dict[str, object] = {}
+    try:
+        front, body = split_front(text)
+        keys = dict(values_of(front))
+    except SkillError:
+        if text.lstrip("\ufeff").startswith("---"):
+            raise
+        body = text
+    title, about = keys.get("name"), keys.get("description")
+    return BotSkill(
+        title if isinstance(title, str) and title.strip() else name,
+        about if isinstance(about, str) else "",
+        body.strip()[:MOST_SKILL_CHARS],
+        path,
+    )

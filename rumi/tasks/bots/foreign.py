@@ -1,0 +1,95 @@
+"""Reads folders that others have made: bots of another program, skills of a repository. Blocking.
+
+No link in them is followed, no read waits for a pipe, and everything is bounded: see `rumi.platform.openat`.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from rumi.platform.openat import FOLDER, openat2, opened, read_open, shown
+
+SKILL: Final = "SKILL.md"
+MOST_SKILLS: Final = 100
+MOST_SKILL_BYTES: Final = 100_000
+MOST_NAMES: Final = 10_000
+
+
+class ForeignFolder:
+    """An open folder. Paths are relative to it, and lead to nothing outside of it."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+
+    def names(self, path: str = ".") -> list[str]:
+        """Return the names in a folder, sorted; of very many, the first that the system lists.
+
+        Raises:
+            OSError: There is no such folder.
+        """
+        names: list[str] = []
+        with opened(openat2(self._folder, os.fsencode(path), FOLDER)) as inner, os.scandir(inner) as found:
+            for each in found:
+                names.append(each.name)
+                if len(names) >= MOST_NAMES:
+                    break
+        return sorted(names, key=os.fsencode)
+
+    def read(self, path: str, most: int) -> bytes:
+        """Return the bytes of a file, `most` at most.
+
+        Raises:
+            OSError: There is none, it is larger, or it is a link, a pipe or a device.
+        """
+        with opened(openat2(self._folder, os.fsencode(path))) as file:
+            return read_open(file, most)
+
+    def skills(self, path: str) -> tuple[list[tuple[str, bytes]], list[str]]:
+        """Return a folder's skills, `NAME.md` and `NAME/SKILL.md`, by their paths in it, and the problems."""
+        found: list[tuple[str, bytes]] = []
+        problems: list[str] = []
+        for name in self._names_or_none(path):
+            flat = name.endswith(".md")
+            inside = name if flat else f"{name}/{SKILL}"
+            if name.startswith("."):
+                continue
+            if len(found) >= MOST_SKILLS:
+                problems.append(f"{shown(path)}: only the first {MOST_SKILLS} skills were read")
+                break
+            try:
+                content = self.read(f"{path}/{inside}", MOST_SKILL_BYTES)
+                if not name.isprintable():
+                    raise OSError("its name has line breaks, or bytes that are not UTF-8")
+                found.append((inside, content))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                problems.append(f"{shown(inside)}: {why_not(error)}")
+        return found, problems
+
+    def _names_or_none(self, path: str) -> list[str]:
+        try:
+            return self.names(path)
+        except OSError:
+            return []
+
+
+def why_not(error: OSError) -> str:
+    """Return why a file of such a folder is not read."""
+    if error.errno == errno.ELOOP:
+        return "it is a link, or lies behind one, and no link is followed"
+    if error.errno == errno.EFBIG:
+        return "it is too large"
+    if error.errno in (errno.EINVAL, errno.ENXIO):
+        return "it is not a regular file"
+    return error.strerror or str(error)
+
+
+@contextmanager
+def foreign_folder(folder: Path) -> Iterator[ForeignFolder]:
+    """Open a folder that a user has named, which may be a link itself. Raises OSError."""
+    with opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW)) as top:
+        yield ForeignFolder(top)

@@ -1,0 +1,129 @@
+"""The bots of openbot: reads their folders, so that they can be taken over. Blocking.
+
+The folder has `bots/NAME/config.md`, beside it `skills/` and a `memory.json` with `entries` and `history`,
+and `skills/` for all bots.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.platform.openat import shown
+from rumi.tasks.bots.config import CONFIG, BotError
+from rumi.tasks.bots.files import BotFiles
+from rumi.tasks.bots.foreign import ForeignFolder, foreign_folder, why_not
+
+MOST_BYTES: Final = 10_000_000
+MOST_ENTRIES: Final = 1_000
+MOST_BOTS: Final = 100
+
+_TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "content")
+"""Where an entry of a history may have what was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A bot of another program: its configuration and skills as bytes, and its facts by key.
+
+    `history` is what its iterations said, oldest first. `fault` says why it cannot be taken over, `problems`
+    what of it was left out.
+    """
+
+    name: str
+    config: bytes = b""
+    skills: tuple[tuple[str, bytes], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    history: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    fault: str = ""
+
+
+def foreign_bots(folder: Path) -> list[Foreign]:
+    """Return the bots in such a folder.
+
+    Raises:
+        BotError: It has none, or a memory cannot be read.
+    """
+    home = folder.expanduser()
+    found: list[Foreign] = []
+    try:
+        with foreign_folder(home) as top:
+            for name in top.names("bots"):
+                if not name.startswith(".") and (bot := _read(top, name, home)) is not None:
+                    found.append(bot)
+                if len(found) >= MOST_BOTS:
+                    break
+    except OSError:
+        found = []
+    if not found:
+        raise BotError(f"{home} has no bots.", "Name a folder with bots/NAME/config.md, such as ~/.openbot.")
+    return found
+
+
+def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Copy the flat skills for all bots into the home.
+
+    Return those that came, those that were there, and what could not be read.
+    """
+    came: list[str] = []
+    there: list[str] = []
+    with foreign_folder(folder.expanduser()) as top:
+        found, problems = top.skills("skills")
+    for path, content in found:
+        if "/" not in path:
+            (came if files.add_global(path, content) else there).append(path.removesuffix(".md"))
+    return came, there, problems
+
+
+def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
+    """Return a bot; None if the folder has no `config.md`."""
+    folder = f"bots/{name}"
+    try:
+        config = top.read(f"{folder}/{CONFIG}", MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Foreign(shown(name), fault=f"{CONFIG} cannot be read: {why_not(error)}.")
+    memory: object = {}
+    try:
+        memory = json.loads(top.read(f"{folder}/memory.json", MOST_BYTES))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError) as error:
+        path = home / folder / "memory.json"
+        why = why_not(error) if isinstance(error, OSError) else error
+        raise BotError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
+    kept = memory if isinstance(memory, dict) else {}
+    skills, problems = top.skills(f"{folder}/skills")
+    facts, said = _facts(kept.get("entries")), _said(kept.get("history"))
+    return Foreign(name, config, tuple(skills), facts, said, tuple(problems))
+
+
+def _facts(entries: object) -> tuple[tuple[str, str], ...]:
+    """Return the facts of an object of values, or of a list of objects with `key` and `value`."""
+    if isinstance(entries, Mapping):
+        pairs = list(entries.items())
+    elif isinstance(entries, list):
+        pairs = [(each.get("key"), each) for each in entries if isinstance(each, dict)]
+    else:
+        return ()
+    found = []
+    for key, value in pairs[:MOST_ENTRIES]:
+        given = value.get("value") if isinstance(value, dict) and "value" in value else value
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        if key:
+            found.append((str(key), text))
+    return tuple(found)
+
+
+def _said(history: object) -> tuple[str, ...]:
+    """Return the summaries of a list of texts, or of objects with one of the known keys."""
+    found = []
+    for each in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
+        values = [each] if isinstance(each, str) else []
+        if isinstance(each, dict):
+            values = [each[key] for key in _TEXTS if isinstance(each.get(key), str)]
+        found += [value.strip() for value in values[:1] if value.strip()]
+    return tuple(found)

@@ -1,0 +1,366 @@
+"""The kind of task that is a bot's session: what it does in one iteration, and what becomes of its end."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from secrets import token_hex
+from typing import Any, Final
+
+from rumi.agent.events import Reason
+from rumi.agent.permissions.parking import ParkedCalls
+from rumi.agent.prompts.prompts import Prompts
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.bash import Bash
+from rumi.agent.tools.edit_file import EditFile
+from rumi.agent.tools.forget import ForgetTool
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.remember import RememberTool
+from rumi.agent.tools.web_fetch import WebFetch
+from rumi.agent.tools.web_search import WebSearch
+from rumi.agent.tools.write_file import WriteFile
+from rumi.chats.budgets.amounts import amount_text
+from rumi.errors import RumiError
+from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.block import escaped, memory_block
+from rumi.memory.types import Facts
+from rumi.models.types import Message
+from rumi.platform import texts
+from rumi.platform.atomic_write import replace_file
+from rumi.platform.chat_ids import bot_key
+from rumi.platform.texts import Language
+from rumi.platform.threads import Offload
+from rumi.sandbox.policy import CommandPolicy
+from rumi.sandbox.types import SandboxLimits
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.parked import KeepParked, LoadParked
+from rumi.store.journal.reading import ReadHistory
+from rumi.store.journal.records import Button, IterationRecord, Spent
+from rumi.store.journal.tasks import Iterations
+from rumi.tasks.bots.config import BotConfig, access_of
+from rumi.tasks.bots.files import BotFiles
+from rumi.tasks.bots.plans import (
+    PROPOSE,
+    Approved,
+    Lapse,
+    Plan,
+    PlannedCalls,
+    PlannedFetch,
+    ProposePlan,
+    approved_in,
+    approved_json,
+    details_of,
+)
+from rumi.tasks.bots.project.cloning import clone
+from rumi.tasks.bots.project.link import PLACE, Project
+from rumi.tasks.bots.prompt import in_short, instructions, place_in_words
+from rumi.tasks.bots.receipts import Checked, Claim, as_json, check_claims
+from rumi.tasks.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
+from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
+from rumi.tasks.research.sources import Source
+from rumi.tasks.research.workspace import workspace_tools
+from rumi.web.links import given_in
+from rumi.web.tree import Web
+
+MOST_FAILURES: Final = 3
+"""After so many iterations in a row without an answer of the model, the session fails."""
+
+MOST_ENTRIES: Final = 5_000
+
+PLAN_FIRST: Final = (
+    "The user wants a plan first: look at your files, call propose_plan, and end the iteration. You can do "
+    "nothing else before there is a yes. If the user asks for changes, propose the changed plan."
+)
+_STATE: Final = "session.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BotLimits:
+    """`question_s` is how long a session waits for an answer, `max_facts` how much of its memory is told."""
+
+    question_s: float = 7 * 86_400.0
+    max_facts: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class BotKind:
+    """Sessions of bots. Its options: `iterations`, `sleep_secs`, `sandbox`, and the `budget`, an amount.
+
+    They are those of the start: a session keeps them when `config.md` changes. `use_skill` makes the tool
+    for the skills of the installation.
+    """
+
+    files: BotFiles
+    prompts: Prompts
+    sandbox: str
+    journal: Ask
+    memory: AskMemory
+    web: Web
+    policy: CommandPolicy
+    offload: Offload
+    now: Callable[[], float]
+    limits: BotLimits
+    sandbox_limits: SandboxLimits
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Prepare an iteration: read the bot's files, its memory and its last summaries again.
+
+        Raises:
+            RumiError: The bot is gone, or its files cannot be used.
+        """
+        name = room.task.bot
+        options: dict[str, Any] = json.loads(room.task.options)
+        config = await self.offload(partial(self.files.read, name))
+        config = replace(config, sandbox=access_of(name, str(options.get("sandbox") or config.sandbox)))
+        skills, problems = await self.offload(partial(self.files.skills, name))
+        for problem in problems:
+            room.report(problem)
+        facts = await self.memory(Facts(bot_key(name)))
+        known = memory_block(room.language, facts, max_facts=self.limits.max_facts)
+        before = await self.journal(Iterations(0, bot=name, limit=20))
+        session = await self._session(room)
+        most = int(options.get("iterations", config.max_iterations))
+        number = len(room.iterations) + 1
+        room.report(texts.bot_iteration(room.language, number, most))
+        parking = ParkedCalls(
+            await self.journal(LoadParked(room.key)),
+            lambda parked: self.journal(KeepParked(room.key, tuple(parked))),
+        )
+        await parking.hear(room.task.said)
+        planned = PlannedCalls(
+            parking, session.plan, self.now, room.spent, partial(self._keep_plan, room, session)
+        )
+        await planned.begin()
+        plan, answers = planned.valid, parking.in_words()
+        planning = bool(options.get("plan")) and plan is None
+        place = place_in_words(number, most, _budget_left(options, room.spent()))
+        project = await self._project(room, self.files.project(name))
+        yield TaskWork(
+            instructions=instructions(
+                self.prompts.words["bot"],
+                self.sandbox if config.sandbox == "workspace-write" else "",
+                config,
+                skills,
+                (known.text, project, plan.in_words(room.spent()) if plan is not None else "", answers),
+                before,
+                f"{place} {PLAN_FIRST}" if planning else place,
+            ),
+            tools=self._tools(room, config, session, before, planning=planning, planned=plan is not None),
+            finish=partial(self._finish, room, config, session, planned, most, options),
+            given=given_in(room.task.question),
+            tainted=known.tainted or bool(answers) or any(each.tainted for each in before[-5:]),
+            parking=planned,
+            max_calls=None if plan is None else plan.calls_left(room.spent()),
+            max_nano_usd=None if plan is None else plan.nano_left(room.spent()),
+        )
+
+    async def _project(self, room: TaskRoom, project: Project) -> str:
+        """Give the bot its project, if it has not got it yet; return what its prompt says of it."""
+        link = await self.offload(project.link)
+        if link is None:
+            return ""
+        if not link.ready:
+            room.report(texts.bot_clones(room.language, link.folder))
+            for path, reason in link.left_out:
+                room.report(texts.bot_left_out(room.language, path, reason))
+
+            def lacks(error: RumiError) -> None:
+                room.report(texts.bot_without_history(room.language, texts.told_error(room.language, error)))
+
+            await clone(project, link, room.shell, self.sandbox_limits, self.offload, lacks)
+        name = escaped(os.path.basename(link.folder))
+        kind = "with-git" if link.git else "plain"
+        return (
+            f'<project name="{name}" folder="/workspace/{PLACE}" kind="{kind}">\n'
+            f"{self.prompts.words['bot-project']}\n</project>"
+        )
+
+    def _tools(
+        self,
+        room: TaskRoom,
+        config: BotConfig,
+        session: Session,
+        before: tuple[IterationRecord, ...],
+        *,
+        planning: bool,
+        planned: bool,
+    ) -> tuple[Tool, ...]:
+        """Return the tools of an iteration.
+
+        `planning`: a plan is wanted first, so nothing here has an effect. `planned`: one is approved.
+        """
+        name, shell = room.task.bot, room.shell
+        owner, language, tainted = bot_key(name), lambda: room.language, room.tainted
+
+        async def nothing(path: str, text: str) -> Source | None:
+            return None
+
+        async def check(claims: tuple[Claim, ...]) -> tuple[Checked, ...]:
+            messages = await self._said(room)
+            since = room.task.started or room.task.created
+            return await self.offload(partial(check_claims, claims, messages, room.workspace, since))
+
+        async def history(last: int) -> str:
+            found = await self.journal(Iterations(0, bot=name, limit=last))
+            return "\n".join(f"{each.number}: {in_short(each.summary)}" for each in found)
+
+        async def write(skill: str, description: str, text: str) -> None:
+            await self.offload(partial(self.files.write_skill, name, skill, description, text))
+
+        look: tuple[Tool, ...] = workspace_tools(shell, nothing)
+        speak: tuple[Tool, ...] = (
+            SessionHistory(history, lambda: any(each.tainted for each in before)),
+            Sleep(session),
+            AskUser(session),
+            ProposePlan(room.task.chat or texts.this_terminal(room.language)),
+        )
+        if planning:
+            return (*look, *speak)
+        if config.sandbox == "workspace-write":
+            look = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
+        fetch = partial(self.web.fetch, room.key)
+        own = given_in("\n".join((room.task.question, *room.task.said)))
+        return (
+            *look,
+            PlannedFetch(fetch, own) if planned else WebFetch(fetch),
+            WebSearch(partial(self.web.search, room.key)),
+            RememberTool(self.memory, owner, room.key, tainted, language),
+            ForgetTool(self.memory, owner, language),
+            WriteSkill(write),
+            *speak,
+            SessionComplete(session, check, partial(self._keep, room)),
+        )
+
+    async def _said(self, room: TaskRoom) -> list[Message]:
+        """Return all messages of the session, of all its iterations."""
+        found = await self.journal(ReadHistory(room.key, limit=MOST_ENTRIES))
+        return [each.entry.message for each in found]
+
+    # The session's own state, which a restart does not lose
+
+    async def _session(self, room: TaskRoom) -> Session:
+        path = room.files / _STATE
+
+        def read() -> Mapping[str, Any]:
+            try:
+                found = json.loads(path.read_text("utf-8"))
+            except (OSError, ValueError):
+                return {}
+            return found if isinstance(found, dict) else {}
+
+        kept = await self.offload(read)
+        claims = tuple(
+            Checked(Claim(each["kind"], each["what"], each["exit_code"]), each["true"], each["found"])
+            for each in kept.get("claims", ())
+        )
+        return Session(
+            summary=str(kept.get("summary", "")),
+            claims=claims,
+            complete=bool(kept.get("complete")),
+            returned=bool(kept.get("returned")),
+            plan=approved_in(kept.get("plan")),
+        )
+
+    async def _keep(self, room: TaskRoom, session: Session) -> None:
+        state = {
+            "summary": session.summary,
+            "claims": as_json(session.claims),
+            "complete": session.complete,
+            "returned": session.returned,
+            "plan": approved_json(session.plan),
+        }
+
+        def write() -> None:
+            room.files.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(room.files / _STATE, json.dumps(state, ensure_ascii=False).encode())
+
+        await self.offload(write)
+
+    async def _keep_plan(self, room: TaskRoom, session: Session, plan: Approved | None) -> None:
+        session.plan = plan
+        await self._keep(room, session)
+
+    # The end of an iteration
+
+    async def _finish(
+        self,
+        room: TaskRoom,
+        config: BotConfig,
+        session: Session,
+        planned: PlannedCalls,
+        most: int,
+        options: Mapping[str, Any],
+        answer: str,
+        reason: Reason,
+    ) -> Finished | Again:
+        task, number, parking = room.task, len(room.iterations) + 1, planned.calls
+        language, summary = room.language, in_short(answer)
+        report = {"bot": task.bot, "iterations": number, "claims": as_json(session.claims)}
+        if session.plan is not None:
+            report["plan"] = approved_json(session.plan)
+
+        def end(text: str, how: str, state: Any) -> Finished:
+            waiting = parking.waiting()
+            text = texts.bot_unanswered(language, text, waiting)
+            ended = {**report, "ended_by": how, "not_done": [each for _, each in waiting]}
+            return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
+
+        if session.complete:
+            return end(_proved(room, session), "complete", "succeeded")
+        lines = [line.strip() for line in answer.splitlines()]
+        if reason == "complete" and config.stop_phrase and config.stop_phrase in lines:
+            said = answer.replace(config.stop_phrase, "").strip()
+            text = texts.bot_claimed(language, said)
+            return end(text, "stop_phrase", "succeeded")
+        asks_again = await planned.ask_again(partial(_ask_again, language, task.chat))
+        if reason == "budget" and not asks_again:
+            return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
+        failures = [each.reason == "model_error" for each in room.iterations[1 - MOST_FAILURES :]]
+        if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
+            return end(answer, "model_error", "failed")
+        if most and number >= most:
+            return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
+        now = self.now()
+        secs = session.sleep_s
+        waits = bool(session.question) or asks_again or (bool(options.get("plan")) and planned.waits)
+        if waits:
+            secs = self.limits.question_s
+        elif secs is None:
+            secs = float(options.get("sleep_secs", config.sleep_secs))
+        asked = parking.to_ask()
+        buttons = texts.bot_buttons(language, task.bot, session.options, asked)
+        return Again(
+            summary,
+            now + secs,
+            texts.bot_asks(language, task.bot, session.question, asked, here=task.attached, waits=waits),
+            tuple(Button(token_hex(8), label, words) for label, words in buttons),
+            tuple(number for number, _ in asked),
+        )
+
+
+def _proved(room: TaskRoom, session: Session) -> str:
+    """Return the report of a session that is complete: its summary, and each claim with its proof."""
+    rows = [(each.true, each.claim.kind, each.claim.what, each.found) for each in session.claims]
+    return texts.bot_report(room.language, session.summary, rows)
+
+
+def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
+    question = texts.question(
+        language, PROPOSE, details_of(plan, chat or texts.this_terminal(language)), tainted=False
+    )
+    return texts.bot_plan_lapsed(language, why, question.whole or question.text)
+
+
+def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
+    """Say what of the session's budget is left."""
+    match options.get("budget"):
+        case {"unit": "usd", "most": int(most)}:
+            left, unit = most - spent.nano_usd, "usd"
+        case {"unit": "tokens", "most": int(most)}:
+            left, unit = most - spent.prompt_tokens - spent.completion_tokens, "tokens"
+        case _:
+            return ""
+    return f"Of its budget {amount_text(unit, max(0, left))} of {amount_text(unit, most)} are left."  # type: ignore[arg-type]

@@ -1,0 +1,290 @@
+"""Brings changes that were shown back into the folder that a project came from.
+
+A path is touched only if it is still as the bot got it; one that has the new content already is done. So a
+run after a kill does the rest, and what people changed meanwhile is a conflict. All files are written before
+the first of them gets its name, and a failure puts back what was done before it.
+"""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from rumi.platform.atomic_write import locked
+from rumi.platform.openat import FOLDER, openat2, opened, shown
+from rumi.tasks.bots.config import BotError
+from rumi.tasks.bots.project.changes import Change, Changes
+from rumi.tasks.bots.project.link import Link, Project
+from rumi.tasks.bots.project.tree import DRAFT, Entry, entry_at
+
+_MOST_NAMED: Final = 10
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+"""The error numbers of file systems that give a file no second name."""
+
+
+class _Changed(Exception):
+    """A path that is not as it was when it was looked at."""
+
+
+def apply(project: Project, link: Link, changes: Changes) -> int:
+    """Apply these changes to the folder of the link, and make them a part of the base. Blocking.
+
+    Return how many paths changed in the folder. Interrupted at any moment, the next call does the rest.
+
+    Raises:
+        BotError: The folder is not as the bot got it, or cannot be written; nothing of it has changed, or the
+            error says what has.
+    """
+    with locked(project.state):
+        now = project.link()
+        if now is None or now.token != link.token:
+            raise BotError("The bot has got its project again meanwhile.", "Look at its changes again.")
+        try:
+            with opened(os.open(link.folder, FOLDER)) as top:
+                todo = _still_to_do(top, link.folder, changes)
+                _carry_out(top, f"{DRAFT}{link.token}", todo, changes, undo=True)
+        except OSError as error:
+            raise BotError(
+                f"{link.folder} cannot be written: {error.strerror}; it is as it was before.",
+                "Check its owner and its disk, then apply again.",
+            ) from error
+        except _Changed as error:
+            raise _conflict(link.folder, [str(error)]) from None
+        try:
+            _note(link, changes)
+        except (OSError, _Changed) as error:
+            raise BotError(
+                f"The changes are in {link.folder}, and this could not be noted: {error}.",
+                "Run rumi bot apply again: it changes nothing there any more.",
+            ) from error
+    return len(todo)
+
+
+def _note(link: Link, changes: Changes) -> None:
+    """Make changes that were applied a part of the base."""
+    with opened(os.open(changes.base, FOLDER)) as base:
+        todo = _still_to_do(base, str(changes.base), changes, ours=True)
+        _carry_out(base, f"{DRAFT}{link.token}", todo, changes, undo=False)
+
+
+def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[Change]:
+    """Return the changes that the folder does not have yet. In a folder of `ours`, empty folders are left.
+
+    Raises:
+        BotError: Other changes were made there, which these would undo.
+    """
+    todo, wrong = list[Change](), list[str]()
+    gone = {each.path for each in changes.all if each.after is None}
+    above_gone = {above for path in gone for above in _above(path)}
+    above_new = {above for each in changes.all if each.before is None for above in _above(each.path)}
+    for change in changes.all:
+        now = entry_at(top, change.path)
+        if now == change.after:
+            continue
+        if now == "folder" and change.after is None and change.path in above_new:
+            continue  # of a run that was killed: the folder has come in the place of what is to go
+        if now == "other" and change.before is None and not gone.isdisjoint(_above(change.path)):
+            now = None  # a link or a file that is to go is in the place of a folder
+        if now == "folder" and change.before is None and (ours or change.path in above_gone):
+            now = None
+        if now == change.before:
+            todo.append(change)
+        else:
+            wrong.append(change.path)
+    if wrong:
+        raise _conflict(folder, wrong)
+    return todo
+
+
+def _carry_out(top: int, draft: str, todo: Sequence[Change], changes: Changes, *, undo: bool) -> None:
+    """Make the changes below an open folder, all or none."""
+    with suppress(FileNotFoundError):  # of a run that was killed
+        shutil.rmtree(draft, dir_fd=top)
+    if not todo:
+        return
+    os.mkdir(draft, 0o700, dir_fd=top)
+    done = list[Change]()
+    try:
+        with opened(os.open(draft, FOLDER, dir_fd=top)) as drafts:
+            for change in todo:
+                _prepare(drafts, change, changes.content(change, after=True))
+            try:
+                for change in sorted(todo, key=_order):
+                    done.append(change)
+                    _make(top, drafts, change)
+            except (OSError, _Changed):
+                if undo:
+                    _undo(top, drafts, done, changes)
+                raise
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(draft, dir_fd=top)
+
+
+def _undo(top: int, drafts: int, done: Sequence[Change], changes: Changes) -> None:
+    left = list[str]()
+    back = [Change(each.path, each.after, each.before, each.number) for each in done]
+    for change in sorted(back, key=_order):
+        try:
+            now = entry_at(top, change.path)
+            if now == change.after or (isinstance(now, Entry) and now != change.before):
+                continue  # it was not made, or is the user's
+            with suppress(FileNotFoundError):
+                os.unlink(str(change.number), dir_fd=drafts)
+            _prepare(drafts, change, changes.base / change.path)
+            _make(top, drafts, change)
+        except (OSError, _Changed):
+            left.append(change.path)
+    if left:
+        raise BotError(
+            f"Applying broke off, and these files could not be put back: {_named(left)}.",
+            "Run rumi bot apply again: it does the rest.",
+        )
+
+
+def _order(change: Change) -> tuple[bool, int]:
+    """What goes comes first, so that a file can become a folder and a folder a file."""
+    depth = change.path.count("/")
+    return (False, -depth) if change.after is None else (True, depth)
+
+
+def _prepare(drafts: int, change: Change, content: Path) -> None:
+    """Write what a change brings into the folder of drafts."""
+    name, after = str(change.number), change.after
+    if after is None:
+        return
+    if after.kind == "link":
+        os.symlink(after.digest, name, dir_fd=drafts)
+        return
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    with open(content, "rb") as source, open(os.open(name, flags, 0o600, dir_fd=drafts), "wb") as copy:
+        shutil.copyfileobj(source, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
+
+
+def _make(top: int, drafts: int, change: Change) -> None:
+    """Make one change, if its path is as it was."""
+    parent, name = _parent(top, change.path, make=change.after is not None)
+    with opened(parent):
+        now = entry_at(parent, name)
+        if now == "folder" and change.before is None:
+            _remove_folders(parent, name, change.path)
+            now = None
+        if now != change.before:
+            raise _Changed(change.path)
+        if change.after is None:
+            os.unlink(name, dir_fd=parent)
+        else:
+            draft = str(change.number)
+            if change.after.kind == "file":
+                _set_mode(drafts, draft, parent, name, change)
+            if change.before is None:
+                _give_name(drafts, draft, parent, name)
+            else:
+                os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=parent)
+        os.fsync(parent)
+    if change.after is None:
+        _remove_empty(top, change.path)
+
+
+def _remove_folders(parent: int, name: str, path: str) -> None:
+    """Remove a folder that has nothing but folders in it: its files are gone by now."""
+    with opened(os.open(name, FOLDER, dir_fd=parent)) as folder:
+        for inner in os.listdir(folder):
+            if not stat.S_ISDIR(os.stat(inner, dir_fd=folder, follow_symlinks=False).st_mode):
+                raise _Changed(path)
+            _remove_folders(folder, inner, path)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
+    """Open the folder of a path, one step after the other; make what is missing of it."""
+    *folders, name = path.split("/")
+    folder = os.dup(top)
+    try:
+        for each in folders:
+            try:
+                inner = openat2(folder, os.fsencode(each), FOLDER, same_mount=True)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                os.mkdir(each, 0o777, dir_fd=folder)
+                inner = openat2(folder, os.fsencode(each), FOLDER, same_mount=True)
+                _give_owner(inner, os.fstat(folder))
+            os.close(folder)
+            folder = inner
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder, name
+
+
+def _set_mode(drafts: int, draft: str, parent: int, name: str, change: Change) -> None:
+    """Give a file the mode of a usual one, or that of the file before it; nothing but `x` is the bot's."""
+    assert change.after is not None
+    with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
+        owner, mode = os.fstat(parent), 0o666 & ~_umask()
+        if change.before is not None and change.before.kind == "file":
+            owner = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            mode = stat.S_IMODE(owner.st_mode) & 0o777
+        mode = mode | (mode & 0o444) >> 2 if change.after.runs else mode & ~0o111
+        os.fchmod(file, mode)
+        _give_owner(file, owner)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _give_owner(file: int, owner: os.stat_result) -> None:
+    if os.geteuid() == 0:
+        os.fchown(file, owner.st_uid, owner.st_gid)
+
+
+def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
+    """Move a new file to its name, which must be free."""
+    try:
+        os.link(draft, name, src_dir_fd=drafts, dst_dir_fd=parent, follow_symlinks=False)
+    except FileExistsError:
+        raise _Changed(name) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=parent)
+
+
+def _remove_empty(top: int, path: str) -> None:
+    """Remove the folders above a path that have nothing in them any more."""
+    for each in _above(path):
+        with suppress(OSError):
+            parent, name = _parent(top, each, make=False)
+            with opened(parent):
+                os.rmdir(name, dir_fd=parent)
+                continue
+        return
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the folders above a path, the nearest first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" (+{len(paths) - _MOST_NAMED})" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(map(shown, paths[:_MOST_NAMED])) + more
+
+
+def _conflict(folder: str, paths: Sequence[str]) -> BotError:
+    return BotError(
+        f"{folder} has changed since the bot got it, so nothing was applied: {_named(paths)}.",
+        "Undo your changes to these files, or take the bot's from rumi bot diff by hand.",
+    )

@@ -1,0 +1,262 @@
+"""What a bot changed in its project, with copies of it, and how people read it.
+
+All of it is hostile: names and lines may move a terminal's cursor, and a text may be made so that comparing
+it takes for ever. What is applied later are these copies.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Final
+
+from rumi.platform.openat import is_ordinary, openat2, opened, shown
+from rumi.tasks.bots.project.tree import Entry, Reason, Tree, file_entry, is_gits, stays_inside
+
+_CONTEXT: Final = 3
+_MOST_TEXT_BYTES: Final = 4_000_000
+_MOST_COMPARED: Final = 4_000_000
+"""Up to so many pairs of lines are compared; more are shown as lines that go and lines that come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path, what the bot got there, and what it has there now; None: nothing. `number` names its copy."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All that changed, by path, and what was left out. `base` has the files before, `copies` those after."""
+
+    all: tuple[Change, ...]
+    left_out: tuple[tuple[str, Reason], ...]
+    base: Path
+    copies: Path
+
+    def content(self, change: Change, *, after: bool) -> Path:
+        """Return the file with a change's content before or after."""
+        return self.copies / str(change.number) if after else self.base / change.path
+
+    def moved(self) -> dict[str, str]:
+        """Return where new files come from that have the content of a file that is gone, by their paths."""
+        gone = {each.before: each.path for each in self.all if each.after is None and each.before}
+        return {
+            each.path: gone[each.after]
+            for each in self.all
+            if each.before is None and each.after is not None and each.after in gone and each.after.size
+        }
+
+
+def changes_between(before: Tree, after: Tree, base: Path, theirs: int, copies: Path) -> Changes:
+    """Compare two trees, and copy what is new of the second, whose open folder is `theirs`.
+
+    Raises:
+        OSError: It cannot be read or copied.
+    """
+    left_out = list(after.left_out)
+    hidden = {path for path, _ in left_out}
+    found = list[Change]()
+    for path in sorted(before.entries.keys() | after.entries.keys()):
+        old, new = before.entries.get(path), after.entries.get(path)
+        if old == new or (new is None and not hidden.isdisjoint(_upwards(path))):
+            continue
+        if any(is_gits(part) for part in path.split("/")):
+            continue
+        if new is not None and new.kind == "link" and not stays_inside(path, new.digest):
+            left_out.append((path, "link"))
+            hidden.add(path)  # what was a folder there is not deleted for it
+            continue
+        if new is not None and new.kind == "file":
+            new = _copied(theirs, path, copies / str(len(found)))
+            if new is None:
+                left_out.append((path, "unreadable"))
+                continue
+        if old != new:
+            found.append(Change(path, old, new, len(found)))
+    return Changes(tuple(found), tuple(left_out), base, copies)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _copied(top: int, path: str, target: Path) -> Entry | None:
+    """Copy a file that may have changed since it was seen; None if it is no file any more."""
+    try:
+        file = openat2(top, os.fsencode(path))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
+        return None
+    with opened(file):
+        if not is_ordinary(file):
+            return None
+        with opened(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as copy:
+            return file_entry(file, copy)
+
+
+def unified(changes: Changes) -> Iterator[str]:
+    """Yield the lines of the unified diff, as git writes it; each is safe to print. Blocking."""
+    moved = changes.moved()
+    for change in changes.all:
+        yield from _header(change, moved)
+        if change.path not in moved and change.path not in moved.values():
+            yield from _content(changes, change)
+
+
+def stat_lines(changes: Changes) -> list[tuple[str, str]]:
+    """Return a line each with a letter: new `A`, gone `D`, mode `m`, moved `R`, otherwise changed `M`."""
+    moved, lines = changes.moved(), list[tuple[str, str]]()
+    for each in changes.all:
+        if each.path in moved.values():
+            continue
+        if each.path in moved:
+            lines.append(("R", f"{shown(moved[each.path])} → {shown(each.path)}"))
+        elif each.before is None or each.after is None:
+            lines.append(("A" if each.before is None else "D", shown(each.path)))
+        else:
+            same = (each.before.kind, each.before.digest) == (each.after.kind, each.after.digest)
+            lines.append(("m" if same else "M", shown(each.path)))
+    return lines
+
+
+def _header(change: Change, moved: dict[str, str]) -> Iterator[str]:
+    name, old, new = shown(change.path), change.before, change.after
+    if change.path in moved.values():
+        return
+    yield f"diff --git a/{shown(moved.get(change.path, change.path))} b/{name}"
+    if change.path in moved:
+        yield f"rename from {shown(moved[change.path])}"
+        yield f"rename to {name}"
+    elif old is None and new is not None:
+        yield f"new file mode {_mode(new)}"
+    elif new is None and old is not None:
+        yield f"deleted file mode {_mode(old)}"
+    elif old is not None and new is not None and _mode(old) != _mode(new):
+        yield f"old mode {_mode(old)}"
+        yield f"new mode {_mode(new)}"
+
+
+def _content(changes: Changes, change: Change) -> Iterator[str]:
+    if change.before and change.after and change.before.digest == change.after.digest:
+        return
+    before, after = _text(changes, change, after=False), _text(changes, change, after=True)
+    name = shown(change.path)
+    theirs = f"a/{name}" if change.before else "/dev/null"
+    ours = f"b/{name}" if change.after else "/dev/null"
+    if before is None or after is None:
+        sizes = " → ".join(f"{each.size:,}" for each in (change.before, change.after) if each)
+        yield f"Binary files {theirs} and {ours} differ ({sizes} bytes)"
+        return
+    if not before and not after:
+        return
+    yield f"--- {theirs}"
+    yield f"+++ {ours}"
+    yield from _hunks(_lines(before), _lines(after))
+
+
+def _text(changes: Changes, change: Change, *, after: bool) -> str | None:
+    """Return a side of a change as text; None if it is binary, or too long to be compared."""
+    entry = change.after if after else change.before
+    if entry is None:
+        return ""
+    if entry.kind == "link":
+        return entry.digest
+    if entry.size > _MOST_TEXT_BYTES:
+        return None
+    try:
+        text = changes.content(change, after=after).read_bytes().decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines, each with its end; only a line feed ends one."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    if lines[-1] == "\n":
+        return lines[:-1]
+    return [*lines[:-1], lines[-1][:-1]]
+
+
+def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    codes = _opcodes(before, after)
+    group: list[tuple[str, int, int, int, int]] = []
+    for tag, a, b, c, d in codes:
+        if tag == "equal" and b - a > 2 * _CONTEXT and group:
+            group.append((tag, a, a + _CONTEXT, c, c + _CONTEXT))
+            yield from _hunk(before, after, group)
+            group = []
+        if tag == "equal" and not group:
+            a, c = max(a, b - _CONTEXT), max(c, d - _CONTEXT)
+        group.append((tag, a, b, c, d))
+    if any(tag != "equal" for tag, *_ in group):
+        if group[-1][0] == "equal":
+            tag, a, b, c, d = group[-1]
+            group[-1] = (tag, a, min(b, a + _CONTEXT), c, min(d, c + _CONTEXT))
+        yield from _hunk(before, after, group)
+
+
+def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield how one text becomes the other; what both begin and end with is not compared."""
+    start, most = 0, min(len(before), len(after))
+    while start < most and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < most - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    a, b = len(before) - end, len(after) - end
+    if start:
+        yield "equal", 0, start, 0, start
+    if (a - start) * (b - start) > _MOST_COMPARED:
+        yield "replace", start, a, start, b
+    else:
+        for tag, *places in SequenceMatcher(None, before[start:a], after[start:b]).get_opcodes():
+            i, j, k, m = (each + start for each in places)
+            yield tag, i, j, k, m
+    if end:
+        yield "equal", a, len(before), b, len(after)
+
+
+def _hunk(
+    before: Sequence[str], after: Sequence[str], group: Sequence[tuple[str, int, int, int, int]]
+) -> Iterator[str]:
+    first, last = group[0], group[-1]
+    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+    for tag, a, b, c, d in group:
+        if tag == "equal":
+            for line in before[a:b]:
+                yield from _line(" ", line)
+            continue
+        for line in before[a:b]:
+            yield from _line("-", line)
+        for line in after[c:d]:
+            yield from _line("+", line)
+
+
+def _range(start: int, end: int) -> str:
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + bool(length)},{length}"
+
+
+def _line(sign: str, line: str) -> Iterator[str]:
+    text = line.removesuffix("\n")
+    yield sign + "\t".join(shown(part) for part in text.split("\t"))
+    if text == line:
+        yield "\\ No newline at end of file"
+
+
+def _mode(entry: Entry) -> str:
+    return "120000" if entry.kind == "link" else "100755" if entry.runs else "100644"

@@ -1,0 +1,153 @@
+"""What git ignores in a folder: `.gitignore` files and the index are read; git itself does not run."""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rumi.platform.openat import READ, is_ordinary, openat2, opened, read_foreign
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NAME: Final = ".gitignore"
+_MOST_CHARS: Final = 1_000_000
+_MOST_INDEX_BYTES: Final = 256 * 1024 * 1024
+_EXTENDED: Final = 0x4000
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """Rules from outside of the folder, which lies at `at` below where they count."""
+
+    at: str
+    text: str
+
+
+class Ignored:
+    """Says what is ignored: the rules of `read`, the nearest first, then the outer ones.
+
+    `read` returns the rules of a folder. What is `tracked` is never ignored.
+    """
+
+    def __init__(
+        self, read: Callable[[str], str], tracked: Collection[str], outer: Sequence[Outer] = ()
+    ) -> None:
+        self._read = read
+        self._tracked = frozenset(tracked)
+        self._above = {each[:at] for each in self._tracked for at in _slashes(each)}
+        self._outer = [(each.at, _spec(each.text)) for each in outer]
+        self._specs: dict[str, GitIgnoreSpec] = {}
+
+    def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
+        """Return True for an ignored path; `inside`: it lies in a folder that is ignored."""
+        if not folder and path in self._tracked:
+            return False
+        if inside:
+            return True
+        end = "/" if folder else ""
+        for at in reversed([0, *(each + 1 for each in _slashes(path))]):
+            found = self._spec(path[: max(0, at - 1)]).check_file(path[at:] + end).include
+            if found is not None:
+                return found
+        for above, spec in self._outer:
+            found = spec.check_file(f"{above}/{path}{end}" if above else path + end).include
+            if found is not None:
+                return found
+        return False
+
+    def descends(self, path: str) -> bool:
+        """Return True for an ignored folder with a tracked file in it."""
+        return path in self._above
+
+    def _spec(self, folder: str) -> "GitIgnoreSpec":
+        if folder not in self._specs:
+            self._specs[folder] = _spec(self._read(folder))
+        return self._specs[folder]
+
+
+def rules_below(top: int) -> Callable[[str], str]:
+    """Return a function that reads the rules of a folder below an open one, following no link."""
+
+    def read(folder: str) -> str:
+        try:
+            with opened(openat2(top, os.fsencode(f"{folder}/{NAME}" if folder else NAME))) as file:
+                if is_ordinary(file):
+                    return os.pread(file, _MOST_CHARS, 0).decode("utf-8", "replace")
+        except OSError:
+            pass
+        return ""
+
+    return read
+
+
+def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
+    """Return the rules from outside of the folder `at` of a work tree: its parents', and git's own."""
+    parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
+    found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    own = (git / "info" / "exclude", config / "git" / "ignore")
+    return [*found, *(Outer(at, _text(path)) for path in own)]
+
+
+def tracked_in(index: Path) -> set[str]:
+    """Return the paths in git's index; none if there is none that can be read. Blocking."""
+    try:
+        data = read_foreign(index, _MOST_INDEX_BYTES)
+        return set(_paths(data)) if data[:4] == b"DIRC" else set()
+    except (OSError, ValueError, IndexError):
+        return set()
+
+
+def _paths(data: bytes) -> list[str]:
+    version, count = (int.from_bytes(data[at : at + 4], "big") for at in (4, 8))
+    sha256 = hashlib.sha256(data[:-32]).digest() == data[-32:]
+    oid = 32 if sha256 else 20
+    found, at, before = [], 12, b""
+    for _ in range(count):
+        begin = at
+        at += 40 + oid
+        flags = int.from_bytes(data[at : at + 2], "big")
+        at += 4 if flags & _EXTENDED else 2
+        kept = b""
+        if version == 4:  # of the path before, so many bytes are cut off
+            cut = data[at] & 0x7F
+            while data[at] & 0x80:
+                at += 1
+                cut = ((cut + 1) << 7) | (data[at] & 0x7F)
+            at += 1
+            kept = before[: len(before) - cut]
+        end = data.index(b"\0", at)
+        before = kept + data[at:end]
+        found.append(os.fsdecode(before))
+        at = end + 1 if version == 4 else begin + ((end - begin) // 8 + 1) * 8
+    return found
+
+
+def _slashes(path: str) -> list[int]:
+    return [at for at, each in enumerate(path) if each == "/"]
+
+
+def _spec(text: str) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec  # only here, because most commands read no rules
+
+    lines = []
+    for line in text.splitlines():
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:  # git takes no pattern that it cannot read either
+            continue
+        lines.append(line)
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _text(path: Path) -> str:
+    """Return the beginning of a file of rules; as git does, it follows no link inside of a project."""
+    own = path.name == "ignore"  # the user's own, for all projects
+    try:
+        with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:
+            return os.pread(file, _MOST_CHARS, 0).decode("utf-8", "replace") if is_ordinary(file) else ""
+    except OSError:
+        return ""

@@ -1,0 +1,247 @@
+"""The folder that a bot's project comes from: where it is, and what the bot got of it.
+
+In the bot's folder, where only the program writes, `project/link.json` names the folder, and `base-TOKEN` has
+its files as they were given to the bot. `link.json` is replaced when a new base is complete.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from rumi.platform.atomic_write import locked, replace_file, to_disk
+from rumi.platform.openat import FOLDER, openat2, opened, read_foreign
+from rumi.tasks.bots.config import BotError
+from rumi.tasks.bots.project.changes import Changes, changes_between
+from rumi.tasks.bots.project.ignoring import Ignored, Outer, outer_rules, rules_below, tracked_in
+from rumi.tasks.bots.project.tree import Bounds, Entry, Keep, Reason, file_entry, scan
+
+PLACE: Final = "project"
+"""The project's folder in the bot's workspace."""
+
+_LINK: Final = "link.json"
+_MOST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a project comes from. `git` is the root of its work tree, empty for plain files.
+
+    `ready`: the bot has it. `left_out` are some of the entries that did not come along, `outer` what is
+    ignored by rules from outside of the folder.
+    """
+
+    folder: str
+    token: str
+    taken: float
+    git: str = ""
+    ready: bool = False
+    left_out: tuple[tuple[str, Reason], ...] = ()
+    outer: tuple[Outer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The project of one bot: `state` is its folder for the link, `workspace` the bot's. Calls block."""
+
+    name: str
+    state: Path
+    workspace: Path
+
+    def link(self) -> Link | None:
+        """Return where the project comes from; None: the bot has none."""
+        try:
+            found = json.loads((self.state / _LINK).read_bytes())
+            found["left_out"] = tuple((path, reason) for path, reason in found["left_out"])
+            found["outer"] = tuple(Outer(**each) for each in found["outer"])
+            return Link(**found)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def needed(self) -> Link:
+        """Return the link.
+
+        Raises:
+            BotError: The bot has no project.
+        """
+        if (found := self.link()) is None:
+            raise BotError(
+                f"The bot {self.name} has no project.",
+                f"Give it one: rumi bot run {self.name} --workspace DIR",
+            )
+        return found
+
+    def base(self, link: Link) -> Path:
+        """Return the folder with what the bot got."""
+        return self.state / f"base-{link.token}"
+
+    def take(self, folder: Path, bounds: Bounds, *, plain: bool, discard: bool) -> Link:
+        """Copy a folder as the base of a new project, and link the bot to it; the bot does not have it yet.
+
+        `plain`: it need not be in a git work tree. `discard`: lose the changes of the project before it.
+
+        Raises:
+            BotError: The folder cannot be used, is too large, or changes would be lost.
+        """
+        place = Path(os.path.realpath(folder))
+        if not place.is_dir():
+            raise BotError(f"{folder} is not a folder.", "Name the folder of a project.")
+        root = work_tree_of(place)
+        if root is None and not plain:
+            raise BotError(
+                f"{folder} is not in a git work tree, so there would be no history to go back to.",
+                "Run git init there, or copy it as plain files with --skip-git-check.",
+            )
+        if self.state.parents[2].is_relative_to(place):
+            raise BotError(f"{folder} holds Rumi's own files.", "Name the folder of a project.")
+        if not discard:
+            self._check_nothing_is_lost(bounds)
+        self.state.mkdir(mode=0o700, exist_ok=True)
+        try:
+            with locked(self.state):
+                try:
+                    return self._taken(place, root, bounds)
+                finally:
+                    self._remove_old()
+        except OSError as error:
+            raise BotError(f"{folder} cannot be copied: {error.strerror}.", "Check its files.") from error
+
+    def _taken(self, place: Path, root: Path | None, bounds: Bounds) -> Link:
+        link = Link(str(place), secrets.token_hex(8), time.time(), str(root or ""))
+        base = self.base(link)
+        base.mkdir(mode=0o700)
+        with opened(os.open(place, FOLDER)) as top:
+            ignored, outer = None, tuple[Outer, ...]()
+            if root is not None:
+                git, at = git_folder(root), os.path.relpath(place, root)
+                at = "" if at == "." else at
+                outer = tuple(outer_rules(root, git, at))
+                start = f"{at}/" if at else ""
+                tracked = [
+                    path.removeprefix(start) for path in tracked_in(git / "index") if path.startswith(start)
+                ]
+                ignored = Ignored(rules_below(top), tracked, outer)
+            tree = scan(top, bounds, ignored, _copier(base))
+        to_disk(base)
+        link = replace(link, left_out=tuple(tree.left_out[:_MOST_NAMED]), outer=outer)
+        self._store(link)
+        return link
+
+    def _remove_old(self) -> None:
+        """Remove all bases but that of the link, and what processes left that were killed."""
+        link = self.link()
+        for old in self.state.glob("*-*"):
+            if link is None or old != self.base(link):
+                shutil.rmtree(old, ignore_errors=True)
+
+    def made(self, link: Link) -> None:
+        """Note that the bot has the project."""
+        with locked(self.state):
+            now = self.link()
+            if now is not None and now.token == link.token:
+                self._store(replace(now, ready=True))
+
+    def _store(self, link: Link) -> None:
+        replace_file(self.state / _LINK, json.dumps(asdict(link)).encode())
+
+    def _check_nothing_is_lost(self, bounds: Bounds) -> None:
+        link = self.link()
+        if link is None:
+            if os.path.lexists(self.workspace / PLACE):
+                raise BotError(
+                    f"The bot {self.name} has files of its own in /workspace/{PLACE}.",
+                    "Move them, or lose them with --discard.",
+                )
+            return
+        if link.ready and os.path.lexists(self.workspace / PLACE):
+            with self.changed(bounds) as changes:
+                if changes.all:
+                    raise BotError(
+                        f"The bot {self.name} has changes that were not applied: {len(changes.all)} files.",
+                        f"Look at them with rumi bot diff {self.name}, bring them back with rumi bot apply "
+                        f"{self.name}, or lose them with --discard.",
+                    )
+
+    @contextmanager
+    def changed(self, bounds: Bounds) -> Iterator[Changes]:
+        """Yield what differs between the base and the bot's project, with copies of it for the block.
+
+        Raises:
+            BotError: The bot has no project, or one that is not complete or too large.
+        """
+        link = self.needed()
+        base = self.base(link)
+        copies = self.state / f"shown-{secrets.token_hex(8)}"
+        try:
+            copies.mkdir(mode=0o700)
+            with contextlib.ExitStack() as stack:
+                if not link.ready:
+                    raise BotError(
+                        f"The bot {self.name} has not got its project yet.", "It gets it when it runs."
+                    )
+                ours = stack.enter_context(opened(os.open(base, FOLDER)))
+                theirs = stack.enter_context(self._opened())
+                before = scan(ours, Bounds(1 << 62, 1 << 62))
+                ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
+                after = scan(theirs, bounds, ignored)
+                yield changes_between(before, after, base, theirs, copies)
+        except OSError as error:
+            raise BotError(
+                f"The project of {self.name} cannot be read: {error.strerror}.", "Try again."
+            ) from error
+        finally:
+            shutil.rmtree(copies, ignore_errors=True)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            with opened(os.open(self.workspace, FOLDER)) as workspace:
+                project = openat2(workspace, os.fsencode(PLACE), FOLDER)
+        except OSError as error:
+            raise BotError(
+                f"The bot {self.name} has no folder /workspace/{PLACE} any more.",
+                f"Give it the project again: rumi bot run {self.name} --workspace DIR --discard",
+            ) from error
+        with opened(project):
+            yield project
+
+
+def work_tree_of(folder: Path) -> Path | None:
+    """Return the root of the git work tree that a folder is in."""
+    for each in (folder, *folder.parents):
+        if (git_folder(each) / "HEAD").is_file():
+            return each
+    return None
+
+
+def git_folder(root: Path) -> Path:
+    """Return the folder of git's files of a work tree, also of a linked one."""
+    git = root / ".git"
+    with contextlib.suppress(OSError, UnicodeError):
+        if git.is_file():
+            kind, _, where = read_foreign(git, 5000).decode().partition(":")
+            if kind == "gitdir":
+                return root / where.strip()
+    return git
+
+
+def _copier(base: Path) -> Keep:
+    def keep(path: str, entry: Entry, file: int) -> Entry:
+        target = base / path
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if entry.kind == "link":
+            os.symlink(entry.digest, target)
+            return entry
+        with opened(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as copy:
+            found = file_entry(file, copy)
+            os.fchmod(copy, 0o700 if found.runs else 0o600)
+            return found
+
+    return keep

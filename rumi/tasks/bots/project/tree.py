@@ -1,0 +1,225 @@
+"""The files below a folder that others may change meanwhile: what is there, and copies of it.
+
+No link is followed: every step goes from an open folder to a name in it. What git calls its own (`.git`)
+never comes along, at any depth, because a program that runs git there would do what its files say.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
+from rumi.platform.texts import short_size
+from rumi.tasks.bots.config import BotError
+
+MOST_DEPTH: Final = 100
+MOST_LINK: Final = 4095
+DRAFT: Final = ".rumi-apply-"
+"""How the name of a folder begins in which changes are prepared."""
+
+_CHUNK: Final = 1024 * 1024
+_INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff") | {
+    chr(each) for each in range(0x206A, 0x2070)
+}
+
+Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
+"""Why an entry does not come along: it is no file, git's own, too deep, unreadable, a link that leads out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, by the hash of its content, or a link, by its target. `runs`: its owner may execute it."""
+
+    kind: Literal["file", "link"]
+    digest: str
+    size: int = 0
+    runs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a project may have."""
+
+    bytes: int
+    files: int
+
+
+@dataclass(slots=True)
+class Tree:
+    """The files and links below a folder by path; what was left out, and how much was ignored."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    left_out: list[tuple[str, Reason]] = field(default_factory=list)
+    ignored: int = 0
+
+
+class Ignores(Protocol):
+    """Says what of a folder is ignored."""
+
+    def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
+        """Return True for an ignored path; `inside`: it lies in a folder that is ignored."""
+        ...
+
+    def descends(self, path: str) -> bool:
+        """Return True for an ignored folder that has something in it that is not."""
+        ...
+
+
+Keep: TypeAlias = Callable[[str, Entry, int], Entry]
+"""Copies an open file (or, for a link, -1), and returns the entry as it was copied."""
+
+
+def scan(top: int, bounds: Bounds, ignores: "Ignores | None" = None, keep: Keep | None = None) -> Tree:
+    """Return what is below an open folder; copy each entry with `keep`. Blocking.
+
+    Raises:
+        BotError: There is more than the bounds allow.
+        OSError: The folder cannot be read, or a copy cannot be written.
+    """
+    found = _Scan(bounds, ignores, keep)
+    with opened(os.dup(top)) as folder:
+        found.folder(folder, "", 0, inside=False)
+    return found.tree
+
+
+class _Scan:
+    def __init__(self, bounds: Bounds, ignores: "Ignores | None", keep: Keep | None) -> None:
+        self.tree = Tree()
+        self._bounds = bounds
+        self._ignores = ignores
+        self._keep = keep
+        self._seen = 0
+        self._bytes = 0
+
+    def folder(self, folder: int, path: str, depth: int, *, inside: bool) -> None:
+        names = []
+        for name in os.listdir(folder):
+            self._count()
+            names.append(name)
+        for name in sorted(names):
+            here = f"{path}/{name}" if path else name
+            if is_gits(name):
+                if depth or name != ".git":
+                    self.tree.left_out.append((here, "git"))
+            elif not name.startswith(DRAFT):
+                try:
+                    self._entry(folder, name, here, depth, inside)
+                except OSError as error:
+                    if error.errno == errno.ENOENT:  # it has just vanished
+                        continue
+                    if error.errno not in (
+                        errno.EACCES,
+                        errno.EPERM,
+                        errno.ELOOP,
+                        errno.ENOTDIR,
+                        errno.ENXIO,
+                    ):
+                        raise
+                    self.tree.left_out.append((here, "unreadable"))
+
+    def _entry(self, folder: int, name: str, here: str, depth: int, inside: bool) -> None:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if self._ignores is not None and self._ignores.ignores(here, folder=is_folder, inside=inside):
+            if not is_folder or not self._ignores.descends(here):
+                self.tree.ignored += 1
+                return
+            inside = True
+        if is_folder:
+            if depth >= MOST_DEPTH:
+                self.tree.left_out.append((here, "deep"))
+                return
+            with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
+                self.folder(inner, here, depth + 1, inside=inside)
+        elif stat.S_ISLNK(status.st_mode):
+            entry = Entry("link", os.readlink(name, dir_fd=folder))
+            self.tree.entries[here] = entry if self._keep is None else self._keep(here, entry, -1)
+        elif stat.S_ISREG(status.st_mode):
+            with opened(os.open(name, READ, dir_fd=folder)) as file:
+                self._file(file, here)
+        else:
+            self.tree.left_out.append((here, "special"))
+
+    def _file(self, file: int, here: str) -> None:
+        if not is_ordinary(file):
+            self.tree.left_out.append((here, "special"))
+            return
+        self._bytes += os.fstat(file).st_size
+        if self._bytes > self._bounds.bytes:
+            raise BotError(
+                f"The project has more than {short_size(self._bounds.bytes)}.",
+                "[sandbox] workspace_mb in config.toml says how much a bot may have.",
+            )
+        entry = file_entry(file) if self._keep is None else self._keep(here, Entry("file", ""), file)
+        self.tree.entries[here] = entry
+
+    def _count(self) -> None:
+        self._seen += 1
+        if self._seen > self._bounds.files:
+            raise BotError(
+                f"The project has more than {self._bounds.files:,} files and folders.",
+                "[sandbox] workspace_files in config.toml says how many a bot may have.",
+            )
+
+
+def file_entry(file: int, copy: int | None = None) -> Entry:
+    """Return an open file as an entry, as long as it is now; write its content to `copy`. Blocking."""
+    status, at = os.fstat(file), 0
+    digest = hashlib.sha256()
+    while at < status.st_size and (data := os.pread(file, min(_CHUNK, status.st_size - at), at)):
+        digest.update(data)
+        at += len(data)
+        rest = memoryview(data)
+        while copy is not None and rest:
+            rest = rest[os.write(copy, rest) :]
+    return Entry("file", digest.hexdigest(), at, bool(status.st_mode & 0o100))
+
+
+def entry_at(top: int, path: str) -> Entry | Literal["folder", "other"] | None:
+    """Return what a path below an open folder is now; None if nothing is there. No link is followed."""
+    try:
+        place = openat2(top, os.fsencode(path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EXDEV):
+            return "other"
+        raise
+    with opened(place):
+        mode = os.fstat(place).st_mode
+        if stat.S_ISDIR(mode):
+            return "folder"
+        if stat.S_ISLNK(mode):
+            return Entry("link", os.readlink("", dir_fd=place))
+        if not stat.S_ISREG(mode):
+            return "other"
+    with opened(openat2(top, os.fsencode(path))) as file:
+        return file_entry(file) if is_ordinary(file) else "other"
+
+
+def is_gits(name: str) -> bool:
+    """Return True for `.git`, and for names that some file system takes for it."""
+    plain = "".join(each for each in name if each not in _INVISIBLE).casefold()
+    return plain.partition(":")[0].rstrip(" .") in (".git", "git~1")
+
+
+def stays_inside(path: str, target: str) -> bool:
+    """Return True if a link leads into the project, whatever other such links are in it.
+
+    Its target is relative, goes up only at its beginning and not above the top, and touches nothing of git's.
+    """
+    parts = [each for each in target.split("/") if each not in ("", ".")]
+    ups = 0
+    while ups < len(parts) and parts[ups] == "..":
+        ups += 1
+    down = parts[ups:]
+    return (
+        not target.startswith("/")
+        and 0 < len(target) <= MOST_LINK
+        and ups <= path.count("/")
+        and not any(each == ".." or is_gits(each) for each in down)
+    )

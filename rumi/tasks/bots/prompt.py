@@ -1,0 +1,95 @@
+"""The instructions of one iteration of a bot."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rumi.memory.block import escaped
+from rumi.store.journal.records import IterationRecord
+from rumi.tasks.bots.config import BotConfig
+from rumi.tasks.bots.files import BotSkill
+
+PROMPTS: Final = Path(__file__).parent / "prompts"
+"""The words of bots' prompts, which a home may replace."""
+
+SKILLS_CHARS: Final = 60_000
+"""How much of all skills a prompt holds."""
+
+SUMMARY_CHARS: Final = 2_000
+SUMMARIES: Final = 5
+"""How many of the last iterations a prompt tells of, and how much of each."""
+
+
+def instructions(
+    words: str,
+    sandbox: str,
+    config: BotConfig,
+    skills: Sequence[BotSkill],
+    blocks: Sequence[str],
+    before: Sequence[IterationRecord],
+    place: str,
+) -> str:
+    """Return the instructions: what lasts comes first, so that prompts of a bot begin alike.
+
+    `words` are those of all bots, `sandbox` says what commands can do. `blocks` are finished parts, such as
+    the memory. `before` are the last iterations, oldest first; `place` says which one this is.
+    """
+    return "\n\n".join(
+        filter(
+            None,
+            (
+                words,
+                sandbox,
+                f'<instructions bot="{config.name}">\n{config.instructions}\n</instructions>',
+                _skills(skills),
+                *blocks,
+                _summaries(before),
+                place,
+            ),
+        )
+    )
+
+
+def place_in_words(number: int, most: int, budget: str) -> str:
+    """Say which iteration this is, and what is left; the less is left, the more urgent it sounds."""
+    if not most:
+        return f"This is iteration {number}; their number has no limit. {budget}".strip()
+    left = most - number
+    lines = [f"This is iteration {number} of {most}: {left} follow{'s' if left == 1 else ''}.", budget]
+    if left <= 0:
+        lines.append(
+            "It is the last one. Finish now: call session_complete with what is true, or say plainly what is "
+            "missing and what would help."
+        )
+    elif left <= max(1, most // 5):
+        lines.append("Little is left. Begin nothing new: bring what you have to its end, and check it.")
+    elif left <= most // 2:
+        lines.append("More than half is used. Put first what the goal needs.")
+    return " ".join(filter(None, lines))
+
+
+def in_short(answer: str) -> str:
+    """Return an answer as the summary of its iteration."""
+    text = answer.strip()
+    return text if len(text) <= SUMMARY_CHARS else f"{text[: SUMMARY_CHARS - 1]}…"
+
+
+def _skills(skills: Sequence[BotSkill]) -> str:
+    if not skills:
+        return ""
+    lines = ["<own_skills>", "Ways of working that you, or people for you, have written down:"]
+    room = SKILLS_CHARS
+    for each in skills:
+        about = f": {escaped(each.description)}" if each.description else ""
+        room -= len(each.text)
+        text = each.text if room >= 0 else "(left out: there is no room for it)"
+        lines += ["", f"## {escaped(each.name)}{about}", text]
+    return "\n".join([*lines, "</own_skills>"])
+
+
+def _summaries(before: Sequence[IterationRecord]) -> str:
+    if not before:
+        return ""
+    lines = [f"- {each.number}: {escaped(in_short(each.summary))}" for each in before[-SUMMARIES:]]
+    first = "What you said at the end of your last iterations, oldest first:"
+    return "\n".join(["<iterations>", first, *lines, "</iterations>"])

@@ -1,0 +1,157 @@
+"""Receipts: what a bot claims to have done, compared with the journal and with its files.
+
+A claim is true when the program has seen it happen in this session: a file that is there and was written
+since it began, a command whose last run ended so, a page that was read.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from rumi.models.types import Message, ToolCall
+from rumi.platform.openat import FOLDER, openat2, opened
+from rumi.platform.untrusted_text import one_line
+
+ClaimKind: TypeAlias = Literal["file", "command", "test", "url"]
+
+MOST_CLAIMS: Final = 50
+_CLAIM_CHARS: Final = 2000
+_EXIT: Final = "exit code "
+_READ: Final = re.compile(r"status 2\d\d\b")
+_CLOCK_S: Final = 2.0
+"""A file system's clock may be a little behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that a bot says it did: the path, the command or the address, and a command's exit code."""
+
+    kind: ClaimKind
+    what: str
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A claim, whether it is true, and what the program found."""
+
+    claim: Claim
+    true: bool
+    found: str
+
+
+def claims_in(given: object) -> tuple[Claim, ...] | str:
+    """Return the claims of a call's arguments, or what is wrong with them."""
+    if given is None:
+        return ()
+    if not isinstance(given, list) or len(given) > MOST_CLAIMS:
+        return f"takes `claims` as a list of at most {MOST_CLAIMS}"
+    found: list[Claim] = []
+    for each in given:
+        if not isinstance(each, dict):
+            return "takes each claim as an object with `kind` and `what`"
+        kind, what, code = each.get("kind"), each.get("what"), each.get("exit_code", 0)
+        if kind not in ("file", "command", "test", "url"):
+            return "takes claims of the kinds file, command, test and url"
+        if not isinstance(what, str) or not what.strip() or len(what) > _CLAIM_CHARS:
+            return "needs `what` in each claim: the path, the command or the address"
+        if code is not None and (not isinstance(code, int) or isinstance(code, bool)):
+            return "takes `exit_code` as a number"
+        found.append(Claim(kind, what.strip(), code or 0))
+    return tuple(found)
+
+
+def check_claims(
+    claims: Sequence[Claim], messages: Sequence[Message], workspace: Path, since: float
+) -> tuple[Checked, ...]:
+    """Compare claims with a session's history and files. `since` is when it began, in seconds since 1970.
+
+    Blocks while it looks at files.
+    """
+    calls = _calls(messages)
+    return tuple(_checked(each, calls, workspace, since) for each in claims)
+
+
+def as_json(checked: Sequence[Checked]) -> list[dict[str, Any]]:
+    """Return checked claims as JSON."""
+    return [{**asdict(each.claim), "true": each.true, "found": each.found} for each in checked]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    name: str
+    arguments: Mapping[str, object]
+    result: str
+
+
+def _calls(messages: Sequence[Message]) -> list[_Call]:
+    """Return the calls of a history that have a result, in their order."""
+    found: list[_Call] = []
+    asked: dict[str | None, ToolCall] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            asked[call.id] = call
+        called = asked.pop(message.tool_call_id, None) if message.role == "tool" else None
+        if called is not None:
+            try:
+                arguments = json.loads(called.arguments or "{}")
+            except ValueError:
+                continue
+            if isinstance(arguments, dict):
+                found.append(_Call(called.name, arguments, message.content))
+    return found
+
+
+def _checked(claim: Claim, calls: Sequence[_Call], workspace: Path, since: float) -> Checked:
+    match claim.kind:
+        case "file":
+            return _file(claim, workspace, since)
+        case "url":
+            return _page(claim, calls)
+        case _:
+            return _command(claim, calls)
+
+
+def _file(claim: Claim, workspace: Path, since: float) -> Checked:
+    path = claim.what.removeprefix("/workspace/").removeprefix("./")
+    try:
+        with opened(os.open(workspace, FOLDER)) as folder, opened(openat2(folder, os.fsencode(path))) as file:
+            status = os.fstat(file)
+    except (OSError, ValueError):
+        return Checked(claim, False, "there is no such file")
+    if not stat.S_ISREG(status.st_mode):
+        return Checked(claim, False, "it is not a file")
+    if status.st_ctime < since - _CLOCK_S:
+        return Checked(claim, False, "it was not written in this session")
+    return Checked(claim, True, f"{status.st_size} bytes")
+
+
+def _command(claim: Claim, calls: Sequence[_Call]) -> Checked:
+    wanted = " ".join(claim.what.split())
+    runs = [
+        each.result
+        for each in calls
+        if each.name == "bash" and " ".join(str(each.arguments.get("command", "")).split()) == wanted
+    ]
+    if not runs:
+        return Checked(claim, False, "it did not run in this session")
+    ending = one_line(runs[-1].split("\n", 1)[0], 200)
+    ended = runs[-1].startswith(f"{_EXIT}{claim.exit_code} ")
+    return Checked(claim, ended, ending.partition(" (")[0])
+
+
+def _page(claim: Claim, calls: Sequence[_Call]) -> Checked:
+    runs = [
+        each.result
+        for each in calls
+        if each.name == "web_fetch" and str(each.arguments.get("url", "")).strip() == claim.what
+    ]
+    if not runs:
+        return Checked(claim, False, "it was not fetched in this session")
+    read = any(_READ.match(each) for each in runs)
+    return Checked(claim, read, "read" if read else one_line(runs[-1].split("\n", 1)[0], 120))

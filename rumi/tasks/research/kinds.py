@@ -1,0 +1,194 @@
+"""The kinds of research as tasks: on the web, and in a repository."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from rumi.agent.events import Reason
+from rumi.agent.tools.base import Tool
+from rumi.errors import RumiError
+from rumi.models.types import Message
+from rumi.platform import texts
+from rumi.platform.threads import Threads
+from rumi.platform.untrusted_text import one_line
+from rumi.sandbox.types import SandboxLimits
+from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
+from rumi.tasks.research.prose import commits_in, places_in
+from rumi.tasks.research.receipts import Report, check
+from rumi.tasks.research.repository.cache import RepositoryCache
+from rumi.tasks.research.repository.repository import Repository, open_repository
+from rumi.tasks.research.sources import Source, Sources
+from rumi.tasks.research.tool import Ask, ResearchTool
+from rumi.tasks.research.web import Note, WebResearch
+from rumi.tasks.research.workspace import workspace_tools
+from rumi.web.links import given_in
+from rumi.web.tree import Web
+from rumi.web.types import Streams
+from rumi.web.url import parse_target
+
+PROMPTS: Final = Path(__file__).parent / "prompts"
+"""The words of prompts for research, a file each, which a home may replace."""
+
+HELPERS: Final = 3
+"""How many researchers a research may have at work for it."""
+
+
+SAID_FAILURES: Final = 3
+"""How many reasons are given why nothing could be reached."""
+
+MOST_PLACES: Final = 200
+"""How many lines of files, and commits, of an answer are looked up; others count as not there."""
+
+
+class WebKind:
+    """Research on the web. Its options: `urls`, the pages with which it begins.
+
+    `words` are those of its prompt; `ask` runs the attached researchers that a research may start.
+    """
+
+    def __init__(self, web: Web, words: str, now: Callable[[], float], ask: Ask) -> None:
+        self._web = web
+        self._words = words
+        self._now = now
+        self._ask = ask
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Prepare a research on the web: fetch its first pages.
+
+        Raises:
+            RumiError: Its files cannot be used, or none of the pages that the question gave can be read.
+        """
+        task, language = room.task, room.language
+        sources = await Sources.open(room.files)
+        urls = [parse_target(url).href for url in _strings(json.loads(task.options).get("urls"))]
+        research = WebResearch(
+            task.question,
+            urls,
+            words=self._words,
+            today=datetime.fromtimestamp(self._now()).astimezone().date().isoformat(),
+            fetch=partial(self._web.fetch, room.key, whole=True),
+            search=partial(self._web.search, room.key),
+            shell=room.shell,
+            sources=sources,
+            context_tokens=room.context_tokens,
+        )
+        first = await research.prefetched(room.report)
+        if first.failed and not first.messages and not sources.all:  # nothing that was given can be read
+            raise first.failed[0][1]
+        for url, error in first.failed:
+            room.report(one_line(f"{url}: {error}", 300))
+
+        async def finish(answer: str, reason: Reason) -> Finished:
+            text, report = await research.finish(answer, reason == "complete", language)
+            if reason != "complete" or not research.unreached:
+                return Finished(text, report)
+            # An answer from memory alone is no research, however sure it sounds.
+            error = unreachable(research.unreached)
+            report = json.dumps({**json.loads(report), "error": error.to_json()}, ensure_ascii=False)
+            return Finished(f"❌ {texts.told_error(language, error)}\n\n{text}", report, "failed")
+
+        missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
+
+        yield TaskWork(
+            instructions=research.instructions,
+            tools=(*research.tools, *_helpers(room, self._ask)),
+            finish=finish,
+            before=tuple(Message("user", text) for text in (*first.messages, *missed)),
+            given=(*given_in(task.question), *urls, *first.links),
+            sources=lambda: len(sources.all),
+        )
+
+
+class RepositoryKind:
+    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` where a folder is allowed."""
+
+    def __init__(
+        self, words: str, streams: Callable[[], Streams], cache: RepositoryCache, limits: SandboxLimits
+    ) -> None:
+        self._words = words
+        self._streams = streams
+        self._cache = cache
+        self._limits = limits
+
+    @asynccontextmanager
+    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+        """Clone the repository.
+
+        Raises:
+            RumiError: It cannot be cloned. The error says why.
+        """
+        options: dict[str, Any] = json.loads(room.task.options)
+        sources = await Sources.open(room.files)
+        async with open_repository(
+            str(options.get("uri", "")),
+            ref=str(options.get("ref") or ""),
+            full=bool(options.get("full")),
+            shell=room.shell,
+            workspace=room.workspace,
+            cache=self._cache,
+            network=self._streams(),
+            progress=room.report,
+            local_allowed=bool(options.get("local")),
+            sandbox_limits=self._limits,
+        ) as repository:
+
+            async def noted(path: str, text: str) -> Source | None:
+                return await sources.add("file", path, path, text)
+
+            async def finish(answer: str, reason: Reason) -> Finished:
+                report = await _checked(answer, room, sources, repository)
+                return Finished(*report.end(sources.notes, reason == "complete", room.language))
+
+            yield TaskWork(
+                instructions=f"{self._words}\n\n{repository.facts()}",
+                tools=(*repository.tools(), *workspace_tools(room.shell, noted), Note(sources)),
+                finish=finish,
+                given=given_in(room.task.question),
+                sources=lambda: len(sources.all),
+            )
+
+
+async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> Report:
+    """Check an answer about a repository against it and against what was read."""
+    lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
+    there = {each for each in sorted(lines)[:MOST_PLACES] if await repository.exists(*each)}
+    named = sorted({name for _, name in commits_in(answer)})[:MOST_PLACES]
+    commits = {name for name in named if await repository.commit(name) is not None}
+    texts = await sources.texts()
+    return await Threads()(
+        lambda: check(
+            answer,
+            texts,
+            lambda path, line: (path, line) in there,
+            is_commit=commits.__contains__,
+            language=room.language,
+            asked=room.task.question,
+        )
+    )
+
+
+def _helpers(room: TaskRoom, ask: Ask) -> tuple[Tool, ...]:
+    """Return the tool with which a research that no other one has started asks researchers of its own."""
+    if room.task.parent:
+        return ()
+    return (ResearchTool(ask, room.task, trio.CapacityLimiter(HELPERS)),)
+
+
+def unreachable(why: Sequence[str]) -> RumiError:
+    """Return the error of a research that could read nothing."""
+    reasons = " ".join(why[-SAID_FAILURES:])
+    return RumiError(
+        f"Nothing was read, because nothing could be reached: {reasons}",
+        "Look at the network with: rumi doctor",
+    )
+
+
+def _strings(found: object) -> Sequence[str]:
+    return [str(each) for each in found] if isinstance(found, list) else []

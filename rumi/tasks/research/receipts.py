@@ -1,0 +1,372 @@
+"""Checks an answer against what was read: its citations, quotations, lines of files, and what cites nothing.
+
+The program decides from the stored texts; the model's opinion of its own answer does not count.
+"""
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final
+
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.tasks.research.prose import (
+    Sentence,
+    Span,
+    Spans,
+    bare,
+    citations_in,
+    cited_in,
+    code_in,
+    commits_in,
+    numbers_of,
+    places_in,
+    quotations_in,
+    sentences_in,
+    words_of,
+)
+from rumi.tasks.research.sources import Source, Text
+
+LEAST_QUOTED_WORDS: Final = 4
+"""Fewer words between quotation marks are a name or a term."""
+
+MOST_CHARS: Final = 200_000
+"""The rest of a longer answer is left out."""
+
+_ROUNDS: Final = 30
+_SHOWN_UNVERIFIED: Final = 10
+_SHOWN_CHARS: Final = 200
+
+_MARKS: Final = (*texts.MISSING_QUOTE.values(), *texts.MISSING_PLACE.values())
+_MARKED: Final = re.compile(rf"(?: \((?:{'|'.join(map(re.escape, _MARKS))})\))*")
+_DEFINITION: Final = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:[ \t]*\S[^\n]*\n?", re.MULTILINE)
+_LIST_OF_SOURCES: Final = re.compile(
+    r"^[ \t#*_]{0,12}(?:sources?|references?|citations?|bibliography"
+    r"|fuentes?|referencias?|citas|bibliograf[íi]a)[ \t:*_]{0,12}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LISTED: Final = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|\[\^?\d{1,3}\]|【|https?://|<https?://)")
+_SPACES: Final = re.compile(r"[ \t]*")
+_ELLIPSIS: Final = re.compile(r"\[\s*(?:\.{3}|…)\s*\]|\(\s*(?:\.{3}|…)\s*\)|\.{3,}|…")
+_BRACKETS: Final = str.maketrans("[]【】", "()()")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the answer, without its citations, and what it cites.
+
+    `sources` are the numbers of sources; `places` are lines of files, as `path:line`, and ids of commits.
+    """
+
+    sentence: str
+    sources: tuple[int, ...]
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An answer that was checked, and what the check found.
+
+    `sources` are all that were read. `removed` are the numbers of citations that no source has,
+    `missing_quotes` quotations that stand in no source that they cite, `missing_places` lines of files and
+    commits that do not exist, as `path:line` or id; `answer` has a mark behind each of both.
+    """
+
+    answer: str
+    sources: tuple[Source, ...]
+    claims: tuple[Claim, ...]
+    unverified: tuple[str, ...]
+    removed: tuple[int, ...]
+    missing_quotes: tuple[str, ...]
+    missing_places: tuple[str, ...]
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """Return the numbers that the answer cites, in their order."""
+        return tuple(sorted(cited_in(self.answer)))
+
+    def text(self, language: Language) -> str:
+        """Return the answer as people read it: with the sources that it cites, and what is without one."""
+        parts = [self.answer, self._listed(language)]
+        if self.removed:
+            parts.append(texts.removed_citations(language, self.removed))
+        if self.unverified:
+            shown = [f"- {_short(each)}" for each in self.unverified[:_SHOWN_UNVERIFIED]]
+            more = len(self.unverified) - len(shown)
+            shown += [f"- {texts.and_more(language, more)}"] if more else []
+            parts.append("\n".join([f"{texts.unverified_title(language)}:", "", *shown]))
+        return "\n\n".join(part for part in parts if part)
+
+    def _listed(self, language: Language) -> str:
+        if not self.sources:
+            return "" if any(claim.places for claim in self.claims) else texts.nothing_read(language)
+        cited = set(self.cited)
+        lines: list[str] = []
+        for source in self.sources:
+            if source.number in cited:
+                named = " — ".join(filter(None, (_plain(source.title), source.address)))
+                lines.append(f"- [{source.number}] {named} ({texts.read_on(language, source.read_at[:10])})")
+        parts = ["\n".join([f"{texts.sources_title(language)}:", "", *lines])] if lines else []
+        if others := len(self.sources) - len(lines):
+            parts.append(texts.also_read(language, others))
+        return "\n\n".join(parts)
+
+    def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
+        """Return what people read at the end of a research, and its report as a JSON text.
+
+        Of a research that is not `complete`, because a limit ended it, the notes follow, if there are any.
+        """
+        text = self.text(language)
+        if not complete and notes:
+            listed = "\n".join(f"- {note}" for note in notes)
+            text = f"{text}\n\n{texts.cut_short(language)}:\n\n{listed}"
+        made = {**self.to_json(), "complete": complete, "notes": list(notes)}
+        return text, json.dumps(made, ensure_ascii=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON shows it; the answer has no list of sources, they stand beside it."""
+        cited = set(self.cited)
+        return {
+            "answer": self.answer,
+            "sources": [{**source.to_json(), "cited": source.number in cited} for source in self.sources],
+            "claims": [
+                {"sentence": claim.sentence, "sources": list(claim.sources), "places": list(claim.places)}
+                for claim in self.claims
+            ],
+            "unverified": list(self.unverified),
+            "removed_citations": list(self.removed),
+            "missing_quotes": list(self.missing_quotes),
+            "missing_places": list(self.missing_places),
+        }
+
+
+def check(
+    answer: str,
+    sources: Sequence[Text],
+    exists: Callable[[str, int], bool],
+    *,
+    is_commit: Callable[[str], bool] | None = None,
+    language: Language = "en",
+    asked: str = "",
+) -> Report:
+    """Return the answer with what cannot be confirmed removed or marked, and a report.
+
+    Citations keep their numbers. Those of something that was not read are removed, and so is a list of
+    sources that the model wrote itself. `exists(path, line)` says whether a file has that line, and
+    `is_commit(id)` whether there is that commit; without it nothing is taken for one. Quotations of the
+    question, `asked`, are the user's words. The answer of a report, checked again, stays as it is.
+    """
+    read = {each.source.number: each for each in sources}
+    checking = _Checking(read, exists, is_commit, language, words_of(asked))
+    text = checking.settled(answer[:MOST_CHARS].replace("\r\n", "\n"))
+    claims, unverified = checking.claims(text)
+    return Report(
+        text,
+        tuple(each.source for each in sources),
+        claims,
+        unverified,
+        tuple(sorted(checking.removed)),
+        tuple(dict.fromkeys(checking.missing_quotes)),
+        tuple(dict.fromkeys(checking.missing_places)),
+    )
+
+
+class _Checking:
+    """One check: the sources, and what was found so far."""
+
+    def __init__(
+        self,
+        read: Mapping[int, Text],
+        exists: Callable[[str, int], bool],
+        is_commit: Callable[[str], bool] | None,
+        language: Language,
+        asked: str,
+    ) -> None:
+        self._read = read
+        self._exists = exists
+        self._is_commit = is_commit
+        self._language = language
+        self._asked = asked
+        self._words: dict[int, str] = {}
+        self._stands: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self.removed: set[int] = set()
+        self.missing_quotes: list[str] = []
+        self.missing_places: list[str] = []
+
+    def settled(self, text: str) -> str:
+        """Return the text that another round would not change.
+
+        What a round removes or adds can make a citation or a quotation of what stood around it.
+        """
+        for _ in range(_ROUNDS):
+            before = text
+            text = self._marked(self._cleaned(text))
+            if text == before:
+                return text
+        # Only a text that was made for it gets here. Without brackets it cites nothing.
+        text = text.translate(_BRACKETS)
+        for _ in range(_ROUNDS):
+            before, text = text, self._marked(text)
+            if text == before:
+                break
+        return text
+
+    def _cleaned(self, text: str) -> str:
+        text = _without_own_list(text)
+        blocks, _ = map(Spans, code_in(text))
+        text = _DEFINITION.sub(lambda match: match[0] if blocks.around(match.start()) else "", text)
+        parts: list[str] = []
+        at = 0
+        for citation in citations_in(text):
+            numbers = numbers_of(citation, list(self._read))
+            known = [number for number in numbers if number in self._read]
+            self.removed.update(number for number in numbers if number not in self._read)
+            between, at = text[at : citation.start()], citation.end()
+            if not known and text[at : at + 1] not in ("[", "【"):
+                between = between.rstrip(" \t")
+                if between.endswith("\n") and (spaces := _SPACES.match(text, at)):
+                    at = spaces.end()
+            parts += [between, *(f"[{number}]" for number in known)]
+        return "".join([*parts, text[at:]]).strip()
+
+    def _marked(self, text: str) -> str:
+        marks: list[tuple[int, str]] = []
+        quotations = quotations_in(text)
+        sentences = sentences_in(text)
+        starts = Spans([(each.start, each.end) for each in sentences])
+        by_start = {each.start: each for each in sentences}
+        citing = _Citing(text)
+        for (start, end), quoted in quotations:
+            around = starts.around(start)
+            sentence = by_start[around[0]] if around is not None else None
+            if not self._is_said(quoted, citing.by(sentence) if sentence is not None else []):
+                marks.append((end, texts.MISSING_QUOTE[self._language]))
+                self.missing_quotes.append(" ".join(quoted.split()))
+        _, inline = code_in(text)
+        closed = [Spans([span for span, _ in quotations]), Spans(inline)]
+        for (start, end), name, there in self._places(text):
+            if not there:
+                ends = [span[1] for spans in closed if (span := spans.around(start)) is not None]
+                marks.append((max([end, *ends]), texts.MISSING_PLACE[self._language]))
+                self.missing_places.append(name)
+        return _with_marks(text, marks)
+
+    def _places(self, text: str) -> Iterator[tuple[Span, str, bool]]:
+        """Yield the lines of files and the commits that a text names, and whether they exist."""
+        for place in places_in(text):
+            for line in dict.fromkeys((place.first, place.last)):
+                yield (place.start, place.end), f"{place.path}:{line}", self._exists(place.path, line)
+        if self._is_commit is not None:
+            for span, name in commits_in(text):
+                yield span, name, self._is_commit(name)
+
+    def claims(self, text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+        """Return the sentences that cite something, and those that cite nothing."""
+        claims: list[Claim] = []
+        unverified: list[str] = []
+        citing = _Citing(text)
+        named = [(start, name) for (start, _), name, there in self._places(text) if there]
+        named.sort(key=itemgetter(0))
+        starts = [start for start, _ in named]
+        for sentence in sentences_in(text):
+            if not sentence.says:
+                continue
+            part = text[sentence.start : sentence.end]
+            cited = tuple(citing.by(sentence))
+            first, last = bisect_left(starts, sentence.start), bisect_left(starts, sentence.end)
+            places = tuple(dict.fromkeys(name for _, name in named[first:last]))
+            if cited or places:
+                claims.append(Claim(bare(part), cited, places))
+            else:
+                unverified.append(bare(part))
+        return tuple(claims), tuple(unverified)
+
+    def _is_said(self, quoted: str, cited: Sequence[int]) -> bool:
+        """Return True if a quotation stands in one of the cited sources, or in any where none is cited."""
+        parts = [words for part in _ELLIPSIS.split(quoted) if (words := words_of(part)).strip()]
+        if sum(len(part.split()) for part in parts) < LEAST_QUOTED_WORDS:
+            return True
+        key = (quoted, tuple(cited))
+        if key not in self._stands:
+            self._stands[key] = _in_order(parts, self._asked) or any(
+                _in_order(parts, self._words_in(number)) for number in (cited or self._read)
+            )
+        return self._stands[key]
+
+    def _words_in(self, number: int) -> str:
+        if number not in self._words:
+            each = self._read[number]
+            self._words[number] = f"{words_of(each.source.title)}\n{words_of(each.text)}"
+        return self._words[number]
+
+
+def _without_own_list(text: str) -> str:
+    """Return the answer without lists of sources at its end: the program makes that list."""
+    end = len(text)
+    for title in reversed(list(_LIST_OF_SOURCES.finditer(text))):
+        below = [line for line in text[title.end() : end].split("\n") if line.strip()]
+        if not below or not all(map(_LISTED.match, below)):
+            break
+        end = title.start()
+    return text[:end]
+
+
+class _Citing:
+    """Which numbers the sentences of a text cite."""
+
+    def __init__(self, text: str) -> None:
+        found = citations_in(text)
+        self._starts = [each.start() for each in found]
+        self._numbers = [numbers_of(each) for each in found]
+
+    def by(self, sentence: Sentence) -> list[int]:
+        """Return the numbers that a sentence cites, or what it inherits from if it cites nothing."""
+        own = self._in((sentence.start, sentence.end))
+        return own or [number for span in sentence.inherits for number in self._in(span)]
+
+    def _in(self, span: Span) -> list[int]:
+        first, last = bisect_left(self._starts, span[0]), bisect_left(self._starts, span[1])
+        return list(dict.fromkeys(number for numbers in self._numbers[first:last] for number in numbers))
+
+
+def _in_order(parts: Sequence[str], words: str) -> bool:
+    """Return True if the parts of a quotation stand one after the other. Spaces stand around each."""
+    at = 0
+    for part in parts:
+        found = words.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part) - 1
+    return True
+
+
+def _with_marks(text: str, marks: Sequence[tuple[int, str]]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for place, mark in _by_place(marks):
+        there = _MARKED.match(text, place)
+        end = there.end() if there is not None else place
+        new = "".join(f" ({each})" for each in mark if f"({each})" not in text[place:end])
+        pieces += [text[at:end], new]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _by_place(marks: Sequence[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    places: dict[int, list[str]] = {}
+    for place, mark in marks:
+        if mark not in places.setdefault(place, []):
+            places[place].append(mark)
+    yield from sorted(places.items())
+
+
+def _plain(title: str) -> str:
+    """Return a title without what Markdown would read in it."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", title)
+
+
+def _short(sentence: str) -> str:
+    return sentence if len(sentence) <= _SHOWN_CHARS else f"{sentence[:_SHOWN_CHARS]}…"

@@ -1,0 +1,58 @@
+"""The addresses of repositories: https, and folders of this machine where they are allowed."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rumi.tasks.research.repository.errors import CloneError
+from rumi.web.types import FetchRefused
+from rumi.web.url import parse_target
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://|:)")
+_SCP: Final = re.compile(r"[^/\s]+@[^/\s]+:")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a repository in one form. `folder` is None for a remote one."""
+
+    text: str
+    folder: Path | None = None
+
+
+def parse_address(uri: str, *, local_allowed: bool) -> Address:
+    """Return the address of a repository that a person or a model wrote.
+
+    Raises:
+        CloneError: Its scheme is refused, it is not a valid URL, or it is a folder and may not be one.
+    """
+    text = uri.strip()
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() != "https":
+        raise CloneError(
+            f"Repositories are not fetched over {scheme[1].lower()}.", "Give its address with https://."
+        )
+    if scheme is None:
+        if _SCP.match(text):
+            raise CloneError("Repositories are not fetched over ssh.", "Give its address with https://.")
+        return _folder(text, local_allowed=local_allowed)
+    try:
+        target = parse_target(text)
+    except FetchRefused as error:
+        raise CloneError(error.message, error.advice) from None
+    if "?" in target.path_and_query:
+        raise CloneError("The address of a repository has no ?.", "Give the address that git would clone.")
+    return Address(f"https://{target.authority}{target.path_and_query}".rstrip("/"))
+
+
+def _folder(text: str, *, local_allowed: bool) -> Address:
+    if not local_allowed:
+        raise CloneError(
+            "A repository on this machine can only be read from the command line.",
+            "Give an address with https://.",
+        )
+    if not text or "\0" in text or text.startswith("-"):
+        raise CloneError("This is not the address of a repository.", "Give an address with https://.")
+    folder = Path(text).expanduser().absolute()
+    return Address(str(folder), folder)

@@ -1,0 +1,176 @@
+"""Repositories that were fetched before: packs with their indexes, and what is known of their references.
+
+An entry is a folder. Its `state.json` names its files, and is replaced in one step when they are complete, so
+whatever a killed process leaves is not named by it, and is removed later. Tasks get copies.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.openat import READ, is_ordinary, opened
+from rumi.tasks.research.repository.remote import is_oid
+
+MOST_BYTES: Final = 1_000_000_000
+
+_STATE: Final = "state.json"
+_PACK_FILE: Final = re.compile(r"pack-(?:[0-9a-f]{40}|[0-9a-f]{64})\.(?:pack|idx|rev)")
+_CHUNK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a clone: the objects that have a name in it, and its boundary commits.
+
+    `depth` is how many commits deep it is below each of those names; None: as deep as there are.
+    """
+
+    format: str
+    refs: Mapping[str, str]
+    shallow: Collection[str]
+    depth: int | None
+    filtered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry, open for reading: its files stay readable when the entry is removed meanwhile."""
+
+    known: Known
+    files: Mapping[str, BinaryIO]
+
+
+class RepositoryCache:
+    """The stored repositories of an installation, in `folder`; the least recently used ones go first.
+
+    Every method blocks, and may be called from any thread and any process.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self.folder = folder
+        self._most_bytes = most_bytes
+
+    @contextmanager
+    def stored(self, key: str) -> Iterator[Stored | None]:
+        """Open an entry for a block, and count this as a use of it. None: no complete one."""
+        entry = self._entry(key)
+        with contextlib.ExitStack() as stack:
+            try:
+                state = entry / _STATE
+                known, sizes = _read(state.read_bytes())
+                files = dict[str, BinaryIO]()
+                for name, size in sizes.items():
+                    file = stack.enter_context(open(os.open(entry / name, READ), "rb"))
+                    if not is_ordinary(file.fileno()) or os.fstat(file.fileno()).st_size != size:
+                        raise ValueError(name)
+                    files[name] = file
+                os.utime(state)
+                found = Stored(known, files)
+            except (OSError, ValueError, KeyError, TypeError):
+                found = None
+            yield found
+
+    def store(self, key: str, known: Known, files: Mapping[str, int]) -> None:
+        """Make `files`, open for reading, the content of an entry; then remove old entries.
+
+        Files that the entry has already are not copied again. A failure leaves the entry as it was.
+
+        Raises:
+            OSError: The disk cannot be written.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(self.folder):
+            entry = self._entry(key)
+            entry.mkdir(mode=0o700, exist_ok=True)
+            sizes = {name: os.fstat(file).st_size for name, file in files.items()}
+            if sum(sizes.values()) > self._most_bytes:
+                return
+            for name, file in files.items():
+                if not _PACK_FILE.fullmatch(name):
+                    raise OSError(f"{name!r} is not a file of a pack")
+                if not _has(entry / name, sizes[name]):
+                    _copy(file, entry / name)
+            replace_file(entry / _STATE, _written(known, sizes))
+            for path in entry.iterdir():
+                if path.name not in sizes and path.name != _STATE:
+                    path.unlink()
+            self._make_room(entry)
+
+    def _entry(self, key: str) -> Path:
+        return self.folder / hashlib.sha256(key.encode()).hexdigest()[:40]
+
+    def _make_room(self, kept: Path) -> None:
+        """Remove the entries that were not used for the longest time, and those that are not complete."""
+        entries = list[tuple[float, int, Path]]()
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    for draft in path.glob(".*"):  # of a process that was killed
+                        draft.unlink()
+                    size = sum(file.stat().st_size for file in path.iterdir())
+                    state = path / _STATE
+                    entries.append((state.stat().st_mtime if state.exists() else 0, size, path))
+        total = sum(size for _, size, _ in entries)
+        for used, size, path in sorted(entries):
+            if path != kept and (used == 0 or total > self._most_bytes):
+                (path / _STATE).unlink(missing_ok=True)  # first, so that what is left is no entry
+                shutil.rmtree(path, ignore_errors=True)
+                total -= size
+
+
+def _read(data: bytes) -> tuple[Known, dict[str, int]]:
+    state = json.loads(data)
+    sizes = {str(name): int(size) for name, size in state["files"].items()}
+    refs = {str(name): str(oid) for name, oid in state["refs"].items()}
+    shallow = frozenset(map(str, state["shallow"]))
+    whole = all(map(_PACK_FILE.fullmatch, sizes)) and all(map(is_oid, (*refs.values(), *shallow)))
+    if not whole or not sizes or state["format"] not in ("sha1", "sha256"):
+        raise ValueError(_STATE)
+    depth = None if state["depth"] is None else int(state["depth"])
+    return Known(state["format"], refs, shallow, depth, bool(state["filtered"])), sizes
+
+
+def _written(known: Known, sizes: Mapping[str, int]) -> bytes:
+    state = {
+        "format": known.format,
+        "refs": dict(known.refs),
+        "shallow": sorted(known.shallow),
+        "depth": known.depth,
+        "filtered": known.filtered,
+        "files": dict(sizes),
+    }
+    return json.dumps(state).encode()
+
+
+def _has(path: Path, size: int) -> bool:
+    try:
+        return path.lstat().st_size == size
+    except FileNotFoundError:
+        return False
+
+
+def _copy(file: int, path: Path) -> None:
+    """Copy an open file under a new name, which it gets when it is complete."""
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with opened(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as copy:
+            at = 0
+            while data := os.pread(file, _CHUNK, at):
+                at += len(data)
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(copy, rest) :]
+            os.fsync(copy)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

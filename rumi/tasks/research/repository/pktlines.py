@@ -1,0 +1,76 @@
+"""Git's pkt-lines: four hexadecimal digits say how long a line is. Nothing in a line is interpreted here."""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Final
+
+from rumi.tasks.research.repository.errors import CloneError
+
+MAX_LINE_BYTES: Final = 65_520
+
+
+class Mark(Enum):
+    """A line that carries no data; `END` is the end of the answer."""
+
+    FLUSH = 0
+    DELIMITER = 1
+    RESPONSE_END = 2
+    END = -1
+
+
+class PktLines:
+    """The lines of an answer, one at a time; at most one of them and one piece are in memory."""
+
+    def __init__(self, more: Callable[[], Awaitable[bytes]]) -> None:
+        self._more = more
+        self._waiting = bytearray()
+
+    async def next(self) -> bytes | Mark:
+        """Return the next line.
+
+        Raises:
+            CloneError: It is not a pkt-line, or the answer ends in the middle of it.
+            FetchError: The answer breaks off.
+        """
+        if not await self._fill(4):
+            if self._waiting:
+                raise not_git()
+            return Mark.END
+        try:
+            digits = bytes(self._waiting[:4])
+            size = int(digits, 16) if digits.isalnum() else -1
+        except ValueError:
+            size = -1
+        if 0 <= size <= 2:
+            del self._waiting[:4]
+            return Mark(size)
+        if not 4 <= size <= MAX_LINE_BYTES:
+            raise not_git()
+        if not await self._fill(size):
+            raise not_git()
+        line = bytes(self._waiting[4:size])
+        del self._waiting[:size]
+        return line
+
+    async def _fill(self, size: int) -> bool:
+        """Read until so many bytes wait; return False if the answer ends before."""
+        while len(self._waiting) < size:
+            piece = await self._more()
+            if not piece:
+                return False
+            self._waiting += piece
+        return True
+
+
+def line_bytes(text: str) -> bytes:
+    """Return a line to send."""
+    data = text.encode()
+    return b"%04x%s" % (len(data) + 4, data)
+
+
+def not_git() -> CloneError:
+    """Return the error for an answer that is not git's."""
+    return CloneError(
+        "The server does not answer as a git server.",
+        "Check the address: it is the one that git would clone.",
+    )

@@ -1,0 +1,337 @@
+"""A repository on a server: git's protocol version 2 over https, spoken by the program and not by git.
+
+Rumi cuts the server's answers into lines and writes the pack to a file. It never reads an object: git does,
+in a sandbox without a network.
+"""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import trio
+
+from rumi import __version__
+from rumi.platform.spooled_file import FileError, Landing
+from rumi.platform.texts import short_size
+from rumi.platform.untrusted_text import one_line
+from rumi.tasks.research.repository.errors import CloneError
+from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git
+from rumi.web.types import Streamed, Streams
+
+ObjectFormat: TypeAlias = Literal["sha1", "sha256"]
+
+MOST_REFS: Final = 100_000
+EVERYTHING: Final = 0x7FFFFFFF
+"""The depth that git takes for the whole history."""
+
+_MOST_REF_BYTES: Final = 32 * 1024 * 1024
+_MOST_SHALLOW: Final = 100_000
+_MOST_CAPABILITIES: Final = 100
+_SILENCE_S: Final = 60.0
+_REFS_S: Final = 120.0
+_TOLD_EVERY_S: Final = 2.0
+_MOST_BLOB: Final = "5m"
+
+_HEADERS: Final = (("User-Agent", f"git/2.0 (Rumi {__version__})"), ("Git-Protocol", "version=2"))
+_OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BAD_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.(?:lock)?(?:/|\Z)|/\Z|\A/|\A\.")
+_ASKED_FOR: Final = ("refs/heads/", "refs/tags/")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A branch or a tag of a remote. `commit` is what an annotated tag points to, otherwise `oid`."""
+
+    name: str
+    oid: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """What a remote has: `head` is the name of its default branch, "" if it has none."""
+
+    head: str
+    head_oid: str
+    by_name: dict[str, Ref]
+
+    def find(self, text: str) -> Ref | None:
+        """Return the reference that a person means: by its full name, as a tag, or as a branch."""
+        if text in ("", "HEAD"):
+            if self.head:
+                return self.by_name[self.head]
+            return Ref("HEAD", self.head_oid, self.head_oid) if self.head_oid else None
+        for name in (text, f"refs/tags/{text}", f"refs/heads/{text}"):
+            if name in self.by_name:
+                return self.by_name[name]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to fetch. `have` are the tips of what is there, and `shallow` its boundary commits.
+
+    `depth` None fetches the history up to what is there.
+    """
+
+    want: Sequence[str]
+    have: Sequence[str] = ()
+    shallow: Iterable[str] = ()
+    depth: int | None = None
+    small_files_only: bool = True
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What came beside the pack: how the boundary commits change. `filtered`: large files were left out."""
+
+    shallow: set[str] = field(default_factory=set)
+    unshallow: set[str] = field(default_factory=set)
+    filtered: bool = False
+
+
+def is_oid(text: str) -> bool:
+    """Return True for the full name of an object."""
+    return _OID.fullmatch(text) is not None
+
+
+class Remote:
+    """A repository on a server, for one task. Cancelled at any moment, no connection is left."""
+
+    def __init__(self, streams: Streams, url: str) -> None:
+        self._streams = streams
+        self._url = url
+        self._capabilities: dict[str, str] = {}
+        self.format: ObjectFormat = "sha1"
+
+    async def connect(self) -> None:
+        """Ask what the server can do. A redirect here holds for all that follows.
+
+        Raises:
+            CloneError: It is not a git server, or one that does not speak version 2 of the protocol.
+            FetchError: It cannot be reached.
+        """
+        suffix = "/info/refs?service=git-upload-pack"
+        with _bounded(_REFS_S):
+            async with self._streams.stream(
+                f"{self._url}{suffix}", _HEADERS, most_bytes=_MOST_REF_BYTES
+            ) as answer:
+                _check(answer, "application/x-git-upload-pack-advertisement")
+                if not answer.url.endswith(suffix):
+                    raise CloneError("The server redirects to something that is not a repository.")
+                self._url = answer.url.removesuffix(suffix)
+                await self._read_capabilities(PktLines(_impatient(answer)))
+        wanted = self._capabilities.get("object-format", "sha1")
+        if wanted not in ("sha1", "sha256"):
+            raise not_git()
+        self.format = "sha256" if wanted == "sha256" else "sha1"
+
+    async def refs(self) -> Refs:
+        """Return the branches and tags.
+
+        Raises:
+            CloneError: The answer is not git's, or it has too many references or one that git forbids.
+            FetchError: The answer does not come.
+        """
+        lines = ["peel\n", "symrefs\n", "ref-prefix HEAD\n", *(f"ref-prefix {p}\n" for p in _ASKED_FOR)]
+        found = Refs("", "", {})
+        head = head_oid = ""
+        with _bounded(_REFS_S):
+            async with self._command("ls-refs", lines, _MOST_REF_BYTES) as answer:
+                while (line := await answer.next()) is not Mark.FLUSH:
+                    if isinstance(line, Mark):
+                        raise not_git()
+                    if not _is_text(line):  # git allows any bytes in a name; nobody could ask for this one
+                        continue
+                    oid, name, words = self._ref(line)
+                    if name == "HEAD":
+                        head_oid = oid
+                        head = words.get("symref-target", "")
+                        continue
+                    if len(found.by_name) >= MOST_REFS:
+                        raise CloneError(f"The repository has more than {MOST_REFS} branches and tags.")
+                    found.by_name[name] = Ref(name, oid, words.get("peeled", oid))
+        if not head_oid and not found.by_name:
+            raise CloneError("The repository is empty.")
+        return Refs(head if head in found.by_name else "", head_oid, found.by_name)
+
+    async def fetch(
+        self, wish: Wish, landing: Landing, *, most_bytes: int, time_s: float, progress: Callable[[str], None]
+    ) -> Fetched:
+        """Write the pack of what is wished for to `landing`.
+
+        Raises:
+            CloneError: The answer is not git's, the server refuses, or the pack is too large or too slow.
+            FetchError: The answer does not come.
+        """
+        features = self._capabilities["fetch"].split()
+        filtered = wish.small_files_only and "filter" in features
+        if (wish.depth is not None or wish.shallow) and "shallow" not in features:
+            raise CloneError("The server gives no part of a history.", "Try again with --full.")
+        lines = ["ofs-delta\n", "include-tag\n"]
+        lines += [f"want {oid}\n" for oid in wish.want]
+        lines += [f"shallow {oid}\n" for oid in sorted(wish.shallow)]
+        if wish.depth is not None:
+            lines.append(f"deepen {wish.depth}\n")
+        if filtered:
+            lines.append(f"filter blob:limit={_MOST_BLOB}\n")
+        lines += [f"have {oid}\n" for oid in wish.have]
+        lines.append("done\n")
+        fetched = Fetched(filtered=filtered)
+        with _bounded(time_s):
+            async with self._command("fetch", lines, most_bytes + _MOST_REF_BYTES) as answer:
+                await self._read_sections(answer, fetched)
+                await _read_pack(answer, landing, most_bytes, progress)
+        return fetched
+
+    @asynccontextmanager
+    async def _command(self, name: str, lines: Sequence[str], most_bytes: int) -> AsyncIterator[PktLines]:
+        head = [f"command={name}\n", f"agent=rumi/{__version__}\n"]
+        if "object-format" in self._capabilities:
+            head.append(f"object-format={self.format}\n")
+        body = b"".join(map(line_bytes, head)) + b"0001" + b"".join(map(line_bytes, lines)) + b"0000"
+        headers = [
+            *_HEADERS,
+            ("Content-Type", "application/x-git-upload-pack-request"),
+            ("Accept", "application/x-git-upload-pack-result"),
+        ]
+        where = f"{self._url}/git-upload-pack"
+        async with self._streams.stream(where, headers, most_bytes=most_bytes, body=body) as answer:
+            _check(answer, "application/x-git-upload-pack-result")
+            yield PktLines(_impatient(answer))
+
+    async def _read_capabilities(self, lines: PktLines) -> None:
+        line = await lines.next()
+        if isinstance(line, bytes) and line.startswith(b"# service="):
+            if await lines.next() is not Mark.FLUSH:
+                raise not_git()
+            line = await lines.next()
+        if not isinstance(line, bytes):
+            raise not_git()
+        if line.rstrip(b"\n") != b"version 2":
+            raise CloneError("The server does not speak version 2 of git's protocol, which Rumi needs.")
+        while (line := await lines.next()) is not Mark.FLUSH:
+            if isinstance(line, Mark) or len(self._capabilities) >= _MOST_CAPABILITIES:
+                raise not_git()
+            name, _, value = _text(line).partition("=")
+            self._capabilities[name] = value
+        if "fetch" not in self._capabilities or "ls-refs" not in self._capabilities:
+            raise CloneError("The server does not speak version 2 of git's protocol, which Rumi needs.")
+
+    def _ref(self, line: bytes) -> tuple[str, str, dict[str, str]]:
+        _refuse_error(line)
+        oid, _, rest = _text(line).partition(" ")
+        name, *words = rest.split(" ")
+        if len(oid) != (64 if self.format == "sha256" else 40) or not is_oid(oid):
+            raise not_git()
+        if name != "HEAD" and (
+            not name.startswith(_ASKED_FOR) or _BAD_REF.search(name) or len(name.encode()) > 1000
+        ):
+            raise CloneError("The repository has a branch or tag with a name that git forbids.")
+        more = dict(word.partition(":")[::2] for word in words)
+        if "peeled" in more and not is_oid(more["peeled"]):
+            raise not_git()
+        return oid, name, more
+
+    async def _read_sections(self, lines: PktLines, fetched: Fetched) -> None:
+        """Read up to the beginning of the pack."""
+        while True:
+            line = await lines.next()
+            if isinstance(line, Mark):
+                raise not_git()
+            _refuse_error(line)
+            section = _text(line)
+            if section == "packfile":
+                return
+            if section != "shallow-info":
+                raise not_git()
+            while (line := await lines.next()) is not Mark.DELIMITER:
+                if isinstance(line, Mark) or len(fetched.shallow) + len(fetched.unshallow) > _MOST_SHALLOW:
+                    raise not_git()
+                _refuse_error(line)
+                kind, _, oid = _text(line).partition(" ")
+                if kind not in ("shallow", "unshallow") or not is_oid(oid):
+                    raise not_git()
+                (fetched.shallow if kind == "shallow" else fetched.unshallow).add(oid)
+
+
+async def _read_pack(
+    lines: PktLines, landing: Landing, most_bytes: int, progress: Callable[[str], None]
+) -> None:
+    """Write what comes on the side band's first channel; the second is the server's talk."""
+    told_at = trio.current_time()
+    await landing.begin()
+    try:
+        while (line := await lines.next()) is not Mark.FLUSH:
+            if isinstance(line, Mark) or not line:
+                raise not_git()
+            if line[0] == 1:
+                await landing.add(line[1:])
+                if landing.size > most_bytes:
+                    most = short_size(most_bytes)
+                    raise CloneError(f"The server sends more than the {most} that the repository may take.")
+            elif line[0] == 3:
+                raise CloneError("The server broke off: it could not make the pack.")
+            elif line[0] != 2:
+                raise not_git()
+            if trio.current_time() - told_at >= _TOLD_EVERY_S:
+                told_at = trio.current_time()
+                progress(f"received {short_size(landing.size)} of the repository")
+        await landing.end()
+    except FileError as error:
+        raise CloneError(error.message, error.advice) from error
+
+
+def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
+    """Return a reader of the answer that gives up on a server that falls silent."""
+
+    async def more() -> bytes:
+        with trio.move_on_after(_SILENCE_S):
+            return await answer.more()
+        raise CloneError(f"The server sent nothing for {_SILENCE_S:g} s.", "Try again later.")
+
+    return more
+
+
+@contextmanager
+def _bounded(time_s: float) -> Iterator[None]:
+    with trio.move_on_after(time_s) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise CloneError(f"The repository did not come within {time_s:g} s.", "Try again later.")
+
+
+def _check(answer: Streamed, media_type: str) -> None:
+    if answer.status in (401, 403, 404, 410):
+        raise CloneError(
+            f"There is no public repository at this address (HTTP {answer.status}).", "Check its spelling."
+        )
+    if answer.status != 200:
+        raise CloneError(
+            f"The server does not give the repository (HTTP {answer.status}).", "Try again later."
+        )
+    if answer.media_type != media_type:
+        raise not_git()
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.removesuffix(b"\n").decode()
+    except UnicodeDecodeError:
+        raise not_git() from None
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse_error(line: bytes) -> None:
+    if line.startswith(b"ERR "):
+        words = one_line(line[4:].decode("utf-8", "replace"), 200)
+        raise CloneError(f"The server refuses: {words}")

@@ -1,0 +1,523 @@
+"""A repository that a task asks about: cloned into its workspace, deepened when history is asked for."""
+
+import logging
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import trio
+
+from rumi.agent.tools.base import Tool
+from rumi.agent.tools.bash import Shell
+from rumi.platform.openat import opened
+from rumi.platform.spooled_file import Landing, let_cancellation_through
+from rumi.platform.threads import Threads
+from rumi.platform.untrusted_text import block, one_line
+from rumi.sandbox.incoming import put_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import WorkspaceError, open_beneath
+from rumi.tasks.research.repository.address import Address, parse_address
+from rumi.tasks.research.repository.cache import Known, RepositoryCache
+from rumi.tasks.research.repository.checkout import written
+from rumi.tasks.research.repository.errors import CloneError
+from rumi.tasks.research.repository.git import Git
+from rumi.tasks.research.repository.local import LocalRepository
+from rumi.tasks.research.repository.remote import EVERYTHING, Ref, Refs, Remote, Wish, is_oid
+from rumi.web.types import FetchError, Streams
+
+log = logging.getLogger("rumi.tasks.research")
+
+
+@dataclass(frozen=True, slots=True)
+class CloneLimits:
+    """The limits of a clone: bytes of packs, files of a tree, seconds of a fetch."""
+
+    most_bytes: int = 500_000_000
+    most_files: int = 100_000
+    time_s: float = 600.0
+
+
+FULL: Final = CloneLimits(most_bytes=2_000_000_000, time_s=1800.0)
+"""The limits of a clone of everything."""
+
+DEPTHS: Final = (300, 5_000, EVERYTHING)
+"""How deep a shallow clone becomes, step by step, when history is asked for."""
+
+_TAGS: Final = 30
+_REVISION: Final = re.compile(r"[^\s\x00-\x20\x7f:?*\[\]\\{}^~-][^\s\x00-\x20\x7f:?*\[\]\\{}]{0,200}")
+_IN_HISTORY: Final = re.compile(r"[0-9a-f]{4,64}|.*[~^].*")
+"""What a deeper history may have: the beginning of a commit's name, and what stands before another commit."""
+
+_EMPTY_PACK_BYTES: Final = 44
+
+# Attributes of the repository could hide differences, rewrite files or name programs; these override them.
+_ATTRIBUTES: Final = (
+    "* -text -ident !eol -filter -working-tree-encoding !diff !merge !export-subst !export-ignore !whitespace"
+)
+_INIT: Final = f"""\
+cd "$root" && rm -rf repo.git tree tree.new .tree-index pack-* incoming* || exit
+git init --quiet --bare --template= --object-format="$1" repo.git || exit
+mkdir -p repo.git/info && printf '%s\\n' '{_ATTRIBUTES}' >repo.git/info/attributes
+"""
+_INDEX: Final = """\
+cd "$root" || exit
+hash=$(git index-pack "$1") || exit
+for kind in pack idx rev; do
+  [ ! -e "${1%.pack}.$kind" ] || mv -f "${1%.pack}.$kind" "repo.git/objects/pack/pack-$hash.$kind" || exit
+done
+echo "$hash"
+"""
+_PLACE: Final = """\
+cd "$root" || exit
+while [ $# -gt 0 ]; do mv -f "$1" "repo.git/objects/pack/$2" || exit; shift 2; done
+"""
+_UNPACK: Final = 'cd "$root/repo.git" && tar -xf - --no-same-owner && rm -f objects/info/alternates\n'
+_SHALLOW: Final = 'cd "$root/repo.git" && if [ "$1" = 0 ]; then rm -f shallow; else cat >shallow; fi\n'
+_REFS: Final = "git update-ref --no-deref --stdin\n"
+_RESOLVE: Final = 'git rev-parse --quiet --verify --end-of-options "$1"\n'
+
+
+class Repository:
+    """A bare repository in a task's workspace. `open_repository` makes it.
+
+    Its commit `HEAD` is the one that the task asks about.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        git: Git,
+        workspace: Path,
+        cache: RepositoryCache | None,
+        sandbox_limits: SandboxLimits,
+        limits: CloneLimits,
+        progress: Callable[[str], None],
+        *,
+        full: bool,
+    ) -> None:
+        self.address = address
+        self.git = git
+        self.limits = limits
+        self.full = full
+        self.refs = Refs("", "", {})
+        self.tree = ""
+        self.head = ""
+        self.cut_because = ""
+        self._workspace = workspace
+        self._cache = cache
+        self._sandbox_limits = sandbox_limits
+        self._progress = progress
+        self._remote: Remote | None = None
+        self._format = "sha1"
+        self._tips: dict[str, str] = {}
+        self._have: set[str] = set()
+        self._depth: int | None = None
+        self._shallow: set[str] = set()
+        self._filtered = False
+        self._packs: dict[str, int] = {}
+        self._stuck = False
+        self._has_tree = False
+        self._written = "HEAD"
+        self._changing = trio.Lock()
+        self._offload = Threads()
+
+    # What is in it
+
+    @property
+    def boundary(self) -> frozenset[str]:
+        """The commits whose parents are not in the clone; what was before them is not known here."""
+        return frozenset(self._shallow)
+
+    @property
+    def filtered(self) -> bool:
+        """True if files over 5 MB were left out."""
+        return self._filtered
+
+    async def check_out(self, revision: str) -> str:
+        """Write the files of a revision below /workspace/tree; return a sentence about them.
+
+        If that is refused, the files of before stay, and the sentence says why.
+        """
+        commit = await self.resolve(revision)
+        async with self._changing:
+            self._progress("writing the files of the repository")
+            self.tree = await written(self.git, commit, self.limits.most_files)
+            self._written = commit
+        return self.tree
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools that a model reads the repository with."""
+        from rumi.tasks.research.repository.tools import git_tools
+
+        return git_tools(self)
+
+    def facts(self) -> str:
+        """Return what a prompt says about the repository."""
+        tags = [
+            name.removeprefix("refs/tags/") for name in self.refs.by_name if name.startswith("refs/tags/")
+        ]
+        branches = len(self.refs.by_name) - len(tags)
+        newest = ", ".join(one_line(tag, 100) for tag in sorted(tags, key=by_number)[: -_TAGS - 1 : -1])
+        theirs = [
+            f"HEAD, which the question is about: {self.head}",
+            f"Default branch: {one_line(self.refs.head.removeprefix('refs/heads/'), 200) or 'none'}",
+            f"Branches: {branches}. Tags: {len(tags)}{': ' if tags else ''}{newest}",
+            self.tree,
+        ]
+        ours = [f"The repository {self.address.text} is cloned."]
+        if self._shallow:
+            ours.append(
+                "The clone is shallow: older history is fetched when a tool needs it. A result says so where "
+                "the history is cut."
+            )
+        if self._filtered:
+            ours.append("Files over 5 MB are left out of the clone.")
+        return "\n".join((*ours, block(self.address.text, "\n".join(theirs))))
+
+    async def commit(self, text: str) -> str | None:
+        """Return the full name of the commit that a revision means, None if there is none in the clone."""
+        return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
+
+    async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:
+        """Return True if a file has such a line at a revision; by default at HEAD or among the written files.
+
+        Nothing is fetched for this.
+        """
+        path = self.inside(path).strip("/")
+        commits = {await self.commit(each) for each in ((rev,) if rev else ("HEAD", self._written))}
+        if not path or "\0" in path or line < 1:
+            return False
+        for commit in commits - {None}:
+            read = await self.git.read("cat-file", "blob", f"{commit}:{path}", first=line, lines=1, most=64)
+            if read.ok and read.text:
+                return True
+        return False
+
+    def inside(self, path: str) -> str:
+        """Return the path in the repository of a path in the workspace; other paths are left as they are."""
+        if path.startswith("/workspace/tree/"):
+            return path.removeprefix("/workspace/tree/")
+        return path if self._has_tree else path.removeprefix("tree/")
+
+    async def resolve(self, text: str) -> str:
+        """Return the full name of the commit that a model means; fetch it if only the remote has it.
+
+        Raises:
+            CloneError: There is no such commit, or it cannot be fetched.
+        """
+        if not _REVISION.fullmatch(text):
+            raise CloneError(
+                f"{one_line(text, 100)} is not a revision.", "Give a commit, a branch, a tag, or HEAD~3."
+            )
+        base = re.split(r"[~^]", text, maxsplit=1)[0]
+        while (commit := await self.commit(text)) is None:
+            if not await self._fetch_named(base) and not (
+                _IN_HISTORY.fullmatch(text) and await self.deepen()
+            ):
+                raise CloneError(f"There is no commit {text} in this repository.", self.cut_because)
+        return commit
+
+    async def deepen(self) -> bool:
+        """Fetch more of the history; return False if there is no more, or no more may be fetched."""
+        before = self._shallow
+        async with self._changing:
+            if not self._shallow:
+                return False
+            if self._shallow is not before:  # another call was faster
+                return True
+            depth = next((each for each in DEPTHS if each > (self._depth or 1)), None)
+            if self._remote is None or self._stuck or depth is None:
+                self.cut_because = self.cut_because or "The original of this clone is cut there."
+                return False
+            self._progress("fetching more of the history")
+            try:
+                await self._fetch(self._tips, depth)
+            except (CloneError, FetchError) as error:
+                self._stuck = True
+                self.cut_because = f"More of the history could not be fetched: {error.message}"
+                return False
+            return True
+
+    # How it gets in
+
+    async def clone(self, streams: Streams, ref: str) -> None:
+        """Fetch from the remote what the cache does not have."""
+        self._progress(f"asking the server for {self.address.text}")
+        self._remote = remote = Remote(streams, self.address.text)
+        await remote.connect()
+        self.refs = await remote.refs()
+        found = self.refs.by_name
+        self._format = remote.format
+        await self._init()
+        await self._take_from_cache()
+        named = self._named(ref)
+        tips = {n: oid for n, oid in self._tips.items() if n in found and found[n].oid == oid}
+        tips[named.name] = named.oid
+        if self.full:
+            tips |= {each.name: each.oid for each in found.values()}
+        if not set(tips.values()) <= self._have:
+            await self._fetch(tips, None if self.full else self._depth or 1)
+        else:
+            await self._update(tips)
+        await self._look_at(named.oid)
+
+    async def copy(self, folder: Path, ref: str) -> None:
+        """Copy a repository of this machine."""
+        local = LocalRepository(folder)
+        self._progress(f"reading the folder {self.address.text}")
+        self.refs, shallow, self._format = await self._offload(local.refs)
+        await self._init()
+        packs = local.packs(self.limits.most_bytes)
+        while (pack := await self._offload(partial(next, packs, None))) is not None:
+            await self._index(pack)
+        loose = local.loose(self.limits.most_bytes)
+        while (batch := await self._offload(partial(next, loose, None))) is not None:
+            await self._must(_UNPACK, stdin=batch)
+        tips = {each.name: each.oid for each in self.refs.by_name.values()}
+        await self._set_shallow(shallow)
+        await self._update(tips)
+        named = self._named(ref)
+        await self._look_at(named.oid)
+
+    def _named(self, ref: str) -> Ref:
+        """Return what the task asks about.
+
+        Raises:
+            CloneError: The remote has no such reference.
+        """
+        if ref and not _REVISION.fullmatch(ref):
+            raise CloneError(f"{one_line(ref, 100)} is not a branch, a tag or a commit.")
+        found = self.refs.find(ref)
+        if found is not None:
+            return found
+        if is_oid(ref):
+            return Ref(ref, ref, ref)
+        raise CloneError(
+            f"The repository has no branch or tag {ref or 'HEAD'}.",
+            "Give a branch, a tag, or the full name of a commit.",
+        )
+
+    async def _fetch_named(self, name: str) -> bool:
+        """Fetch a branch, a tag or a commit by its full name; return False if there is nothing to fetch."""
+        if self._remote is None or name == "HEAD":
+            return False
+        ref = self.refs.find(name)
+        if ref is None and is_oid(name):
+            ref = Ref(name, name, name)
+        async with self._changing:
+            if ref is None or ref.name in self._tips:
+                return False
+            tips = {**self._tips, ref.name: ref.oid}
+            if ref.oid in self._have:
+                await self._update(tips)
+                return True
+            self._progress(f"fetching {name} of the repository")
+            try:
+                await self._fetch(tips, self._depth)
+            except FetchError as error:
+                raise CloneError(error.message, error.advice) from error
+            return True
+
+    async def _fetch(self, tips: dict[str, str], depth: int | None) -> None:
+        """Fetch these tips, and make them references.
+
+        Raises:
+            CloneError: See `Remote.fetch`; or git refuses what came, or the workspace has no room.
+            FetchError: The server does not answer.
+        """
+        assert self._remote is not None
+        wish = Wish(
+            sorted(set(tips.values())),
+            sorted(self._have),
+            self._shallow,
+            depth,
+            small_files_only=not self.full,
+        )
+        left = max(0, self.limits.most_bytes - sum(self._packs.values()))
+        with Landing(self._workspace.parent, self._offload) as landing:
+            fetched = await self._remote.fetch(
+                wish, landing, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
+            )
+            if landing.size > _EMPTY_PACK_BYTES:
+                self._progress("reading the received pack")
+                await self._index(landing.file)
+        self._filtered = self._filtered or fetched.filtered
+        await self._set_shallow((self._shallow | fetched.shallow) - fetched.unshallow)
+        await self._update(tips)
+        self._depth = depth
+        await self._store()
+
+    async def _init(self) -> None:
+        await self._must(_INIT, self._format)
+
+    async def _take_from_cache(self) -> None:
+        if self._cache is None:
+            return
+        with ExitStack() as stack:
+            stored = await self._offload(lambda: stack.enter_context(self._cache.stored(self._key)))  # type: ignore[union-attr]
+            if stored is None or stored.known.format != self._format:
+                return
+            self._progress("using the stored copy of the repository")
+            words = list[str]()
+            for name, file in stored.files.items():
+                words += [await self._put(name, file), name]
+                if name.endswith(".pack"):
+                    self._packs[name] = os.fstat(file.fileno()).st_size
+            await self._must(_PLACE, *words)
+        self._filtered = stored.known.filtered
+        await self._set_shallow(set(stored.known.shallow))
+        self._depth = stored.known.depth
+        await self._update(dict(stored.known.refs))
+
+    @property
+    def _key(self) -> str:
+        return f"{self.address.text}{' full' if self.full else ''}"
+
+    async def _store(self) -> None:
+        """Store the packs for the next task. A failure only makes that one slower."""
+        if self._cache is None:
+            return
+        known = Known(self._format, self._tips, self._shallow, self._depth, self._filtered)
+        with ExitStack() as stack:
+            try:
+                files = dict[str, int]()
+                for pack in self._packs:
+                    for name in (pack, pack.replace(".pack", ".idx"), pack.replace(".pack", ".rev")):
+                        try:
+                            file = open_beneath(self._workspace, f"repo.git/objects/pack/{name}")
+                        except WorkspaceError:
+                            if name.endswith(".rev"):  # an older git makes none
+                                continue
+                            raise
+                        files[name] = stack.enter_context(opened(file))
+                await self._offload(partial(self._cache.store, self._key, known, files))
+            except (OSError, WorkspaceError) as error:
+                log.warning("a repository could not be stored: %s", error)
+
+    async def _index(self, pack: BinaryIO) -> None:
+        """Put a pack into the workspace, and let git read it there."""
+        name = await self._put("incoming.pack", pack)
+        size = os.fstat(pack.fileno()).st_size
+        found = ""
+        try:
+            result = await self.git.script(_INDEX, name)
+            found = result.stdout.text().strip() if result.exit_code == 0 else ""
+        finally:
+            if not found:
+                with trio.CancelScope(shield=True):  # a command's end is bounded
+                    await self.git.remove(*(name.replace(".pack", end) for end in (".pack", ".idx", ".rev")))
+        if not is_oid(found):
+            raise CloneError("What the server sent is not a valid pack of git.", "Try again later.")
+        self._packs[f"pack-{found}.pack"] = size
+
+    async def _put(self, name: str, source: BinaryIO) -> str:
+        owner = self._workspace.stat()
+        put = partial(
+            put_file,
+            self._workspace,
+            name,
+            source,
+            uid=owner.st_uid,
+            gid=owner.st_gid,
+            limits=self._sandbox_limits,
+            max_bytes=self.limits.most_bytes,
+            checkpoint=let_cancellation_through,
+        )
+        try:
+            return await self._offload(put)
+        except WorkspaceError as error:  # its advice is for people's own workspaces
+            raise CloneError(error.message) from error
+
+    async def _set_shallow(self, shallow: set[str]) -> None:
+        lines = "".join(f"{oid}\n" for oid in sorted(shallow))
+        await self._must(_SHALLOW, str(len(shallow)), stdin=lines.encode())
+        self._shallow = shallow
+
+    async def _update(self, tips: dict[str, str]) -> None:
+        """Make these the references of the repository; a commit without a name has none."""
+        lines = [f"delete {name}\n" for name in self._tips.keys() - tips.keys() if name.startswith("refs/")]
+        lines += [f"update {name} {oid}\n" for name, oid in tips.items() if name.startswith("refs/")]
+        if lines:
+            await self._must(_REFS, stdin="".join(lines).encode())
+        self._tips = dict(tips)
+        self._have |= set(tips.values())
+
+    async def _look_at(self, oid: str) -> None:
+        commit = await self._resolved(f"{oid}^{{commit}}")
+        if commit is None:
+            raise CloneError("This reference is not a commit.")
+        await self._must(_REFS, stdin=f"update HEAD {commit}\n".encode())
+        about = await self.git.read("show", "--no-patch", "--format=%H of %cs: %s", commit)
+        self.head = one_line(about.text, 300)
+        self._has_tree = await self._resolved(f"{commit}:tree") is not None
+
+    async def _resolved(self, revision: str) -> str | None:
+        result = await self.git.script(_RESOLVE, revision, reads=True)
+        found = result.stdout.text().strip()
+        return found if not result.exit_code and is_oid(found) else None
+
+    async def _must(self, script: str, *words: str, stdin: bytes = b"") -> None:
+        result = await self.git.script(script, *words, stdin=stdin)
+        if result.exit_code:
+            log.warning("git failed on %s: %s", self.address.text, result.stderr.text()[-500:])
+            raise CloneError(
+                "Git refuses what this repository has.", "Its references or objects are damaged."
+            )
+
+
+def by_number(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts `v1.10` after `v1.9`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+@asynccontextmanager
+async def open_repository(
+    uri: str,
+    *,
+    ref: str = "",
+    full: bool = False,
+    shell: Shell,
+    workspace: Path,
+    cache: RepositoryCache | None,
+    network: Streams,
+    progress: Callable[[str], None] = lambda text: None,
+    local_allowed: bool = False,
+    limits: CloneLimits | None = None,
+    sandbox_limits: SandboxLimits | None = None,
+) -> AsyncIterator[Repository]:
+    """Clone a repository into a task's workspace for a block, and write its files below /workspace/tree.
+
+    The workspace belongs to the task, which removes it. A clone that was begun in it before is begun again.
+    Cancelled at any moment, no connection and no process is left.
+
+    Raises:
+        CloneError: It cannot be cloned. The error says why.
+        SandboxError: The sandbox does not work.
+    """
+    address = parse_address(uri, local_allowed=local_allowed)
+    git = Git(shell)
+    await git.prepare()
+    repository = Repository(
+        address,
+        git,
+        workspace,
+        cache,
+        sandbox_limits or SandboxLimits(),
+        limits or (FULL if full else CloneLimits()),
+        progress,
+        full=full,
+    )
+    try:
+        if address.folder is None:
+            await repository.clone(network, ref)
+        else:
+            await repository.copy(address.folder, ref)
+    except FetchError as error:
+        raise CloneError(error.message, error.advice) from error
+    await repository.check_out("HEAD")
+    yield repository

@@ -1,0 +1,479 @@
+"""The tools that read a repository: its history, its commits, its files at any revision."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from rumi.agent.tools.base import CommandTrace, Question, Tool, ToolResult
+from rumi.models.types import ToolSpec
+from rumi.platform.untrusted_text import block, one_line
+from rumi.tasks.research.repository.errors import CloneError
+from rumi.tasks.research.repository.git import MOST_BYTES, MOST_LINES, GitOutput
+from rumi.tasks.research.repository.repository import Repository, by_number
+
+_LOG_COUNT: Final = 20
+_MOST_LOG: Final = 500
+_SHOWN_LINES: Final = 400
+_LINE_CHARS: Final = 2000
+_MORE: Final = 4_000_000
+_BLAME_HEAD: Final = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
+_SEPARATOR: Final = "\x1f"
+
+_FOLDER: Final = "040000"
+_LINK: Final = "120000"
+_MODULE: Final = "160000"
+
+_REF: Final = {"type": "string", "description": "Commit, branch, tag, or HEAD~3; HEAD if left out"}
+_PATH: Final = {"type": "string", "description": "Path in the repository"}
+_NUMBER: Final = {"type": "integer"}
+
+
+class BadInput(Exception):
+    """Arguments that a tool cannot use; the text says why."""
+
+
+class NothingToShow(Exception):
+    """What was asked for is not in the clone; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A call's arguments, checked."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    inside: Callable[[str], str]
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.arguments.get(name)
+        if value is None or value == "":
+            return default
+        if not isinstance(value, str) or "\0" in value or len(value) > 4000:
+            raise BadInput(f"{self.tool} takes `{name}` as a string")
+        return value
+
+    def path(self, *, needed: bool = False) -> str:
+        path = self.inside(self.text("path")).removeprefix("./")
+        if path.startswith("-"):
+            raise BadInput(f"{self.tool} takes no path that begins with -")
+        if path.startswith("/") or ".." in path.split("/"):
+            raise BadInput(f"{self.tool} takes a path inside the repository, without ..")
+        if needed and not path.strip("/"):
+            raise BadInput(f"{self.tool} needs `path`, a string")
+        return path.strip("/") if path != "." else ""
+
+    def number(self, name: str, default: int, most: int) -> int:
+        value = self.arguments.get(name)
+        if value is None or value == "":
+            return default
+        if isinstance(value, str) and value.strip().isdecimal():
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise BadInput(f"{self.tool} takes `{name}` as a whole number, from 1 on")
+        return max(1, min(value, most))
+
+    def flag(self, name: str) -> bool:
+        return self.arguments.get(name) in (True, "true", "True", 1)
+
+
+class GitTool(Tool):
+    """What the tools share: the repository, and the form of their results."""
+
+    concurrent = True
+    spec: ToolSpec
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._git = repository.git
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """None: the tools only read, and only what was cloned."""
+        return None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Read the repository. What it says comes from outside, so the result is tainted."""
+        given = _Given(self.spec.name, arguments, self._repository.inside)
+        try:
+            return await self.answer(given)
+        except BadInput as error:
+            return ToolResult(False, str(error))
+        except (NothingToShow, CloneError) as error:
+            return ToolResult(False, str(error), tainted=True)
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """Return the result of a call.
+
+        Raises:
+            BadInput: The arguments cannot be used.
+            NothingToShow: There is no such thing in the clone.
+            CloneError: It could not be fetched or read.
+        """
+        raise NotImplementedError
+
+    def result(self, about: str, text: str, output: GitOutput, *notes: str, cut: bool = False) -> ToolResult:
+        """Return what git said in a block, after notes of ours."""
+        lines = text.split("\n")
+        text, shortened = "\n".join(lines[:MOST_LINES]), len(lines) > MOST_LINES
+        if len(data := text.encode()) > MOST_BYTES:
+            text, shortened = data[:MOST_BYTES].decode(errors="ignore").rpartition("\n")[0], True
+        cut = cut or shortened
+        said = [note for note in notes if note]
+        if cut:
+            said.append("This is cut: ask for less, or for a later part.")
+        inside = block(f"{self._repository.address.text} {about}", text or "(nothing)")
+        content = "\n".join([*said, inside])
+        trace = CommandTrace((self.spec.name, about), output.container_id)
+        return ToolResult(
+            True, content, output.code if not output.ok else 0, output.duration_ms, cut, content, trace, True
+        )
+
+    def failed(self, output: GitOutput) -> NothingToShow:
+        """Return the error for a git command that failed."""
+        if output.missing_file and self._repository.filtered:
+            return NothingToShow("This needs a file of more than 5 MB, which the clone left out.")
+        first = next(iter(output.error.strip().splitlines()), "it gave no reason")
+        return NothingToShow(f"git says: {one_line(first, 300)}")
+
+    def history_is_cut(self) -> str:
+        """Return the note about a result that ends where the clone ends."""
+        why = self._repository.cut_because
+        return f"The history is cut here: older commits are not in the clone. {why}".strip()
+
+
+class GitLog(GitTool):
+    """Lists commits."""
+
+    spec = ToolSpec(
+        "git_log",
+        "List commits, newest first: id, date, author, subject. `changed` finds commits that add or remove a "
+        "text, `grep` those whose message has it.",
+        {
+            "type": "object",
+            "properties": {
+                "ref": {"type": "string", "description": "Where to begin, or a range as v1.0..v2.0"},
+                "path": _PATH,
+                "count": _NUMBER,
+                "changed": {"type": "string"},
+                "grep": {"type": "string"},
+                "author": {"type": "string"},
+                "since": {"type": "string", "description": "Date as 2024-01-31"},
+                "until": {"type": "string"},
+            },
+        },
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """List the commits. A boundary commit seems to add every file, so a filtered list leaves it out."""
+        count = given.number("count", _LOG_COUNT, _MOST_LOG)
+        ref, path = given.text("ref", "HEAD"), given.path()
+        words = list[str]()
+        for name, option in (
+            ("grep", "--grep"),
+            ("author", "--author"),
+            ("since", "--since"),
+            ("until", "--until"),
+        ):
+            if value := given.text(name):
+                words.append(f"{option}={value}")
+        if changed := given.text("changed"):
+            words.append(f"-S{changed}")
+        form = "--format=" + "%x1f".join(("%H", "%ad", "%an", "%s"))
+        while True:
+            start, around = await self._start(ref)
+            output = await self._git.read(
+                "log", *_PLAIN, "--fixed-strings", "--regexp-ignore-case", "--date=short", form,
+                f"--max-count={count}", *words, *start, "--", *([path] if path else []),
+            )  # fmt: skip
+            if not output.ok:
+                raise self.failed(output)
+            lines = output.text.splitlines()
+            rows = [line.split(_SEPARATOR, 3) for line in lines if line.count(_SEPARATOR) >= 3]
+            if path or changed:
+                rows = [row for row in rows if row[0] not in self._repository.boundary]
+            enough = len(rows) == count and start == [around] and "..." not in around
+            cut = not enough and await self._reaches_boundary(around, given.text("since"))
+            if not cut or not await self._repository.deepen():
+                break
+        text = "\n".join(f"{oid[:12]} {date} {author}: {subject}" for oid, date, author, subject in rows)
+        more = "There may be more: raise `count`." if len(rows) == count else ""
+        about = " ".join(filter(None, ("log", ref, path)))
+        note = self.history_is_cut() if cut else ""
+        return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
+
+    async def _start(self, ref: str) -> tuple[list[str], str]:
+        """Return the commits to begin at, and those on which the list depends, as git takes them."""
+        before, dots, after = ref.partition("..")
+        if not dots:
+            start = await self._repository.resolve(ref)
+            return [start], start
+        first = await self._repository.resolve(before or "HEAD")
+        last = await self._repository.resolve(after.removeprefix(".") or "HEAD")
+        both = f"{first}...{last}"
+        return ([both] if after.startswith(".") else [f"^{first}", last]), both
+
+    async def _reaches_boundary(self, around: str, since: str) -> bool:
+        """Return True if the history of these commits ends where the clone ends."""
+        boundary = self._repository.boundary
+        if not boundary:
+            return False
+        words = [f"--since={since}"] if since else []
+        roots = await self._git.read(
+            "rev-list", "--max-parents=0", *words, around, "--", lines=50 * MOST_LINES, most=_MORE
+        )
+        return not boundary.isdisjoint(roots.text.split())
+
+
+class GitShow(GitTool):
+    """Shows a commit, or a file or a folder at a revision."""
+
+    spec = ToolSpec(
+        "git_show",
+        "Show a commit with its changes; with `path`, the file or folder at that commit, with line numbers.",
+        {
+            "type": "object",
+            "properties": {
+                "ref": _REF,
+                "path": _PATH,
+                "offset": {"type": "integer", "description": "First line"},
+                "limit": _NUMBER,
+            },
+        },
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """Show it. The changes of a commit whose parents are unknown are not shown."""
+        ref, path = given.text("ref", "HEAD"), given.path()
+        offset = given.number("offset", 1, 10**9)
+        commit = await self._repository.resolve(ref)
+        if "path" in given.arguments and given.arguments["path"] is not None:
+            return await self._path(commit, path, offset, given.number("limit", _SHOWN_LINES, MOST_LINES))
+        while commit in self._repository.boundary and await self._repository.deepen():
+            pass
+        known = commit not in self._repository.boundary
+        how = ("--stat", "--patch") if known else ("--no-patch",)
+        output = await self._git.read(
+            "show", *_PLAIN, *_NO_PROGRAMS, "--format=fuller", *how, commit, "--", first=offset
+        )
+        if output.missing_file:
+            output = await self._git.read(
+                "show", *_PLAIN, "--format=fuller", "--name-status", "--no-renames", commit, "--"
+            )
+        if not output.ok:
+            raise self.failed(output)
+        note = "" if known else f"Its changes are not known. {self.history_is_cut()}"
+        return self.result(f"show {commit[:12]}", output.text, output, note, cut=output.cut)
+
+    async def _path(self, commit: str, path: str, offset: int, limit: int) -> ToolResult:
+        name = f"{commit}:{path}"
+        about = f"{commit[:12]}:{path}"
+        mode = await self._mode(commit, path)
+        if not mode:
+            raise NothingToShow(
+                f"There is no {path} in {commit[:12]}. git_show of its folder shows the names."
+            )
+        if mode == _MODULE:
+            raise NothingToShow(f"{path} is a submodule: its files are in another repository.")
+        if mode == _FOLDER:
+            output = await self._git.read("ls-tree", "--format=%(objecttype) %(path)", name, first=offset)
+            return self.result(about, output.text, output, cut=output.cut)
+        output = await self._git.read("cat-file", "blob", name, first=offset, lines=limit)
+        if not output.ok:
+            if self._repository.filtered:
+                raise NothingToShow(f"{path} is larger than 5 MB, so the clone left it out.")
+            raise self.failed(output)
+        if "\0" in output.text:
+            return self.result(about, "(not text)", output)
+        lines = [
+            f"{number}\t{line if len(line) <= _LINE_CHARS else line[:_LINE_CHARS] + ' [… this line is cut]'}"
+            for number, line in enumerate(output.text.removesuffix("\n").split("\n"), offset)
+            if output.text
+        ]
+        more = f"There are more lines: go on with offset={offset + len(lines)}." if output.cut else ""
+        link = "This is a link; it holds the path of its target." if mode == _LINK else ""
+        return self.result(about, "\n".join(lines) or "(no lines)", output, link, more)
+
+    async def _mode(self, commit: str, path: str) -> str:
+        """Return the mode of a path at a commit, "" if there is none."""
+        if not path:
+            return _FOLDER
+        entry = await self._git.read("ls-tree", "--format=%(objectmode)", commit, "--", path, lines=1)
+        return entry.text.strip() if entry.ok else ""
+
+
+class GitBlame(GitTool):
+    """Says who changed each line of a file, and when."""
+
+    spec = ToolSpec(
+        "git_blame",
+        "Say for lines of a file which commit changed them last, when, and who.",
+        {
+            "type": "object",
+            "properties": {"path": _PATH, "ref": _REF, "start": _NUMBER, "end": _NUMBER},
+            "required": ["path"],
+        },
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """Blame the lines. A line that is older than the clone gets no author."""
+        path = given.path(needed=True)
+        start = given.number("start", 1, 10**9)
+        end = max(start, given.number("end", start + _SHOWN_LINES - 1, 10**9))
+        end = min(end, start + MOST_LINES - 1)
+        ref = given.text("ref", "HEAD")
+        commit = await self._repository.resolve(ref)
+        while True:
+            output = await self._git.read(
+                "blame",
+                "--porcelain",
+                f"-L{start},{end}",
+                commit,
+                "--",
+                path,
+                lines=40 * MOST_LINES,
+                most=_MORE,
+            )
+            if not output.ok:
+                raise self.failed(output)
+            lines = _blamed(output.text, self._repository.boundary)
+            older = [line for line in lines if line.endswith(_OLDER, 0, line.find("\t"))]
+            if not older or not await self._repository.deepen():
+                break
+        note = f"{len(older)} lines are older than the clone. {self.history_is_cut()}" if older else ""
+        return self.result(f"blame {commit[:12]} {path}", "\n".join(lines), output, note, cut=output.cut)
+
+
+_OLDER: Final = "older than the clone"
+
+
+def _blamed(text: str, boundary: Collection[str]) -> list[str]:
+    """Return a line for each that was blamed: number, commit, date, author, and the line itself."""
+    about = dict[str, dict[str, str]]()
+    lines = list[str]()
+    commit, number = "", ""
+    for line in text.split("\n"):
+        if line.startswith("\t"):
+            known = about.get(commit, {})
+            when = known.get("date", "")
+            who = f"{commit[:12]} {when} {known.get('author', '')}"
+            lines.append(f"{number} {_OLDER if commit in boundary else who}\t{line[1:][:_LINE_CHARS]}")
+        elif head := _BLAME_HEAD.fullmatch(line):
+            commit, number = head[1], head[2]
+            about.setdefault(commit, {})
+        elif line.startswith("author "):
+            about[commit]["author"] = one_line(line[7:], 100)
+        elif line.startswith("author-time ") and line[12:].strip().isdecimal():
+            about[commit]["date"] = _day(int(line[12:]))
+    return lines
+
+
+def _day(seconds: int) -> str:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, OSError, ValueError):
+        return "unknown date"
+
+
+class GitDiff(GitTool):
+    """Shows what differs between two commits."""
+
+    spec = ToolSpec(
+        "git_diff",
+        "Show what differs between two commits. Ask for `summary` first where much may differ.",
+        {
+            "type": "object",
+            "properties": {
+                "from": {"type": "string", "description": "Commit, branch or tag"},
+                "to": _REF,
+                "path": _PATH,
+                "summary": {"type": "boolean", "description": "Only names and numbers of lines"},
+                "offset": {"type": "integer", "description": "First line of the output"},
+            },
+            "required": ["from"],
+        },
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """Compare the two trees, which needs no history between them."""
+        if not (first := given.text("from")):
+            raise BadInput("git_diff needs `from`, a string")
+        second, path = given.text("to", "HEAD"), given.path()
+        commits = [await self._repository.resolve(each) for each in (first, second)]
+        how = ("--stat=200",) if given.flag("summary") else ("--stat=200", "--patch")
+        where = [path] if path else []
+        offset = given.number("offset", 1, 10**9)
+        note = ""
+        output = await self._git.read(
+            "diff", *_PLAIN, *_NO_PROGRAMS, *how, *commits, "--", *where, first=offset
+        )
+        if output.missing_file:
+            note = "A file of more than 5 MB differs, which the clone left out: only names are shown."
+            output = await self._git.read(
+                "diff", *_PLAIN, "--name-status", "--no-renames", *commits, "--", *where, first=offset
+            )
+        if not output.ok:
+            raise self.failed(output)
+        about = f"diff {first} {second} {path}".strip()
+        return self.result(about, output.text or "(no difference)", output, note, cut=output.cut)
+
+
+class GitRefs(GitTool):
+    """Lists branches and tags."""
+
+    spec = ToolSpec(
+        "git_refs",
+        "List branches and tags, highest version first.",
+        {
+            "type": "object",
+            "properties": {
+                "filter": {"type": "string", "description": "Part of a name, or a pattern with *"}
+            },
+        },
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """List what the remote has."""
+        wanted = given.text("filter")
+        pattern = wanted if "*" in wanted else f"*{wanted}*"
+        rows = [
+            f"{'branch' if name.startswith('refs/heads/') else 'tag'} {short} {ref.commit[:12]}"
+            for name, ref in sorted(self._repository.refs.by_name.items(), key=lambda x: by_number(x[0]))[
+                ::-1
+            ]
+            if fnmatchcase(short := name.split("/", 2)[2], pattern)
+        ]
+        return self.result(f"refs {wanted}".strip(), "\n".join(rows) or "(none)", _NOTHING_RUN)
+
+
+_NOTHING_RUN: Final = GitOutput("", "", 0, False, 0, "")
+
+
+class GitCheckout(GitTool):
+    """Writes the files of a commit into the workspace."""
+
+    concurrent = False
+    spec = ToolSpec(
+        "git_checkout",
+        "Put the files of a commit below tree/, in place of those that are there, to read and search them.",
+        {"type": "object", "properties": {"ref": _REF}},
+    )
+
+    async def answer(self, given: _Given) -> ToolResult:
+        """Write the files."""
+        said = await self._repository.check_out(given.text("ref", "HEAD"))
+        return ToolResult(True, said, tainted=True)
+
+
+_PLAIN: Final = ("--no-color", "--no-ext-diff", "--no-textconv")
+_NO_PROGRAMS: Final = ("--submodule=short", "--find-renames")
+
+
+def git_tools(repository: Repository) -> tuple[Tool, ...]:
+    """Return the tools for a repository."""
+    kinds = (GitLog, GitShow, GitBlame, GitDiff, GitRefs, GitCheckout)
+    return tuple(kind(repository) for kind in kinds)

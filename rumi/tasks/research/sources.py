@@ -1,0 +1,244 @@
+"""What a research has read, each with a number, in files that outlive the process.
+
+The program writes them, never the sandbox, so that an answer is checked against what was really read.
+"""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import trio
+
+from rumi.errors import RumiError, UsageError
+from rumi.platform.atomic_write import replace_file
+from rumi.platform.threads import Offload, Threads
+from rumi.platform.untrusted_text import harmless, one_line
+from rumi.sandbox.workspace import WorkspaceError
+
+logger = logging.getLogger(__name__)
+
+Kind: TypeAlias = Literal["page", "file", "commit"]
+
+MOST_SOURCES: Final = 200
+MOST_BYTES: Final = 32 * 1024 * 1024
+MOST_NOTES: Final = 50
+NOTE_CHARS: Final = 4000
+
+_TITLE_CHARS: Final = 300
+_NAME: Final = re.compile(r"([1-9]\d{0,5})\.json")
+_NOTES: Final = "notes.json"
+
+
+class SourcesFull(RumiError):
+    """A research has read as much as it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that was read: the final address of a page, the path of a file, the id of a commit.
+
+    `read_at` is a time in UTC as in ISO 8601; `sha256` and `bytes` are those of the text kept, in UTF-8.
+    """
+
+    number: int
+    kind: Kind
+    address: str
+    title: str
+    read_at: str
+    sha256: str
+    bytes: int
+
+    @property
+    def file(self) -> str:
+        """Return the path in the workspace of a page that is too long for the prompt."""
+        return f"pages/{self.number}.md"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the source as JSON shows it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A source with its text."""
+
+    source: Source
+    text: str
+
+
+class Sources:
+    """The sources and the notes of one research, in `folder`. Only one process uses it at a time."""
+
+    def __init__(self, folder: Path, offload: Offload, clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._offload = offload
+        self._clock = clock
+        self._lock = trio.Lock()
+        self._by_number: dict[int, Source] = {}
+        self._by_text: dict[tuple[str, str], Source] = {}
+        self._last = 0
+        self._bytes = 0
+        self._notes: list[str] = []
+
+    @classmethod
+    async def open(
+        cls, folder: Path, offload: Offload | None = None, clock: Callable[[], float] = time.time
+    ) -> "Sources":
+        """Open a folder, with what an earlier process has stored there; make it if it is missing.
+
+        Files that are damaged are left out, and their numbers are not used again.
+
+        Raises:
+            RumiError: The folder cannot be used.
+        """
+        sources = cls(folder, offload or Threads(), clock)
+        await sources._offload(sources._open)
+        return sources
+
+    @property
+    def all(self) -> tuple[Source, ...]:
+        """Return the sources by their numbers."""
+        return tuple(self._by_number[number] for number in sorted(self._by_number))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes, oldest first."""
+        return tuple(self._notes)
+
+    @property
+    def full(self) -> bool:
+        """Return True if nothing more may be read."""
+        return len(self._by_number) >= MOST_SOURCES or self._bytes >= MOST_BYTES
+
+    async def add(self, kind: Kind, address: str, title: str, text: str) -> Source:
+        """Store what was read, and return it with its number: the same address with the same text has one.
+
+        When it returns, the source is on the disk. Its text is kept as models read it, see `harmless`.
+
+        Raises:
+            SourcesFull: There are `MOST_SOURCES`, or `MOST_BYTES` of text.
+            RumiError: It cannot be written.
+        """
+
+        def cleaned() -> tuple[bytes, str]:
+            content = harmless(text).encode("utf-8", "replace")
+            return content, sha256(content).hexdigest()
+
+        content, digest = await self._offload(cleaned)  # a megabyte takes a tenth of a second
+        address, title = one_line(address), one_line(title, _TITLE_CHARS)
+        async with self._lock:
+            known = self._by_text.get((address, digest))
+            if known is not None:
+                return known
+            if self.full or self._bytes + len(content) > MOST_BYTES:
+                raise SourcesFull(
+                    f"This research has read {len(self._by_number)} sources and {self._bytes} bytes, and may "
+                    "read no more.",
+                    "Answer with what was read.",
+                )
+            now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+            source = Source(self._last + 1, kind, address, title, now, digest, len(content))
+            await self._write(f"{source.number}.json", {**source.to_json(), "text": content.decode()})
+            self._take(source)
+            return source
+
+    def get(self, number: int) -> Source | None:
+        """Return the source of that number."""
+        return self._by_number.get(number)
+
+    async def text(self, number: int) -> str:
+        """Return the text of a source.
+
+        Raises:
+            UsageError: There is no such source, or its file is damaged.
+        """
+        source = self._by_number.get(number)
+        found = None if source is None else await self._offload(partial(_read, self._path(number)))
+        if found is None or found.source != source:
+            raise UsageError(f"There is no source {number}.", "The list of sources has their numbers.")
+        return found.text
+
+    async def texts(self) -> tuple[Text, ...]:
+        """Return all sources with their texts, by their numbers. Damaged ones are left out."""
+
+        def read_all() -> tuple[Text, ...]:
+            found = (_read(self._path(source.number)) for source in self.all)
+            return tuple(each for each in found if each is not None)
+
+        return await self._offload(read_all)
+
+    async def note(self, text: str) -> bool:
+        """Keep a note on the disk. Return False if there are `MOST_NOTES` already.
+
+        Raises:
+            RumiError: It cannot be written.
+        """
+        async with self._lock:
+            if len(self._notes) >= MOST_NOTES:
+                return False
+            notes = [*self._notes, harmless(text)[:NOTE_CHARS].encode("utf-8", "replace").decode()]
+            await self._write(_NOTES, notes)
+            self._notes = notes
+            return True
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
+
+    def _take(self, source: Source) -> None:
+        self._by_number[source.number] = source
+        self._by_text[source.address, source.sha256] = source
+        self._last = max(self._last, source.number)
+        self._bytes += source.bytes
+
+    async def _write(self, name: str, value: object) -> None:
+        content = json.dumps(value, ensure_ascii=False).encode()
+        try:
+            await self._offload(partial(replace_file, self._folder / name, content))
+        except OSError as error:
+            raise WorkspaceError(
+                f"What was read cannot be stored: {error.strerror}.", "Free disk space."
+            ) from error
+
+    def _open(self) -> None:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            names = sorted(path.name for path in self._folder.iterdir())
+        except OSError as error:
+            raise WorkspaceError(f"The folder {self._folder} cannot be used: {error.strerror}.") from error
+        for name in names:
+            match = _NAME.fullmatch(name)
+            if match is not None:
+                self._last = max(self._last, int(match[1]))
+                found = _read(self._folder / name)
+                if found is None or found.source.number != int(match[1]):
+                    logger.warning("%s is damaged and left out", self._folder / name)
+                else:
+                    self._take(found.source)
+            elif name.startswith("."):  # a draft that a killed process has left
+                (self._folder / name).unlink(missing_ok=True)
+        try:
+            notes = json.loads((self._folder / _NOTES).read_bytes())
+        except (OSError, ValueError):
+            notes = []
+        self._notes = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
+
+def _read(path: Path) -> Text | None:
+    """Return what a file holds; None if it is not there or damaged."""
+    try:
+        stored = json.loads(path.read_bytes())
+        text = stored.pop("text")
+        source = Source(**stored)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if not isinstance(text, str) or sha256(text.encode()).hexdigest() != source.sha256:
+        return None
+    return Text(source, text)

@@ -1,0 +1,276 @@
+"""The tools that read the workspace of a research: `read`, `grep`, `ls` and `find`.
+
+They act inside the sandbox, as the file tools do, and reach only /workspace. No link is followed. What they
+return is from outside: it is marked, and taints the task.
+"""
+
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from rumi.agent.tools.base import CommandTrace, Tool, ToolResult
+from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.file_access import NO_LINKS, FileTool, named
+from rumi.agent.tools.read_file import ReadFile
+from rumi.agent.tools.text_file import TextFile
+from rumi.models.types import ToolSpec
+from rumi.platform.untrusted_text import block
+from rumi.sandbox.types import Command
+from rumi.tasks.research.sources import Source
+
+MOST_LINES: Final = 2000
+MOST_BYTES: Final = 50 * 1024
+GREP_LINE_CHARS: Final = 500
+"""How much one result shows."""
+
+_PATTERN_CHARS: Final = 1000
+_KEPT_BYTES: Final = 4 * MOST_BYTES
+_HIDDEN: Final = "repo.git"
+"""The folder with the history of a repository, which the git tools read."""
+
+Noting: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
+"""Takes the path of a file below the workspace, and its text; returns the source that it is from now on."""
+
+_BEGIN: Final = f"""\
+{NO_LINKS}
+p=$1
+! linked "$p" || {{ echo link; exit 3; }}
+[ -e "$p" ] || {{ echo missing; exit 3; }}
+cd /workspace || exit 3
+"""
+_END: Final = f" | cut -b 1-{4 * GREP_LINE_CHARS} | head -n {MOST_LINES + 1} | head -c {2 * MOST_BYTES}\n"
+
+# Without ripgrep: grep's Perl expressions are nearly the same, and find names the files in order.
+_GREP: Final = f"""{_BEGIN}
+if command -v rg >/dev/null; then
+  set -- -e "$2" -g '!{_HIDDEN}' ${{3:+-g "$3"}} ${{4:+-i}} ${{5:+-F}} -- "$p"
+  rg --no-config --no-ignore --hidden --no-follow --no-heading --with-filename --line-number --color never \\
+    --sort path "$@"
+else
+  kind=-P
+  printf '' | grep -qP x
+  [ $? -lt 2 ] || kind=-E
+  [ -z "$5" ] || kind=-F
+  glob=$3
+  set -- -nIHs $kind ${{4:+-i}} -e "$2" --
+  find "$p" -name {_HIDDEN} -prune -o -type f ${{glob:+-name "$glob"}} -print0 | LC_ALL=C sort -z \\
+    | xargs -0r grep "$@"
+fi{_END}"""
+
+_LS: Final = f"""{_BEGIN}
+[ -d "$p" ] || {{ echo file; exit 3; }}
+find "$p" -mindepth 1 -maxdepth 1 -printf '%y %s %f\\n' | LC_ALL=C sort -k 3{_END}"""
+
+_FIND: Final = f"""{_BEGIN}
+find "$p" -mindepth 1 -name {_HIDDEN} -prune -o ${{4:+-type "$4"}} "$2" "$3" -printf '%y %P\\n' \\
+  | LC_ALL=C sort -k 2{_END}"""
+
+
+def workspace_tools(shell: Shell, noting: Noting) -> tuple[Tool, ...]:
+    """Return the tools. `noting` gets each file that was read, and its text."""
+    return (Read(shell, noting), Grep(shell), Ls(shell), Find(shell))
+
+
+def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
+    """Return as many lines as a result may show, each cut, and True if there were more."""
+    shown: list[str] = []
+    size = 0
+    for line in lines[:MOST_LINES]:
+        line = line if len(line) <= line_chars else f"{line[:line_chars]}…"
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size > MOST_BYTES:
+            break
+        shown.append(line)
+    return "\n".join(shown), len(shown) < len(lines)
+
+
+class _InWorkspace(FileTool):
+    """What the tools share: paths below /workspace, without links."""
+
+    concurrent = True
+    roots = ("/workspace",)
+    follows = False
+
+    def path(self, given: object) -> str | ToolResult:
+        """Return the path inside the sandbox; `..` may not lead out of /workspace."""
+        path = super().path(given)
+        if isinstance(path, ToolResult):
+            return path
+        path = posixpath.normpath(path)
+        if path != "/workspace" and not path.startswith("/workspace/"):
+            return self.refused("reaches only /workspace, and this path leads out of it")
+        return path
+
+    async def _lines(self, path: str, script: str, *words: str) -> list[str] | ToolResult:
+        """Return the lines that a script prints; what it cannot do is a result."""
+        command = Command(("sh", "-c", script, "sh", path, *words), reads=True, keep=_KEPT_BYTES)
+        result = await self._shell.run(command)
+        trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
+        if result.ended != "exited":
+            return ToolResult(
+                False, f"{self.spec.name} did not end: {result.ended}", trace=trace, tainted=True
+            )
+        printed, complaint = result.stdout.text(), result.stderr.text().strip()
+        if result.exit_code == 3:
+            why = {
+                "link": "is a link, or a folder on its way is, and links are not followed",
+                "missing": "does not exist",
+                "file": "is a file, not a folder",
+            }.get(printed.strip(), "cannot be used")
+            return ToolResult(True, f"{named(path)} {why}", 1, trace=trace, tainted=True)
+        if complaint and not printed:
+            return ToolResult(True, f"nothing: {complaint[:500]}", 1, trace=trace, tainted=True)
+        return printed.split("\n")[:-1] if printed.endswith("\n") else printed.split("\n") if printed else []
+
+    def _shown(self, path: str, lines: list[str], none: str, more: str, line_chars: int = 2000) -> ToolResult:
+        """Return a result with marked lines."""
+        if not lines:
+            return ToolResult(True, none, 1, tainted=True)
+        text, cut = bounded(lines, line_chars)
+        count = f"the first {text.count(chr(10)) + 1} of more lines. {more}" if cut else f"{len(lines)} lines"
+        return ToolResult(True, f"{count}\n{block(named(path), text)}", truncated=cut, tainted=True)
+
+
+class Read(_InWorkspace, ReadFile):
+    """Reads files of the workspace, and notes them as sources."""
+
+    spec = replace(
+        ReadFile.spec, name="read", description="Read a text file of the workspace as numbered lines."
+    )
+
+    def __init__(self, shell: Shell, noting: Noting) -> None:
+        super().__init__(shell)
+        self._noting = noting
+
+    async def noted(self, path: str, file: TextFile) -> str:
+        """Note the file as a source, and return its number for the first line of the result."""
+        source = await self._noting(path.removeprefix("/workspace/"), file.plain)
+        return f"source [{source.number}] · " if source is not None else ""
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Read the lines; see `ReadFile`. They are marked, and at most 50 KB."""
+        result = await super().call(arguments)
+        first, _, rest = result.content.partition("\n")
+        if not result.ok or not rest:
+            return replace(result, tainted=True)
+        text, cut = bounded(rest.split("\n"))
+        note = ". Not all of these lines fit: read the rest from a later offset" if cut else ""
+        about = str(arguments.get("path"))
+        return replace(result, content=f"{first}{note}\n{block(about, text)}", tainted=True, truncated=cut)
+
+
+class Grep(_InWorkspace):
+    """Searches files for a regular expression, with ripgrep where the sandbox has it."""
+
+    spec = ToolSpec(
+        name="grep",
+        description="Search the files of the workspace for a regular expression: path:line:text.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string"},
+                "path": {"type": "string", "description": "A file or a folder; otherwise all"},
+                "glob": {"type": "string", "description": "Only files of such names, as *.md"},
+                "ignore_case": {"type": "boolean"},
+                "literal": {"type": "boolean", "description": "The pattern is plain text"},
+            },
+            "required": ["pattern"],
+        },
+    )
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Search. A line of the result has at most 500 characters."""
+        path = self.path(arguments.get("path") or "/workspace")
+        if isinstance(path, ToolResult):
+            return path
+        pattern, glob = arguments.get("pattern"), arguments.get("glob") or ""
+        if not _is_pattern(pattern) or not pattern:
+            return self.refused(f"needs `pattern`, one line of at most {_PATTERN_CHARS} characters")
+        if not _is_pattern(glob):
+            return self.refused("takes `glob` as a pattern for names, such as *.md")
+        flags = ["yes" if arguments.get(name) is True else "" for name in ("ignore_case", "literal")]
+        lines = await self._lines(path, _GREP, str(pattern), str(glob), *flags)
+        if isinstance(lines, ToolResult):
+            return lines
+        lines = [line.removeprefix("/workspace/") for line in lines]
+        return self._shown(path, lines, "no line matches", "Search for less.", GREP_LINE_CHARS)
+
+
+class Ls(_InWorkspace):
+    """Lists a folder."""
+
+    spec = ToolSpec(
+        name="ls",
+        description="List a folder of the workspace, with sizes.",
+        parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+    )
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """List the names, sorted: folders end with /, links with @."""
+        path = self.path(arguments.get("path") or "/workspace")
+        if isinstance(path, ToolResult):
+            return path
+        lines = await self._lines(path, _LS)
+        if isinstance(lines, ToolResult):
+            return lines
+        return self._shown(path, [_entry(line) for line in lines], f"{named(path)} is empty", "Use find.")
+
+
+class Find(_InWorkspace):
+    """Finds files and folders by their names."""
+
+    spec = ToolSpec(
+        name="find",
+        description="Find files of the workspace by name.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "A glob: *.py, or src/*/test_*.py for the path"},
+                "path": {"type": "string", "description": "The folder to search; otherwise all"},
+                "type": {"type": "string", "enum": ["file", "folder"]},
+            },
+            "required": ["pattern"],
+        },
+    )
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Find. A pattern with a slash is compared with the path below the folder, another with the name."""
+        path = self.path(arguments.get("path") or "/workspace")
+        if isinstance(path, ToolResult):
+            return path
+        pattern, kind = arguments.get("pattern"), arguments.get("type") or ""
+        if not _is_pattern(pattern) or not pattern:
+            return self.refused(f"needs `pattern`, one line of at most {_PATTERN_CHARS} characters")
+        letter = {"": "", "file": "f", "folder": "d"}.get(str(kind))
+        if letter is None:
+            return self.refused("takes `type` as file or folder")
+        glob = str(pattern).strip("/")
+        by = ("-path", f"{_plain(path)}/{glob}") if "/" in glob else ("-name", glob)
+        lines = await self._lines(path, _FIND, *by, letter)
+        if isinstance(lines, ToolResult):
+            return lines
+        below = "" if path == "/workspace" else f"{path.removeprefix('/workspace/')}/"
+        found = [f"{below}{line[2:]}{'/' if line[:1] == 'd' else ''}" for line in lines]
+        return self._shown(path, found, "no name matches", "Use a narrower pattern.")
+
+
+def _is_pattern(given: object) -> bool:
+    return (
+        isinstance(given, str)
+        and len(given) <= _PATTERN_CHARS
+        and not any(c in given for c in "\0\n\r")
+        and given.encode("utf-8", "replace").decode() == given
+    )
+
+
+def _entry(line: str) -> str:
+    kind, size, name = (*line.split(" ", 2), "", "")[:3]
+    return {"d": f"{name}/", "l": f"{name}@"}.get(
+        kind, f"{name} ({size} bytes)" if kind == "f" else f"{name} (special)"
+    )
+
+
+def _plain(path: str) -> str:
+    """Return a path as a glob that matches only itself."""
+    return "".join(f"\\{c}" if c in "\\*?[" else c for c in path)

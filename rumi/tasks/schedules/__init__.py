@@ -1,0 +1,1 @@
+"""Reminders and schedules: what fires once, or again and again, in the local time of its owner."""

@@ -1,0 +1,126 @@
+"""What becomes of a schedule that is due: a fire, a late one, a missed instant, or a wait for quiet hours."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from rumi.errors import RumiError
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.tasks.schedules.times import Quiet, following, latest, local_time
+
+ON_TIME_S: Final = 60.0
+"""A fire that comes within this time is not called late."""
+
+GRACE_S: Final = (120.0, 7200.0)
+"""A recurring fire may be late by half its period: at least and at most so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A fire waits until the end of the quiet hours."""
+
+    until: float
+
+
+MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
+"""Returns the task that a fire begins. Raises a `RumiError` if it cannot be begun now."""
+
+
+def plan(schedule: ScheduleRecord, now: float, quiet: Quiet | None, task_of: MakeTask) -> Firing | Later:
+    """Return what becomes of a schedule that is due."""
+    if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
+        return Later(until)
+    due = schedule.next_at
+    if not schedule.cron:
+        late = _late(schedule, schedule.instant) if now - due > ON_TIME_S else ""
+        return work(schedule, Firing(schedule.id, schedule.instant), late, task_of)
+    zone, cron = schedule.zone, schedule.cron
+    then = following(cron, zone, now)
+    if due > schedule.instant and now - due <= ON_TIME_S:  # what the quiet hours held back comes as one
+        return work(schedule, Firing(schedule.id, schedule.instant, then=then), "", task_of)
+    last, before = latest(cron, zone, schedule.instant, now)
+    firing = Firing(schedule.id, schedule.instant, of=last, then=then)
+    if before == 0 and now - due <= ON_TIME_S:
+        return work(schedule, firing, "", task_of)
+    held = last if quiet is None else quiet.until(last, zone)
+    least, most = GRACE_S
+    if now - held <= min(max((then - last) / 2, least), most):
+        return work(schedule, firing, _late(schedule, last, before), task_of)
+    return replace(firing, missed=before + 1, missed_at=schedule.instant)
+
+
+def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask) -> Firing:
+    """Return the firing with what it stores: a message, or a task."""
+    language = schedule.language
+    match schedule.kind:
+        case "text":
+            return replace(firing, message=notice(schedule, texts.fire_text(language, schedule.text, late)))
+        case "turn":
+            text = f"{schedule.text}\n\n{late}" if late else schedule.text
+            message = Incoming(
+                chat=schedule.chat,
+                text=text,
+                language=language,
+                model=schedule.model,
+                schedule=schedule.id,
+                tainted=schedule.tainted,
+                user=schedule.user,
+            )
+            return replace(firing, message=message)
+    try:
+        task = task_of(schedule)
+    except RumiError as error:
+        why = texts.fire_failed(language, schedule.id, texts.told_error(language, error))
+        return replace(firing, message=notice(schedule, why), failed=True)
+    told = notice(schedule, texts.fire_work_late(language, schedule.id, late)) if late else None
+    return replace(firing, task=task, message=told)
+
+
+def notice(schedule: ScheduleRecord, text: str) -> Incoming:
+    """Return a message of the schedule's chat whose text is its reply."""
+    return Incoming(
+        chat=schedule.chat,
+        text=text,
+        language=schedule.language,
+        schedule=schedule.id,
+        notice=True,
+        tainted=schedule.tainted,
+    )
+
+
+def research_of(schedule: ScheduleRecord) -> TaskRecord:
+    """Return the research that a fire begins."""
+    return TaskRecord(
+        "web",
+        schedule.owner,
+        schedule.text,
+        schedule.chat,
+        options=json.dumps({"urls": []}),
+        language=schedule.language,
+        model=schedule.model,
+        schedule=schedule.id,
+    )
+
+
+def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
+    """Return when a schedule fires, in words: its recurrence if it has one, and its next instant.
+
+    Of one that is done: when it last fired.
+    """
+    if schedule.state == "done":
+        fired = in_words(schedule.fired, schedule.zone, language) if schedule.fired else ""
+        return texts.schedule_fired(language, fired)
+    at = in_words(schedule.instant, schedule.zone, language)
+    return f"{texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
+
+
+def in_words(instant: float, zone: str, language: Language) -> str:
+    """Return an instant as local time in words."""
+    return texts.moment(language, local_time(instant, zone), zone)
+
+
+def _late(schedule: ScheduleRecord, instant: float, missed: int = 0) -> str:
+    return texts.fire_late(schedule.language, in_words(instant, schedule.zone, schedule.language), missed)

@@ -1,0 +1,239 @@
+"""Schedules for those who ask for them: chats, tools, and other processes; and what fires them."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import trio
+
+from actors import ActorError, ActorRef
+from rumi.chats.commands import ChatCommand
+from rumi.chats.hub import Hub
+from rumi.chats.people.people import People
+from rumi.errors import RumiError, UsageError
+from rumi.platform import texts
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.schedules import Fire
+from rumi.store.journal.transaction import JournalMessage
+from rumi.tasks.schedules.firing import MakeTask, in_words, next_in_words, research_of, work
+from rumi.tasks.schedules.stored import ScheduleLimits, StoredSchedules, bot_of
+from rumi.tasks.schedules.times import NotATime
+from rumi.tasks.schedules.when import read_when_and_text
+from rumi.tasks.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+SOON_S: Final = 300.0
+"""A process that is there for its windows alone stays for a fire that comes within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleServices:
+    """What schedules work with, introduced to them by `rumi.app.tree`.
+
+    `wake` hands a stored message to its chat. `bot` makes the task of a bot, where there are
+    bots; `has_bot` tells of a name if it is one's. `stays`: this process goes on without windows.
+    """
+
+    journal: ActorRef[JournalMessage]
+    tasks: Tasks
+    hub: Hub
+    ids: ChatIds
+    wake: Callable[[Incoming], None]
+    audit: AuditLog | None = None
+    limits: ScheduleLimits = field(default_factory=ScheduleLimits)
+    now: Callable[[], float] = time.time
+    bot: MakeTask | None = None
+    has_bot: Callable[[str], bool] = lambda name: False
+    stays: bool = True
+    people: People = field(default_factory=People)
+
+
+class Schedules(StoredSchedules):
+    """Adds schedules and fires them. `next_at` is when the next one fires, as far as it is known."""
+
+    def __init__(self, services: ScheduleServices) -> None:
+        super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
+        self.services = services
+        self.next_at = float("inf")
+        self.to_look = trio.Event()
+        self.fired = trio.Event()
+        self.taken_over = False
+        self._firing = trio.Lock()
+
+    def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
+        """Return what the role of its person allows."""
+        return self.services.people.most_schedules(schedule)
+
+    # For chats
+
+    async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
+        """Do `/remind WHEN TEXT`, `/schedules` or `/timezone ZONE`; return the reply."""
+        owner = self.services.ids.owner_of(message.chat)
+        try:
+            match command.name:
+                case "remind":
+                    return await self._remind(message, language, owner, command.rest)
+                case "timezone":
+                    return await self._timezone(language, owner, command.rest)
+                case _:
+                    return await self._schedules(message, language, owner, command.rest)
+        except RumiError as error:
+            return f"❌ {texts.told_error(language, error)}"
+        except ActorError as error:
+            logger.warning("schedules do not answer: %r", error)
+            return f"❌ {texts.told(language, 'The schedules do not answer. Try again in a moment.')}"
+
+    async def _remind(self, message: Incoming, language: Language, owner: str, said: str) -> str:
+        read = read_when_and_text(said)
+        if read is None:
+            return texts.schedule_usage(language)
+        when, text = read
+        new = ScheduleRecord(
+            owner, message.chat, "text", text, language=language, message=message.id, user=message.user
+        )
+        return self.understood(await self.add(new, when), language)
+
+    async def _timezone(self, language: Language, owner: str, given: str) -> str:
+        if not given:
+            return texts.zone_is(language, await self.zone_of(owner))
+        try:
+            return texts.zone_is(language, await self.set_zone(owner, given))
+        except NotATime as error:
+            return texts.zone_unknown(language, given, str(error))
+
+    async def _schedules(self, message: Incoming, language: Language, owner: str, said: str) -> str:
+        do, _, number = said.partition(" ")
+        id = _number(number)
+        match do:
+            case "":
+                return self.list_in_words(await self.listed(owner), language)
+            case "pause" if id:
+                await self.pause(id, owner)
+                return texts.schedule_changed(language, id, "pause")
+            case "resume" if id:
+                schedule = await self.resume(id, owner)
+                return texts.schedule_changed(language, id, "resume", next_in_words(schedule, language))
+            case "run" if id:
+                await self.run(id, owner, message.id)
+                return texts.schedule_changed(language, id, "run")
+            case "delete" if id:
+                await self.delete(id, owner)
+                return texts.schedule_changed(language, id, "delete")
+            case _:
+                return texts.schedule_usage(language)
+
+    def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
+        """Return a list of schedules in Markdown."""
+        return texts.schedule_list(
+            language, [(s.id, s.kind, s.state, next_in_words(s, language), s.text) for s in schedules]
+        )
+
+    def understood(self, schedule: ScheduleRecord, language: Language) -> str:
+        """Repeat what was understood, and say how to change it."""
+        quiet = ""
+        if schedule.next_at > schedule.instant:
+            quiet = in_words(schedule.next_at, schedule.zone, language)
+        when = next_in_words(schedule, language)
+        stays = self.services.stays
+        return texts.schedule_set(
+            language, schedule.id, schedule.kind, when, schedule.text, stays=stays, quiet=quiet
+        )
+
+    # For all
+
+    async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
+        """Fire a schedule now; its next instant stays. The same message `number` fires once.
+
+        Raises:
+            UsageError: It is unknown.
+        """
+        schedule = await self.show(id, owner)
+        now = self.services.now()
+        firing = work(schedule, Firing(id, now, of=now, number=number or _no_message(now)), "", self.task_of)
+        await self.do((firing,))
+        self.changed()
+        return schedule
+
+    def task_of(self, schedule: ScheduleRecord) -> TaskRecord:
+        """Return the task that a fire begins.
+
+        Raises:
+            RumiError: It cannot be begun now.
+        """
+        make = research_of if schedule.kind == "research" else self.services.bot
+        if make is None:
+            raise UsageError(f"Unknown bot {bot_of(schedule)[:80]!r}.", "Look at the list: rumi bot list")
+        task = replace(make(schedule), schedule=schedule.id, user=schedule.user)
+        self.services.tasks.check_room(task.owner)
+        return self.services.tasks.checked(task)
+
+    async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
+        """Do fires, and hand what they have stored to chats and tasks."""
+        async with self._firing:
+            done = await self.services.journal.ask(Fire(firings))
+            for firing, fired in zip(firings, done, strict=True):
+                if fired.task is not None:
+                    self.services.tasks.begun(fired.task)
+                if fired.message is not None:
+                    self.services.wake(fired.message)
+                self._note(firing, fired)
+        return done
+
+    async def pause_all(self) -> int:
+        """Pause all active schedules, of all owners; return how many there were.
+
+        What fires were stored before is handed to chats and tasks when this returns.
+        """
+        async with self._firing:
+            return await super().pause_all()
+
+    def _note(self, firing: Firing, fired: Fired) -> None:
+        what = "missed" if firing.missed else "fired" if fired.message or fired.task else ""
+        if what and self.services.audit is not None:
+            chat = fired.message.chat if fired.message else fired.task.chat if fired.task else ""
+            self.services.audit.write(
+                f"schedule_{what}", chat_id=chat, schedule=firing.schedule, missed=firing.missed
+            )
+
+    async def take_over(self, numbers: frozenset[int]) -> None:
+        """Fire the schedules of these partitions as well."""
+        self.taken_over = True
+        self.to_look.set()
+        self.to_look = trio.Event()
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Nothing is to be done: what is due is looked for among the partitions that are served."""
+
+    def changed(self) -> None:
+        """A schedule was added, changed, deleted or fired: look when the next one fires."""
+        self.to_look.set()
+        self.to_look = trio.Event()
+
+    # For a process that is there for its windows alone
+
+    @property
+    def soon(self) -> bool:
+        """Return True if something fires within a few minutes."""
+        return self.next_at - self.services.now() <= SOON_S
+
+    async def none_soon(self) -> None:
+        """Return when nothing fires within a few minutes."""
+        while self.soon:
+            with trio.move_on_after(1 + max(0.0, self.next_at - self.services.now())):
+                await self.fired.wait()
+
+
+def _number(text: str) -> int:
+    text = text.strip().removeprefix("#")
+    return int(text) if text.isdecimal() and len(text) <= 18 else 0
+
+
+def _no_message(now: float) -> int:
+    """Return a number for a fire that no message asked for: no other fire has it."""
+    return int(now * 1e6)

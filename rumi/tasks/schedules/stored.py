@@ -1,0 +1,204 @@
+"""The schedules of a home: adds, lists, changes and deletes them, also where no process fires any."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rumi.errors import RumiError, UsageError
+from rumi.platform.chat_ids import LOCAL
+from rumi.store.journal.actor import Ask
+from rumi.store.journal.records import ScheduleRecord, ScheduleState
+from rumi.store.journal.schedules import (
+    AddSchedule,
+    DeleteSchedule,
+    ListSchedules,
+    LoadSchedule,
+    PauseSchedules,
+    SetSchedule,
+    SetZone,
+    ZoneOf,
+)
+from rumi.tasks.schedules.times import NotATime, Quiet, following, named_zone, zone_of_machine
+from rumi.tasks.schedules.when import After, Every, When, instants
+
+MOST_CHARS: Final = 4000
+"""The longest text of a schedule."""
+
+FAR_S: Final = 5 * 366 * 86_400.0
+"""How far ahead a schedule may fire for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLimits:
+    """How many schedules an owner may have, and when none fires."""
+
+    max_per_owner: int = 100
+    quiet: Quiet | None = None
+
+
+def bot_of(schedule: ScheduleRecord) -> str:
+    """Return the name of the bot that a schedule begins; empty if it begins none."""
+    return str(json.loads(schedule.options).get("bot", ""))
+
+
+class StoredSchedules:
+    """The schedules as they are stored.
+
+    Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        limits: ScheduleLimits | None = None,
+        now: Callable[[], float] = time.time,
+        has_bot: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        self._ask = ask
+        self._has_bot = has_bot
+        self._limits = limits or ScheduleLimits()
+        self._now = now
+
+    def checked(self, new: ScheduleRecord) -> ScheduleRecord:
+        """Return the schedule, if its work can be done.
+
+        Raises:
+            UsageError: It is for a bot that is not there.
+        """
+        name = bot_of(new)
+        if new.kind == "bot" and not self._has_bot(name):
+            raise UsageError(f"Unknown bot {name[:80]!r}.", "Look at the list: rumi bot list")
+        return new
+
+    async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
+        """Store a schedule; return it with its number. The same message adds one schedule.
+
+        Raises:
+            UsageError: The time is over or too far, the text is empty or too long, or no zone is known.
+            RumiError: Its owner has too many.
+        """
+        if not new.text.strip():
+            raise UsageError("The text is empty.", "Write what you want to be reminded of, or have done.")
+        if len(new.text) > MOST_CHARS:
+            raise UsageError(f"The text is longer than {MOST_CHARS} characters.", "Write a shorter one.")
+        now, zone = self._now(), zone or await self.zone_of(new.owner)
+        if not zone and not (isinstance(when, After) and not when.days):
+            raise UsageError(
+                "Your time zone is not known.", "Say it once, for example: /timezone Europe/Madrid"
+            )
+        zone = zone or "UTC"
+        cron = when.cron if isinstance(when, Every) else ""
+        try:
+            instant = following(cron, zone, now) if cron else instants(when, zone, now)
+        except (NotATime, OverflowError):
+            instant = math.inf
+        if instant is None:
+            raise UsageError("This time is over.", "Give a time in the future.")
+        if instant - now > FAR_S:
+            raise UsageError("This time is too far ahead.", "Give a time within five years.")
+        quiet = self._limits.quiet
+        next_at = instant if quiet is None else quiet.until(instant, zone)
+        schedule = replace(new, cron=cron, zone=zone, instant=instant, next_at=next_at)
+        mine, users = self.most_of(schedule)
+        most = self._limits.max_per_owner
+        stored = await self._ask(AddSchedule(schedule, most, mine, users))
+        if stored is None:
+            most = most if mine is None else min(most, mine)
+            raise RumiError(
+                f"There are {most} schedules already.", "Delete one first: /schedules lists them."
+            )
+        self.changed()
+        return stored
+
+    def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
+        """Return how many schedules the person of this one may have, None for any number, and the numbers
+        that their channel knows them by.
+        """
+        return None, ()
+
+    async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
+        """Return the schedules of an owner, or of all: those that are not done first."""
+        return await self._ask(ListSchedules(owner, limit))
+
+    async def show(self, id: int, owner: str | None) -> ScheduleRecord:
+        """Return a schedule.
+
+        Raises:
+            UsageError: There is none of that number, or it is another owner's.
+        """
+        found = await self._ask(LoadSchedule(id))
+        if found is None or owner not in (None, found.owner):
+            raise UsageError(f"Unknown schedule {id}.", "Look at the list of schedules.")
+        return found
+
+    async def pause(self, id: int, owner: str | None) -> ScheduleRecord:
+        """Have a schedule fire no more until it is resumed.
+
+        Raises:
+            UsageError: It is unknown, or done.
+        """
+        return await self._set(await self.show(id, owner), paused=True)
+
+    async def resume(self, id: int, owner: str | None) -> ScheduleRecord:
+        """Have a schedule go on, at its next instant from now on; one that is due once fires at once.
+
+        Raises:
+            UsageError: It is unknown, or done.
+        """
+        return await self._set(await self.show(id, owner), paused=False)
+
+    async def pause_all(self) -> int:
+        """Pause all active schedules, of all owners; return how many there were."""
+        paused = await self._ask(PauseSchedules())
+        self.changed()
+        return paused
+
+    async def _set(self, schedule: ScheduleRecord, *, paused: bool) -> ScheduleRecord:
+        instant = schedule.instant
+        if not paused and schedule.cron:
+            instant = following(schedule.cron, schedule.zone, self._now())
+        state: ScheduleState = "paused" if paused else "active"
+        if not await self._ask(SetSchedule(schedule.id, state, 0.0 if paused else instant)):
+            raise UsageError(f"Schedule {schedule.id} is done.", "Look at the list of schedules.")
+        self.changed()
+        return await self.show(schedule.id, None)
+
+    async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
+        """Say why nothing fires where no process runs.
+
+        Raises:
+            UsageError: It is unknown.
+            RumiError: No process fires it.
+        """
+        await self.show(id, owner)
+        raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
+
+    async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
+        """Delete a schedule. What it has begun goes on. A `turn` that did this can be taken back.
+
+        Raises:
+            UsageError: It is unknown.
+        """
+        schedule = await self.show(id, owner)
+        await self._ask(DeleteSchedule(schedule.id, turn, schedule.chat))
+        self.changed()
+
+    async def zone_of(self, owner: str) -> str:
+        """Return the time zone of an owner; empty if it is not known. The machine's is that of its owner."""
+        return await self._ask(ZoneOf(owner)) or (zone_of_machine() if owner == LOCAL else "")
+
+    async def set_zone(self, owner: str, given: str) -> str:
+        """Set the time zone of an owner; return its name. What is scheduled already keeps its own.
+
+        Raises:
+            NotATime: There is none of that name.
+        """
+        zone = named_zone(given)
+        await self._ask(SetZone(owner, zone))
+        return zone
+
+    def changed(self) -> None:
+        """A schedule was added, changed or deleted."""

@@ -1,0 +1,195 @@
+"""The tools with which a chat's model reminds and schedules. Their times are typed: no text is guessed at."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.errors import RumiError
+from rumi.models.types import ToolSpec
+from rumi.platform import texts
+from rumi.store.journal.records import ScheduleKind, ScheduleRecord
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.schedules.times import NotATime, checked_cron
+from rumi.tasks.schedules.when import After, Every, On, When, read_when
+
+_TEXT: Final = {"type": "string"}
+_WHEN: Final = {
+    "at": {"type": "string", "description": "Local, like 2026-12-01T09:00"},
+    "in_minutes": {"type": "integer"},
+    "cron": {"type": "string", "description": "5 fields"},
+}
+
+REMIND: Final = ToolSpec(
+    "remind",
+    "Send the user a text later: `at`, `in_minutes`, or again and again by `cron`.",
+    {"type": "object", "properties": {"text": _TEXT, **_WHEN}, "required": ["text"]},
+)
+SCHEDULE: Final = ToolSpec(
+    "schedule",
+    "The same, but you work on `prompt` then.",
+    {
+        "type": "object",
+        "properties": {
+            "prompt": _TEXT,
+            "at": _TEXT,
+            "in_minutes": {"type": "integer"},
+            "cron": _TEXT,
+            "research": {"type": "boolean"},
+        },
+        "required": ["prompt"],
+    },
+)
+LIST: Final = ToolSpec(
+    "list_schedules", "List reminders and schedules.", {"type": "object", "properties": {}}
+)
+CANCEL: Final = ToolSpec(
+    "cancel_schedule",
+    "Delete one.",
+    {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+)
+
+
+def schedule_tools(
+    schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]
+) -> tuple[Tool, ...]:
+    """Return the tools of one chat. `present` makes a new record, without its text and its time."""
+    return (
+        RemindTool(schedules, present),
+        ScheduleTool(schedules, present),
+        ListSchedulesTool(schedules, present),
+        CancelScheduleTool(schedules, present),
+    )
+
+
+class _ScheduleTool(Tool):
+    """What these tools share: the schedules, and the owner and the chat that they act for."""
+
+    concurrent = False
+
+    def __init__(self, schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]) -> None:
+        self._schedules = schedules
+        self._present = present
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return None: the call changes nothing."""
+        return None
+
+
+class RemindTool(_ScheduleTool):
+    """Sends a text later."""
+
+    spec = REMIND
+    words = "text"
+
+    def kind(self, arguments: Mapping[str, object]) -> ScheduleKind:
+        """Return what a fire does."""
+        return "text"
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question with the text and the time as they would be stored.
+
+        The user's own words may come once without a yes, at whatever time: again and again they may not.
+        """
+        when = when_of(arguments)
+        text = arguments.get(self.words)
+        if isinstance(when, str) or not isinstance(text, str):
+            return None
+        times = {name: str(arguments[name]) for name in ("at", "in_minutes", "cron") if arguments.get(name)}
+        research = {"research": "true"} if self.kind(arguments) == "research" else {}
+        details = {**times, **research, self.words: text}
+        return Question("schedule", details, () if isinstance(when, Every) else (text,))
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Store the schedule. Cancelled, it is stored completely or not at all."""
+        when, text = when_of(arguments), arguments.get(self.words)
+        if isinstance(when, str):
+            return ToolResult(False, when)
+        if not isinstance(text, str) or not text.strip():
+            return ToolResult(False, f"{self.spec.name} needs `{self.words}`, a string that is not empty")
+        new = replace(self._present(), kind=self.kind(arguments), text=text)
+        schedules = self._schedules()
+        stored = await schedules.add(schedules.checked(new), when)
+        return ToolResult(True, schedules.understood(stored, new.language))
+
+
+class ScheduleTool(RemindTool):
+    """Has a turn or a research begin later."""
+
+    spec = SCHEDULE
+    words = "prompt"
+
+    def kind(self, arguments: Mapping[str, object]) -> ScheduleKind:
+        """Return what a fire does."""
+        return "research" if arguments.get("research") is True else "turn"
+
+
+class ListSchedulesTool(_ScheduleTool):
+    """Lists the owner's schedules."""
+
+    spec = LIST
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Return the list. It is tainted if a text in it is."""
+        present, schedules = self._present(), self._schedules()
+        listed = await schedules.listed(present.owner)
+        tainted = any(each.tainted for each in listed)
+        return ToolResult(True, schedules.list_in_words(listed, present.language), tainted=tainted)
+
+
+class CancelScheduleTool(_ScheduleTool):
+    """Deletes one of the owner's schedules."""
+
+    spec = CANCEL
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        """Return a question with its number."""
+        id = arguments.get("id")
+        return Question("unschedule", {"id": str(id)}) if isinstance(id, int) else None
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        """Delete it."""
+        id, present = arguments.get("id"), self._present()
+        if not isinstance(id, int) or isinstance(id, bool):
+            return ToolResult(False, "cancel_schedule needs `id`, a number")
+        try:
+            await self._schedules().delete(id, present.owner, present.turn)
+        except RumiError as error:
+            return ToolResult(False, f"{error.message} {error.advice}")
+        return ToolResult(True, texts.schedule_changed(present.language, id, "delete"))
+
+
+SCHEDULE_TOOLS: Final = (RemindTool, ScheduleTool, ListSchedulesTool, CancelScheduleTool)
+
+
+def when_of(arguments: Mapping[str, object]) -> When | str:
+    """Return the time that typed arguments name, or what is wrong with them."""
+    given = {name: arguments[name] for name in ("at", "in_minutes", "cron") if arguments.get(name)}
+    if len(given) != 1:
+        return "give exactly one of `at` (local time), `in_minutes`, `cron` (five fields)"
+    ((name, value),) = given.items()
+    match name, value:
+        case "in_minutes", int(minutes) if not isinstance(minutes, bool) and 1 <= minutes <= 2_635_200:
+            return After(minutes)
+        case "cron", str(expression):
+            try:
+                return Every(checked_cron(expression))
+            except NotATime:
+                return f"{expression!r} is not a recurrence of cron's five fields, or never comes"
+        case "at", str(text):
+            return _at(text)
+    return f"{name} has a wrong value"
+
+
+def _at(text: str) -> When | str:
+    try:
+        local = datetime.fromisoformat(text)
+    except ValueError:
+        when = read_when(text)
+        return when if when is not None else f"{text!r} is not a local time like 2026-12-01T09:00"
+    if local.tzinfo is not None:
+        return "`at` is a local time, without a zone"
+    if "T" not in text.upper() and " " not in text.strip():
+        return f"{text!r} has no time of day"
+    return On(local.time().replace(second=0, microsecond=0), local.date())

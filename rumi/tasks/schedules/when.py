@@ -1,0 +1,258 @@
+"""The strict form of times in English and Spanish. It understands a text completely, or not at all.
+
+    in 20 minutes · tomorrow 09:00 · friday 18:30 · 2026-12-01 09:00 · every monday 08:00 · every 15 minutes
+    en 20 minutos · mañana 09:00 · viernes 18:30 · 2026-12-01 09:00 · todos los lunes 08:00 · cada 15 minutos
+
+and a recurrence of cron's five fields, `0 9 * * 1`. Nothing else is guessed: the program asks back.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Final, TypeAlias
+from unicodedata import combining, normalize
+
+from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local_time
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A number of minutes from now, which no clock change moves, or of days: then at the same local time."""
+
+    minutes: int = 0
+    days: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """A local time of a day; without a `day`, of so many days ahead, or of the next such weekday.
+
+    With neither, of the next day that has the time still ahead.
+    """
+
+    at: time
+    day: date | None = None
+    ahead: int | None = None
+    weekday: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A recurrence in local time, as cron's five fields."""
+
+    cron: str
+
+
+When: TypeAlias = After | On | Every
+
+MOST_MINUTES: Final = 60 * 24 * 366 * 5
+
+_ENGLISH: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SPANISH: Final = ["lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo"]
+_ONE: Final = {name: number for names in (_ENGLISH, _SPANISH) for number, name in enumerate(names)}
+_MANY: Final = {f"{name}s": number for name, number in _ONE.items() if not name.endswith("s")}
+_DAYS: Final = {**_ONE, **_MANY}
+_DAY: Final = "|".join(sorted(_DAYS, key=len, reverse=True))
+_ONE_DAY: Final = "|".join(_ONE)
+_MANY_DAYS: Final = "|".join(_MANY)
+_MINUTES: Final = r"minutes?|mins?|minutos?"
+_HOURS: Final = r"hours?|horas?"
+_TIME: Final = r"(?:at |a las? )?(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?: ?(?P<half>[ap]m)| ?(?:hs?|h))?"
+_HALF: Final = r"(?:at )?(?P<h>1[0-2]|0?[1-9]) ?(?P<half>[ap]m)"
+_EACH: Final = r"(?:every|each|cada|todos los|todas las|los)"
+_LIST: Final = rf"(?P<days>(?:{_DAY})(?:(?:, | and | y |, and )(?:{_DAY}))*)"
+
+
+def _minutes(found: re.Match[str]) -> When | None:
+    number, unit = int(found["n"]), found["unit"]
+    if re.fullmatch(_MINUTES, unit) or re.fullmatch(_HOURS, unit):
+        minutes = number * (1 if unit.startswith("m") else 60)
+        return After(minutes) if minutes <= MOST_MINUTES else None
+    days = number * (1 if unit.startswith("d") else 7)
+    return After(days=days) if days * 1440 <= MOST_MINUTES else None
+
+
+def _time(found: re.Match[str]) -> time | None:
+    groups = found.groupdict()
+    hour, minute, half = int(groups["h"]), int(groups.get("m") or 0), groups.get("half")
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return time(hour, minute)
+
+
+def _on(found: re.Match[str]) -> When | None:
+    at, groups = _time(found), found.groupdict()
+    if at is None:
+        return None
+    if groups.get("date"):
+        try:
+            return On(at, date.fromisoformat(groups["date"]))
+        except ValueError:
+            return None
+    if word := groups.get("ahead"):
+        return On(at, ahead={"t": 1, "m": 1, "p": 2}[word[0]] if word not in ("today", "hoy") else 0)
+    if day := groups.get("day"):
+        return On(at, weekday=_DAYS[day])
+    return On(at)
+
+
+def _every_day(days: str) -> Callable[[re.Match[str]], When | None]:
+    def read(found: re.Match[str]) -> When | None:
+        at = _time(found)
+        return None if at is None else Every(f"{at.minute} {at.hour} * * {days}")
+
+    return read
+
+
+def _every_weekday(found: re.Match[str]) -> When | None:
+    at = _time(found)
+    names = re.findall(_DAY, found["days"])
+    if at is None or len(set(names)) < len(names):
+        return None
+    days = ",".join(str((_DAYS[name] + 1) % 7) for name in names)
+    return Every(f"{at.minute} {at.hour} * * {days}")
+
+
+def _every_month(found: re.Match[str]) -> When | None:
+    at, number = _time(found), int(found["number"])
+    if at is None or not 1 <= number <= 28:  # not every month has more
+        return None
+    return Every(f"{at.minute} {at.hour} {number} * *")
+
+
+def _step(found: re.Match[str]) -> When | None:
+    """Return a recurrence each so many minutes or hours, if a clock shows the same ones each hour or day."""
+    number = int(found["n"] or 1)
+    if re.fullmatch(_MINUTES, found["unit"]):
+        if number == 60:
+            return Every("0 * * * *")
+        return Every("* * * * *" if number == 1 else f"*/{number} * * * *") if 60 % number == 0 else None
+    if number == 1:
+        return Every("0 * * * *")
+    return Every(f"0 */{number} * * *") if number < 24 and 24 % number == 0 else None
+
+
+_FORMS: Final[tuple[tuple[str, Callable[[re.Match[str]], When | None]], ...]] = (
+    (
+        rf"(?:in|en|dentro de) (?P<n>[1-9]\d{{0,6}}) ?"
+        rf"(?P<unit>{_MINUTES}|{_HOURS}|days?|dias?|weeks?|semanas?)",
+        _minutes,
+    ),
+    *(
+        (form.replace("TIME", at), read)
+        for at in (_TIME, _HALF)
+        for form, read in (
+            (r"(?:on |el )?(?P<date>\d{4}-\d\d-\d\d)(?:,? |t)TIME", _on),
+            (r"(?P<ahead>today|tomorrow|hoy|manana|pasado manana),? TIME", _on),
+            (rf"(?:on |el )?(?P<day>{'|'.join(_ONE)}),? TIME", _on),
+            (r"TIME", _on),
+            (r"(?:every day|each day|daily|cada dia|todos los dias),? TIME", _every_day("*")),
+            (
+                r"(?:every weekday|weekdays|on weekdays|cada dia habil|todos los dias habiles"
+                r"|los dias habiles|de lunes a viernes|monday to friday|every monday to friday),? TIME",
+                _every_day("1-5"),
+            ),
+            (r"(?:every weekend|los fines de semana|todos los fines de semana),? TIME", _every_day("0,6")),
+            (rf"{_EACH} {_LIST},? TIME", _every_weekday),
+            (rf"(?:on )?(?P<days>{_MANY_DAYS}),? TIME", _every_weekday),
+            (
+                r"(?:every month on(?: the| day)?|monthly on(?: the| day)?) (?P<number>\d\d?),? TIME",
+                _every_month,
+            ),
+            (r"(?:cada mes el|todos los meses el|cada mes el dia) (?P<number>\d\d?),? TIME", _every_month),
+            (r"el (?P<number>\d\d?) de cada mes,? TIME", _every_month),
+        )
+    ),
+    (rf"(?:every|each|cada) (?:(?P<n>[1-9]\d?) )?(?P<unit>{_MINUTES}|{_HOURS})", _step),
+    (r"(?P<n>)(?P<unit>hour)ly", _step),
+)
+_READ: Final = [(re.compile(form), read) for form, read in _FORMS]
+_CRON: Final = re.compile(r"[0-9*][0-9a-z*/,#-]*(?: [0-9*a-z][0-9a-z*/,#-]*){4}")
+
+MOST_WORDS: Final = 14
+"""The longest time has so many words."""
+
+_GOES_ON: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "a after afternoon am and at before but cada days de del desde dias durante during e each el en"
+        " evening every except excepto for from gmt h hasta hora horas hour hours hs if in la las los"
+        " media medio mediodia menos minute minutes minuto minutos morning night noche noon o of on or"
+        " para pero pm por salvo seconds segundos semanas sharp si tarde then til till to todas todo"
+        " todos u until utc weeks y",
+    )
+)
+"""Words with which a time may go on: where one stands behind a time, it is not understood."""
+
+
+def read_when(text: str) -> When | None:
+    """Return the time that a text is, completely; None for all that is not of the strict form."""
+    plain = _plain(text)
+    if _CRON.fullmatch(plain):
+        try:
+            return Every(checked_cron(plain))
+        except NotATime:
+            return None
+    for form, read in _READ:
+        found = form.fullmatch(plain)
+        if found is not None and (when := read(found)) is not None:
+            return when
+    return None
+
+
+def read_when_and_text(said: str) -> tuple[When, str] | None:
+    """Return the time at the beginning of a text, and what stands behind it.
+
+    A colon may stand between them. Without one, the text may not begin with a word with which the time could
+    go on.
+    """
+    words = said.split(maxsplit=MOST_WORDS)
+    for many in range(min(MOST_WORDS, len(words) - 1), 0, -1):
+        head = " ".join(words[:many])
+        rest = said.split(maxsplit=many)[many].strip()
+        closed = head.endswith(":")
+        when = read_when(head.removesuffix(":"))
+        if when is None:
+            continue
+        if closed:
+            return (when, rest) if rest else None
+        first = _plain(rest.split()[0]).strip(".,;:!?¡¿()\"'")
+        return None if first in _GOES_ON or first[:1].isdigit() or first in _DAYS else (when, rest)
+    return None
+
+
+def instants(when: When, zone: str, now: float) -> float | None:
+    """Return the instant of a time that comes once, in seconds since 1970; None for one that is over."""
+    match when:
+        case After(minutes, 0):
+            return now + minutes * 60
+        case After(_, days):
+            return instant_of(local_time(now, zone).replace(tzinfo=None, fold=0) + timedelta(days=days), zone)
+        case On():
+            instant = _instant(when, zone, now)
+            return instant if instant > now else None
+        case Every():
+            return None
+
+
+def _instant(on: On, zone: str, now: float) -> float:
+    today = local_time(now, zone).date()
+    if on.day is not None:
+        return instant_of(datetime.combine(on.day, on.at), zone)
+    if on.ahead is not None:
+        return instant_of(datetime.combine(today + timedelta(days=on.ahead), on.at), zone)
+    days = 0 if on.weekday is None else (on.weekday - today.weekday()) % 7
+    instant = instant_of(datetime.combine(today + timedelta(days=days), on.at), zone)
+    if instant > now:
+        return instant
+    days += 1 if on.weekday is None else 7
+    return instant_of(datetime.combine(today + timedelta(days=days), on.at), zone)
+
+
+def _plain(text: str) -> str:
+    """Return the text in small letters, without accents, with single spaces, without a mark at its end."""
+    bare = "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))
+    return " ".join(bare.split()).rstrip(".!")

@@ -1,0 +1,138 @@
+"""Reads a body as it arrives: decompressed, up to a size and a deadline."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from rumi.platform.texts import short_size
+from rumi.web.fetch.decoding import Broken, decoder_for
+from rumi.web.fetch.exchange import Exchange, Interrupted
+from rumi.web.fetch.headers import Headers
+from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, readable
+from rumi.web.types import FetchError
+
+STEP_BYTES: Final = 100_000
+"""From this size on, the reading of a body shows its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The part of a body that came. `text`: it can become text; otherwise `data` is only its beginning.
+
+    `cut` says what is missing, and is empty if nothing is. `broken_off`: another attempt may get more.
+    """
+
+    data: bytes = b""
+    text: bool = True
+    cut: str = ""
+    broken_off: bool = False
+
+
+async def read_body(
+    exchange: Exchange,
+    headers: Headers,
+    max_bytes: int,
+    deadline_at: float,
+    progress: Callable[[str], None],
+) -> Body:
+    """Read a body until its end, `max_bytes` after unpacking, or the deadline, on trio's clock.
+
+    A body that cannot be text is not read. `progress` gets how much of a large one has come. Cancelled, it
+    ends at once.
+
+    Raises:
+        FetchError: Its compression was not requested, or is damaged.
+    """
+    can_be_text = readable(headers.media_type)
+    if can_be_text is False:
+        return Body(text=False)
+    reading = _Reading(headers, max_bytes, progress, known=can_be_text is True)
+    with trio.move_on_at(deadline_at):
+        await reading.read(exchange)
+    return reading.result()
+
+
+class _Reading:
+    def __init__(
+        self, headers: Headers, max_bytes: int, progress: Callable[[str], None], *, known: bool
+    ) -> None:
+        self._decoder = decoder_for(headers.all("content-encoding"))
+        self._media_type = headers.media_type
+        self._max_bytes = max_bytes
+        self._size = headers.size
+        self._progress = progress
+        self._known = known
+        self._data = bytearray()
+        self._packed_bytes = 0
+        self._text = True
+        self._cut = ""
+        self._slow = True
+
+    async def read(self, exchange: Exchange) -> None:
+        while not self._done() and (piece := await self._next(exchange)):
+            self._take(piece)
+            if self._packed_bytes >= STEP_BYTES:
+                self._show()
+        self._slow = False
+
+    def result(self) -> Body:
+        if self._slow:
+            self._cut = f"the server was too slow: only the first {len(self._data):,} bytes came in time"
+        broken_off = bool(self._cut) and len(self._data) < self._max_bytes
+        return Body(bytes(self._data), self._text, self._cut, broken_off)
+
+    def _show(self) -> None:
+        """Show how many of the bytes that the server sends have come."""
+        progress, come = self._progress, short_size(self._packed_bytes)
+        if self._size is None:
+            progress(f"received {come}")
+        else:
+            progress(f"received {come} of {short_size(self._size)}")
+
+    def _done(self) -> bool:
+        """Return True if no more of the body is needed."""
+        if not self._text:
+            return True
+        if len(self._data) > self._max_bytes:
+            del self._data[self._max_bytes :]
+            self._cut = f"only the first {self._max_bytes:,} bytes of the page were read"
+        elif self._packed_bytes > 2 * self._max_bytes:
+            self._cut = "the rest of the page is packed into more bytes than it has"
+        return bool(self._cut)
+
+    async def _next(self, exchange: Exchange) -> bytes:
+        try:
+            piece = await exchange.more()
+        except Interrupted as error:
+            self._cut = f"{error}: only the first {len(self._data):,} bytes came"
+            return b""
+        if not piece:
+            self._end()
+        return piece
+
+    def _take(self, piece: bytes) -> None:
+        self._packed_bytes += len(piece)
+        try:
+            # One byte more than allowed shows that a page does not fit.
+            self._data += self._decoder.decode(piece, self._max_bytes + 1 - len(self._data))
+        except Broken as error:
+            if not self._data:
+                raise FetchError("The page's compression is damaged.", answered=True) from error
+            self._cut = f"the packed bytes are broken behind the first {len(self._data):,}"
+        if not self._known and len(self._data) >= SNIFFED_BYTES:
+            self._look()
+
+    def _end(self) -> None:
+        if not self._decoder.whole():
+            self._cut = f"the packed bytes end early: only the first {len(self._data):,} came"
+        if not self._known:
+            self._look()
+
+    def _look(self) -> None:
+        """Judge by the beginning of the body whether it is text: the server did not say."""
+        self._known = True
+        self._text = (
+            not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"
+        )

@@ -1,0 +1,223 @@
+"""Downloads from a target: a chain of requests, each through the guard, until one is not a redirect."""
+
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final
+
+import httpcore
+import trio
+
+from rumi import __version__
+from rumi.web.fetch.body import Body, read_body
+from rumi.web.fetch.cache import LONGEST_S
+from rumi.web.fetch.decoding import ACCEPTED
+from rumi.web.fetch.exchange import Exchange, connected
+from rumi.web.fetch.headers import Headers
+from rumi.web.types import FetchError, FetchRefused, Method
+from rumi.web.url import Target, join_target
+
+USER_AGENT: Final = f"Rumi/{__version__}"
+_REDIRECTS: Final = {301, 302, 303, 307, 308}
+_ACCEPT: Final = (
+    "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
+)
+_WRAPPING: Final = 8  # chunks of one byte each take six times as much
+_BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is outside of the body
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """The limits of fetches in time, size and number.
+
+    `timeout_s` covers all work over the network, from the name's lookup to the last byte, including
+    redirects; it begins when the fetch gets its turn. `wait_s` is the longest wait for that turn, `reading_s`
+    is the time for converting the bytes to text, including the wait for a process. `max_bytes` counts the
+    body after decompression; `text_chars` is the maximum length of a page's text, and `whole_chars`
+    where all of it is wanted.
+
+    `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. Pages are read, and
+    searches made, `…_at_once` and for one chat `…_per_chat`. `waiting_per_chat` may wait for each of these.
+    """
+
+    timeout_s: float = 10
+    max_bytes: int = 1_000_000
+    max_redirects: int = 5
+    text_chars: int = 40_000
+    whole_chars: int = 1_000_000
+    reading_s: float = 20
+    at_once: int = 32
+    per_host: int = 4
+    per_chat: int = 8
+    reading_at_once: int = 2
+    reading_per_chat: int = 1
+    searches_at_once: int = 16
+    searches_per_chat: int = 4
+    waiting_per_chat: int = 64
+    wait_s: float = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer of one server. `body` is None if it was not requested or not read."""
+
+    status: int
+    headers: Headers
+    body: Body | None = None
+
+    @property
+    def location(self) -> str:
+        """The address to which it redirects; empty if it is not a redirect."""
+        return self.headers.first("location") if self.status in _REDIRECTS else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The last answer and its target. `kept_s`: how long all servers on the way let caches keep it."""
+
+    target: Target
+    answer: Response
+    redirects: int = 0
+    kept_s: float = 0
+
+
+@dataclass(slots=True)
+class Journey:
+    """The progress of a download."""
+
+    target: Target
+    kept_s: float = 0
+    progress: Callable[[str], None] = lambda step: None
+    redirects: int = 0
+    been_at: set[str] = field(default_factory=set)
+
+
+class Downloader:
+    """Downloads over separate connections, and closes them; no cookie, cache or proxy is shared.
+
+    `tls` gives the context to connect with.
+    """
+
+    def __init__(
+        self,
+        network: httpcore.AsyncNetworkBackend,
+        tls: Callable[[], Awaitable[ssl.SSLContext]],
+        limits: FetchLimits,
+    ) -> None:
+        self._network = network
+        self._tls = tls
+        self._limits = limits
+        self._headers = (
+            ("User-Agent", USER_AGENT),
+            ("Accept", _ACCEPT),
+            ("Accept-Encoding", ACCEPTED),
+            ("Connection", "close"),
+        )
+
+    async def download(
+        self,
+        target: Target,
+        method: Method,
+        to_host: Callable[[str], Awaitable[None]],
+        progress: Callable[[str], None],
+    ) -> Download:
+        """Download a target. `to_host` is awaited at each redirect; no connection is open then. `progress`
+        gets redirects, and how much of a large page has come.
+
+        Takes at most `timeout_s`. A body that is incomplete by then is cut, without an error. Cancelled, it
+        closes the connection.
+
+        Raises:
+            FetchRefused: The guard refuses the target, or one on the way.
+            FetchError: No answer came, or there were too many redirects.
+        """
+        journey = Journey(target, LONGEST_S, progress)
+        with trio.move_on_after(self._limits.timeout_s) as scope:
+            return await self._travel(journey, method, to_host, scope)
+        raise FetchError(
+            f"{journey.target.host} did not answer within {self._limits.timeout_s:g} s.",
+            "Try again later.",
+            answered=journey.redirects > 0,
+        )
+
+    async def _travel(
+        self,
+        journey: Journey,
+        method: Method,
+        to_host: Callable[[str], Awaitable[None]],
+        scope: trio.CancelScope,
+    ) -> Download:
+        while True:
+            try:
+                answer = await self._ask(journey.target, method, scope, journey.progress)
+            except FetchError as error:
+                if journey.redirects == 0:
+                    raise
+                raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
+            journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, LONGEST_S))
+            if not answer.location:
+                return Download(journey.target, answer, journey.redirects, journey.kept_s)
+            redirect(journey, answer.location, self._limits.max_redirects)
+            journey.progress(f"redirected to {journey.target.host}")
+            await to_host(journey.target.host)
+
+    async def _ask(
+        self, target: Target, method: Method, scope: trio.CancelScope, progress: Callable[[str], None]
+    ) -> Response:
+        """Return the answer to a request on a new connection. The body takes over `scope`'s deadline."""
+        most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
+        async with connected(self._network, target, self._tls) as stream:
+            exchange = Exchange(stream, target.host, most_bytes)
+            await exchange.send(method, target, self._headers)
+            status, headers = await exchange.head()
+            answer = Response(status, headers)
+            if method == "HEAD" or answer.location:
+                return answer
+            # From here on there is something to show: at the deadline the body ends, not the fetch.
+            scope.deadline, deadline_at = inf, scope.deadline
+            body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at, progress)
+            return replace(answer, body=body)
+
+
+def redirect(journey: Journey, location: str, max_redirects: int) -> None:
+    """Continue with the address of a redirect.
+
+    Raises:
+        FetchError: There were too many redirects, a circle, or an address that is not allowed.
+    """
+    at = journey.target
+    journey.been_at.add(at.page)
+    if journey.redirects >= max_redirects:
+        raise FetchError(
+            f"{at.host} redirects once more after {journey.redirects} redirects.",
+            "Fetch its final address.",
+            answered=True,
+        )
+    try:
+        journey.target = join_target(at, _unicode(location))
+    except FetchError as error:
+        raise on_the_way(error, f"{at.host} redirects to where nobody is sent") from error
+    journey.redirects += 1
+    if at.scheme == "https" and journey.target.scheme == "http":
+        raise FetchRefused(
+            f"{at.host} redirects from https to http, to {journey.target.host}.",
+            "This is not followed: everyone on the network path could read and change it.",
+            answered=True,
+        )
+    if journey.target.page in journey.been_at:
+        raise FetchError(f"{at.host} redirects in a circle.", answered=True)
+
+
+def _unicode(header: str) -> str:
+    """Return a header, read as Latin-1, as UTF-8 if it is that."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return header
+
+
+def on_the_way(error: FetchError, where: str) -> FetchError:
+    """Return an error that says at which redirect it happened."""
+    kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
+    return kind(f"{where}: {error.message}", error.advice, answered=True)

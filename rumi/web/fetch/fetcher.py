@@ -1,0 +1,221 @@
+"""The `fetcher` actor: the only access to the web, for many fetches at once."""
+
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
+
+import httpcore
+import trio
+
+from actors import Actor, Refused, answers
+from rumi.platform.fair_limiter import Bounds, FairLimiter, NoTurn
+from rumi.platform.http import Tls
+from rumi.web.fetch.body import STEP_BYTES, Body
+from rumi.web.fetch.cache import Cache
+from rumi.web.fetch.download import Download, Downloader, FetchLimits
+from rumi.web.fetch.headers import Headers
+from rumi.web.readers.pages.kinds import SNIFFED_BYTES, looks_like
+from rumi.web.readers.pages.readers import Readers
+from rumi.web.tabstack import Tabstack
+from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, Text, WebMessage
+from rumi.web.url import parse_target
+
+A = TypeVar("A")
+
+logger = logging.getLogger(__name__)
+
+ELSEWHERE_S: Final = 60.0
+"""How long a page that Tabstack read is kept."""
+
+
+class Fetcher(Actor[WebMessage]):
+    """Fetches pages and searches; see `Fetch` and `Search`.
+
+    `network` is a `GuardedNetwork`: nothing here checks addresses again. `tls` has the certificates to trust;
+    without it, they are those of httpx. `tabstack` reads
+    pages in place of `readers`. Every failure of a fetch is a refusal to its asker.
+    """
+
+    concurrency = 100_000  # how many really run is what `FetchLimits` says
+
+    def __init__(
+        self,
+        network: httpcore.AsyncNetworkBackend,
+        readers: Readers,
+        search: Callable[[Search], Awaitable[SearchResults]],
+        limits: FetchLimits | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        tabstack: Tabstack | None = None,
+    ) -> None:
+        self._limits = limits or FetchLimits()
+        self._readers = readers
+        self._search = search
+        self._tabstack = tabstack
+        self._downloader = Downloader(network, Tls(tls).context, self._limits)
+        at = self._limits
+        self._fetching = self._turns(at.at_once, at.per_chat, at.per_host)
+        self._reading = self._turns(at.reading_at_once, at.reading_per_chat)
+        self._searching = self._turns(at.searches_at_once, at.searches_per_chat)
+        self._cache = Cache()
+
+    def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> FairLimiter:
+        at = self._limits
+        return FairLimiter(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
+
+    async def started(self) -> None:
+        """Start the owner of the reading processes, which end with this incarnation."""
+        await self.start(self._readers.run)
+
+    @answers(Fetch)
+    async def fetch(self, message: Fetch) -> Page:
+        """Return a page. Cancelled, it leaves no connection, no process and no turn."""
+        return await _settled(partial(self._fetch, message))
+
+    @answers(Search)
+    async def search(self, message: Search) -> SearchResults:
+        """Return search results. Cancelled, it leaves no connection, no process and no turn."""
+        return await _settled(partial(self._find, message))
+
+    def activity(self) -> str:
+        """Return how many fetches run and wait, and how many searches run."""
+        fetching, searches = self._fetching, self._searching.running
+        return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return the numbers of running fetches, readings and searches, and of waiting fetches."""
+        return {
+            "fetching": self._fetching.running,
+            "waiting": self._fetching.waiting,
+            "reading": self._reading.running,
+            "searching": self._searching.running,
+        }
+
+    async def _find(self, message: Search) -> SearchResults:
+        async with self._searching.turn(message.chat):
+            return await self._search(message)
+
+    async def _fetch(self, message: Fetch) -> Page:
+        target = parse_target(message.url)
+        key = f"{target.page} whole" if message.whole else target.page  # no address has a space
+        if message.method == "GET" and (page := self._cache.get(key)) is not None:
+            await trio.lowlevel.checkpoint()
+            return page
+        async with self._fetching.turn(message.chat, target.host) as turn:
+            if self._tabstack is not None and message.method == "GET":
+                page = await self._tabstack.page(target, self._most_chars(message))
+                if page is not None:
+                    self._cache.put(key, page, ELSEWHERE_S)
+                    return page
+            to_host = partial(self._fetching.move, turn)
+            download = await self._downloader.download(target, message.method, to_host, message.progress)
+            self._fetching.leave_host(turn)
+            if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
+                message.progress("turning the page into text")
+            page = await self._page(download, message)
+        if message.method == "GET" and page.status == 200:
+            body = download.answer.body
+            self._cache.put(key, page, 0 if body is None or body.broken_off else download.kept_s)
+        return page
+
+    def _most_chars(self, message: Fetch) -> int:
+        return self._limits.whole_chars if message.whole else self._limits.text_chars
+
+    async def _page(self, download: Download, message: Fetch) -> Page:
+        answer, body = download.answer, download.answer.body
+        page = Page(
+            url=download.target.page,
+            status=answer.status,
+            media_type=answer.headers.media_type,
+            redirects=download.redirects,
+        )
+        if body is None:
+            return replace(page, described=describe_head(answer.headers))
+        if not body.text:
+            return replace(page, described=describe_body(answer.headers, body))
+        if not body.data:
+            return replace(page, described="" if body.cut else "The page is empty.", cut=body.cut)
+        text = await self._read(download, body, message)
+        return replace(
+            page,
+            title=text.title,
+            text=text.text,
+            links=text.links,
+            described=text.described,
+            cut="; ".join(filter(None, (body.cut, text.cut))),
+        )
+
+    async def _read(self, download: Download, body: Body, message: Fetch) -> Text:
+        """Return the text of a body.
+
+        Raises:
+            FetchError: It cannot be read, or not in time.
+        """
+        headers = download.answer.headers
+        with trio.move_on_after(self._limits.reading_s):
+            # Pages that take long to read, be it on purpose, keep only their own chat waiting.
+            async with self._reading.turn(message.chat):
+                return await self._readers.read(
+                    body.data,
+                    media_type=headers.media_type,
+                    charset=headers.charset,
+                    url=download.target.href,
+                    max_chars=self._most_chars(message),
+                )
+        raise FetchError(
+            f"The page came, but could not be read within {self._limits.reading_s:g} s.",
+            "Try again later.",
+            answered=True,
+        )
+
+
+async def _settled(work: Callable[[], Awaitable[A]]) -> A:
+    try:
+        return await work()
+    except FetchError as error:
+        refusal = error.with_traceback(None)  # its frames hold the page
+    except NoTurn as error:
+        refusal = (
+            FetchError("Too many requests wait for the web at the moment.", "Try again in a minute.")
+            if error.late
+            else FetchError(
+                "Too many requests of this chat already wait for the web.", "Ask for fewer pages at once."
+            )
+        )
+    except Exception:
+        # One page that we do not cope with must not lose those of all others.
+        logger.exception("a request to the web failed")
+        refusal = FetchError("Rumi itself failed.", "The program's log says what.", answered=True)
+    raise Refused(refusal)
+
+
+_MOST_CHARS = 60
+
+
+def describe_head(headers: Headers) -> str:
+    """Return the type, size and date, as far as the server tells them."""
+    told = [headers.media_type or "no type told", _size(headers)]
+    if modified := _plain(headers.first("last-modified")):
+        told.append(f"last modified {modified}")
+    return ", ".join(filter(None, told))
+
+
+def describe_body(headers: Headers, body: Body) -> str:
+    """Return a description of a body that cannot be read as text."""
+    seems = looks_like(body.data[:SNIFFED_BYTES])
+    told = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
+    return f"Not a text: {', '.join(filter(None, told))}. It was not downloaded."
+
+
+def _size(headers: Headers) -> str:
+    size = headers.size
+    packed = " compressed" if headers.first("content-encoding") not in ("", "identity") else ""
+    return "" if size is None else f"{size:,} bytes{packed}"
+
+
+def _plain(words: str) -> str:
+    """Return a server's words if they are short and on one line, otherwise ""."""
+    return words if len(words) <= _MOST_CHARS and words.isascii() and words.isprintable() else ""

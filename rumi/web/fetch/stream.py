@@ -1,0 +1,84 @@
+"""Answers that are read piece by piece, to requests with or without a body, through the guard."""
+
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import httpcore
+
+from rumi.platform.http import Tls
+from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
+from rumi.web.fetch.exchange import Exchange, Interrupted, connected
+from rumi.web.types import FetchError, Streamed
+from rumi.web.url import Target, parse_target
+
+_OURS: Final = (("Accept-Encoding", "identity"), ("Connection", "close"))
+
+
+class GuardedStreams:
+    """Makes requests over separate connections. `network` is a `GuardedNetwork`.
+
+    `tls` has the certificates to trust; without it, they are those of httpx.
+    """
+
+    def __init__(
+        self,
+        network: httpcore.AsyncNetworkBackend,
+        *,
+        tls: ssl.SSLContext | None = None,
+        max_redirects: int = 5,
+    ) -> None:
+        self._network = network
+        self._tls = Tls(tls).context
+        self._max_redirects = max_redirects
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None
+    ) -> AsyncIterator[Streamed]:
+        """Make a request for a block; see `Streams`."""
+        journey = Journey(parse_target(url))
+        async with AsyncExitStack() as stack:
+            while True:
+                attempt = await stack.enter_async_context(AsyncExitStack())
+                try:
+                    answer, exchange = await self._ask(attempt, journey.target, headers, most_bytes, body)
+                except FetchError as error:
+                    if journey.redirects == 0:
+                        raise
+                    raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
+                if not answer.location or body is not None:
+                    break
+                await attempt.aclose()
+                redirect(journey, answer.location, self._max_redirects)
+
+            async def more() -> bytes:
+                try:
+                    return await exchange.more()
+                except Interrupted as error:
+                    raise FetchError(
+                        f"{journey.target.host} did not send all of it: {error}.",
+                        "Try again later.",
+                        answered=True,
+                    ) from error
+
+            yield Streamed(journey.target.page, answer.status, answer.headers.media_type, more)
+
+    async def _ask(
+        self,
+        attempt: AsyncExitStack,
+        target: Target,
+        headers: Sequence[tuple[str, str]],
+        most_bytes: int,
+        body: bytes | None,
+    ) -> tuple[Response, Exchange]:
+        stream = await attempt.enter_async_context(connected(self._network, target, self._tls))
+        exchange = Exchange(stream, target.host, most_bytes)
+        await exchange.send("GET" if body is None else "POST", target, [*headers, *_OURS], body or b"")
+        status, told = await exchange.head()
+        if told.first("content-encoding").lower() not in ("", "identity"):
+            raise FetchError(
+                f"{target.host} packs its answer in a way that was not asked for.", answered=True
+            )
+        return Response(status, told), exchange

@@ -1,0 +1,76 @@
+"""The process that looks at one file and ends. A request is two frames: JSON, and the file's bytes.
+
+Files come from strangers. It loads what the kind of the file needs, and then gives up all rights, as the
+readers of pages do: it can open no file, socket or program. See `rumi.sandbox.confined.child`.
+"""
+
+import resource
+from base64 import b64encode
+from typing import Any, Final
+
+from rumi.sandbox.confined.child import Parent
+from rumi.sandbox.confined.confinement import confine
+from rumi.web.readers.files import office, scaling
+from rumi.web.readers.pages.charset import load_codecs
+from rumi.web.readers.pages.cleaning import clean
+from rumi.web.readers.pages.pdf import read_pdf
+
+_BOUNDS: Final = {
+    resource.RLIMIT_AS: 768_000_000,
+    resource.RLIMIT_NOFILE: 32,
+    resource.RLIMIT_FSIZE: 0,
+    resource.RLIMIT_CPU: 30,
+}
+NICE: Final = 10
+
+
+def load(kind: str) -> None:
+    """Load what this kind of file needs, by reading a small sample."""
+    load_codecs()
+    match kind:
+        case "picture":
+            scaling.load()
+        case "pdf":
+            import pypdfium2  # noqa: F401
+
+            read_pdf(b"%PDF-1.4", 100)
+        case _:
+            list(office.LINES[kind](office.SAMPLES[kind]()))
+
+
+def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
+    """Return what there is to see, or why nothing is."""
+    try:
+        if request["kind"] == "picture":
+            seen = scaling.scaled(body, int(request["most_px"]), int(request["most_bytes"]))
+            data = seen["data"]
+            assert isinstance(data, bytes)
+            return seen | {"data": b64encode(data).decode()}
+        if request["kind"] == "pdf":
+            page = read_pdf(body, int(request["most_chars"]))
+            return {"text": page.text, "cut": page.cut, "failed": page.described}
+        office.check_parts(body)
+        text, cut = office.text_of(office.LINES[request["kind"]](body), int(request["most_chars"]))
+        return {"text": clean(text), "cut": cut}
+    except (scaling.NoPictureError, office.NoDocumentError) as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "it takes too much memory"}
+    except RecursionError:
+        return {"failed": "it is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 - parsers raise what they like
+        return {"failed": f"it is broken ({type(error).__name__})"}
+
+
+def main() -> None:
+    """Look at one file."""
+    parent = Parent(_BOUNDS, nice=NICE)
+    parent.ready()
+    request = parent.hear()
+    load(request["kind"])
+    confine()  # where the kernel cannot, the limits above remain
+    parent.tell(answer(request, parent.receive()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""What models see of files in workspaces: pictures, which are kept scaled beside the originals, and texts.
+
+A scaled picture is named by its content, so that a reference to it in the history cannot mean another one.
+"""
+
+import hashlib
+import os
+import re
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from rumi.models.types import Message, Picture
+from rumi.platform.openat import opened
+from rumi.platform.spooled_file import let_cancellation_through
+from rumi.platform.texts import short_size
+from rumi.platform.threads import Offload
+from rumi.sandbox.incoming import file_in, put_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
+from rumi.web.readers.files.kinds import HEAD_BYTES, Kind, kind_of_file
+from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
+
+PICTURES_FOLDER: Final = ".pictures"
+"""The folder of a workspace for scaled pictures."""
+
+_NAMED: Final = re.compile(rf"{re.escape(PICTURES_FOLDER)}/([0-9a-f]{{32}})(?:-[0-9]+)?\.(?:png|jpg)")
+_ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg"}
+_LEAST_CHARS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a model sees of a file: `about` it in a line, the pictures, or the text.
+
+    `cut` says what is missing of the text.
+    """
+
+    about: str
+    pictures: tuple[Picture, ...] = ()
+    text: str = ""
+    cut: str = ""
+
+
+View: TypeAlias = Callable[[str], Awaitable[Seen | None]]
+"""Looks at a file of one chat's workspace, by its path there; None for a file of another kind.
+
+A `RumiError` if it cannot be looked at.
+"""
+
+
+class Viewer:
+    """Looks at files of all workspaces. Scaled pictures belong to the sandbox's `user`, a uid and a gid."""
+
+    def __init__(
+        self,
+        workspaces: Path,
+        user: tuple[int, int],
+        room: SandboxLimits,
+        limits: ViewLimits,
+        offload: Offload,
+    ) -> None:
+        self._workspaces = workspaces
+        self._user = user
+        self._room = room
+        self._limits = limits
+        self._offload = offload
+        self._looks = Looks(limits)
+
+    async def sent(self, chat: str, about: str, max_chars: int) -> Seen:
+        """Return what a model sees of a file that its user sent, by the text about it; never an error.
+
+        A document's text is cut to `max_chars`, at a line's end, with a note of how to read the rest.
+        Cancelled, no process is left.
+        """
+        if (file := file_in(about)) is None:
+            return Seen(about)
+        try:
+            seen = await self.file(chat, file[0])
+        except (ViewRefused, WorkspaceError) as error:
+            return Seen(f"{about}\n[It cannot be shown: {error.message.rstrip('.')}.]")
+        if seen is None:
+            return Seen(about)
+        told = f"{about}\n[{seen.about}]"
+        return Seen("\n".join(filter(None, (told, _beginning(seen, file[0], max_chars)))), seen.pictures)
+
+    async def file(self, chat: str, path: str) -> Seen | None:
+        """Return what a model sees of a file of the chat's workspace; None if it is of another kind.
+
+        Raises:
+            ViewRefused: It cannot be read, or is too large.
+            WorkspaceError: The file does not exist, or the scaled picture does not fit into the workspace.
+        """
+        async with self._looks.places:
+            kind, body = await self._offload(partial(self._read, chat, path))
+            if kind is None:
+                return None
+            heard = await self._looks.look(kind, body)
+        if kind == "picture":
+            return await self._keep(chat, heard)
+        text = str(heard.get("text", ""))
+        lines = text.count("\n") + 1 if text else 0
+        about = f"The text of this {kind} file: {lines} lines, {len(text)} characters"
+        return Seen(about, text=text, cut=str(heard.get("cut", "")))
+
+    async def picture(self, chat: str, body: bytes) -> Seen:
+        """Scale a picture that a tool brought, and keep it in the chat's workspace.
+
+        Raises:
+            ViewRefused: It is no picture, or cannot be read.
+            WorkspaceError: There is no room for it.
+        """
+        if len(body) > MOST_BYTES or kind_of_file(body[:HEAD_BYTES], "") != "picture":
+            raise ViewRefused("it is no picture of a known format")
+        async with self._looks.places:
+            heard = await self._looks.look("picture", body)
+        return await self._keep(chat, heard)
+
+    async def keep(self, chat: str, body: bytes, name: str) -> str:
+        """Keep a file that a tool brought in the chat's workspace; return its path there.
+
+        Raises:
+            WorkspaceError: There is no room for it.
+        """
+        return await self._offload(partial(self._put_file, chat, name, body))
+
+    async def load(self, chat: str, messages: Sequence[Message], takes: bool) -> Sequence[Message]:
+        """Return a prompt's messages with the bytes of their pictures, or a note in place of a picture.
+
+        Only so many pictures are in a prompt as `ViewLimits` allow: the oldest give way several at a time, so
+        that most prompts begin like the one before. Without `takes` the messages stay as they are.
+        """
+        count = sum([len(message.pictures) for message in messages])
+        if not count or not takes:
+            return messages
+        step = self._limits.pictures // 2 + 1
+        leave = -(-max(0, count - self._limits.pictures) // step) * step
+        shown: list[Message] = []
+        for message in messages:
+            leave, skip = leave - len(message.pictures), leave
+            if message.pictures:
+                message = await self._offload(partial(self._loaded, chat, message, max(0, skip)))
+            shown.append(message)
+        return shown
+
+    def _loaded(self, chat: str, message: Message, skip: int) -> Message:
+        pictures, notes = list[Picture](), list[str]()
+        for place, picture in enumerate(message.pictures):
+            if place < skip:
+                notes.append(f"[The picture {picture.path} is left out: later ones take its place.]")
+            elif (data := self._scaled(chat, picture.path)) is None:
+                notes.append(f"[The picture {picture.path} is left out: its file is missing or has changed.]")
+            else:
+                pictures.append(replace(picture, data=data))
+        content = "\n".join(filter(None, (message.content, *notes)))
+        return replace(message, content=content, pictures=tuple(pictures))
+
+    def _read(self, chat: str, path: str) -> tuple[Kind | None, bytes]:
+        with open(open_beneath(self._workspaces / chat, path), "rb") as file:
+            kind = kind_of_file(file.read(HEAD_BYTES), path)
+            if kind is None:
+                return None, b""
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                raise ViewRefused(f"it is larger than {short_size(MOST_BYTES)}")
+            file.seek(0)
+            return kind, file.read(MOST_BYTES)
+
+    def _scaled(self, chat: str, path: str) -> bytes | None:
+        """Return the bytes of a scaled picture; None if there is none, or another one."""
+        if (named := _NAMED.fullmatch(path)) is None:
+            return None
+        with suppress(WorkspaceError, OSError), opened(open_beneath(self._workspaces / chat, path)) as file:
+            if os.fstat(file).st_size <= self._limits.picture_bytes:
+                data = os.pread(file, self._limits.picture_bytes, 0)
+                return data if _digest(data) == named[1] else None
+        return None
+
+    async def _keep(self, chat: str, heard: dict[str, Any]) -> Seen:
+        """Keep a scaled picture, which is trusted no more than the process that made it."""
+        try:
+            data, media_type = b64decode(heard["data"], validate=True), str(heard["media_type"])
+            name = f"{_digest(data)}.{_ENDINGS[media_type]}"
+            width, height, frames = (int(heard[each]) for each in ("width", "height", "frames"))
+            size, kind = tuple(map(int, heard["size"])), str(heard["format"])[:10]
+        except (KeyError, TypeError, ValueError):
+            raise ViewRefused("its reader has failed") from None
+        if len(data) > self._limits.picture_bytes:
+            raise ViewRefused("it does not become small enough")
+        path = await self._offload(partial(self._put, chat, name, data))
+        about = f"A {kind} picture of {width} x {height} pixels"
+        about += f", the first of its {frames} frames" if frames > 1 else ""
+        about += f". You see it with {size[0]} x {size[1]}" if size != (width, height) else ""
+        return Seen(about, (Picture(path, media_type, data),))
+
+    def _put(self, chat: str, name: str, data: bytes) -> str:
+        path = f"{PICTURES_FOLDER}/{name}"
+        if self._scaled(chat, path) is not None:
+            return path
+        return f"{PICTURES_FOLDER}/{self._put_file(chat, name, data, PICTURES_FOLDER)}"
+
+    def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
+        """Put a file into a chat's workspace, which is made if no sandbox has needed it yet."""
+        uid, gid = self._user
+        workspace = prepare_workspace(self._workspaces, chat, uid, gid, place=self._workspaces)
+        return put_file(
+            workspace,
+            name,
+            BytesIO(data),
+            uid=uid,
+            gid=gid,
+            limits=self._room,
+            max_bytes=len(data),
+            checkpoint=let_cancellation_through,
+            below=below,
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def _beginning(seen: Seen, name: str, max_chars: int) -> str:
+    """Return the beginning of a document's text, up to a line's end, and how to read the rest."""
+    text, most = seen.text, max(max_chars, _LEAST_CHARS)
+    if len(text) <= most:
+        return f"{text}\n[{seen.cut}]" if seen.cut else text
+    end = text.rfind("\n", 0, most)
+    kept = text[: end if end > 0 else most]
+    line = kept.count("\n") + (2 if end > 0 else 1)
+    left = len(text) - len(kept)
+    return f"{kept}\n[… {left} characters left out. Read on: read_file with path {name} and offset {line} …]"

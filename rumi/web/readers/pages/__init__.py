@@ -1,0 +1,1 @@
+"""Converts bytes to text for a model, each page in a process that can be ended."""

@@ -1,0 +1,63 @@
+"""Converts a body to text, with what its server says about it."""
+
+import re
+from typing import Final
+
+from rumi.web.links import links_in
+from rumi.web.readers.pages.charset import decode
+from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
+from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, looks_like
+from rumi.web.types import Text
+
+_TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
+_BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
+
+
+def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> Text:
+    """Return a page as text. Its time and memory are not bounded here, but by `Readers`."""
+    match kind_of(media_type, body[:SNIFFED_BYTES]):
+        case "binary":
+            return Text(described=describe(body, media_type))
+        case "pdf":
+            from rumi.web.readers.pages.pdf import read_pdf
+
+            return read_pdf(body, max_chars)
+        case "html":
+            return _read_html(decode(body, charset, markup=True), url, max_chars)
+        case "xml":
+            return _read_xml(decode(body, charset, markup=True), url, max_chars)
+        case "text":
+            return _shown("", decode(body, charset), max_chars)
+
+
+def describe(body: bytes, media_type: str) -> str:
+    """Return one line about a body that cannot be read."""
+    seems = looks_like(body[:SNIFFED_BYTES])
+    named = one_line(media_type, 100) or "no type"
+    return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
+
+
+def _read_html(source: str, url: str, max_chars: int) -> Text:
+    from rumi.web.readers.pages.html import to_markdown
+
+    title, text, deeper = to_markdown(clean(source), url)
+    if text.strip():
+        return _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
+    why = _TOO_DEEP if deeper else "scripts may make it when it is shown"
+    return Text(one_line(title), described=f"A page without text; {why}.")
+
+
+def _read_xml(source: str, url: str, max_chars: int) -> Text:
+    from rumi.web.readers.pages.feeds import read_feed
+
+    feed = read_feed(clean(source), url)
+    if feed is None or not feed[1]:
+        return _shown("", source, max_chars)
+    return _shown(*feed, max_chars)
+
+
+def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> Text:
+    """Return the text, cleaned and cut. `lost` says what was left out before."""
+    whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
+    kept, cut = cut_to(whole, max_chars)
+    return Text(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))

@@ -1,0 +1,89 @@
+"""The process that reads pages, one after the other. A request is two frames: JSON, and the body.
+
+Pages come from strangers, so it first gives up the rights that it does not need. See
+`rumi.sandbox.confined.child`.
+"""
+
+import resource
+import time
+from dataclasses import asdict
+from typing import Final
+
+from rumi.sandbox.confined.child import Parent
+from rumi.sandbox.confined.confinement import confine
+from rumi.web.readers.pages.charset import load_codecs
+from rumi.web.readers.pages.page import read_page
+
+# No large memory, few files, none that grows.
+_BOUNDS: Final = {
+    resource.RLIMIT_AS: 512_000_000,
+    resource.RLIMIT_NOFILE: 16,
+    resource.RLIMIT_FSIZE: 0,
+}
+CPU_S: Final = 30
+NICE: Final = 10
+# One of each kind, so that what is loaded at first use is loaded.
+_SAMPLES: Final = (
+    (b"<title>a</title><p>caf\xe9 <a href='/b'>b</a><table><tr><th>c</table>", "text/html"),
+    (b"<rss><channel><item><title>a</title><description>b</description></item></channel></rss>", "text/xml"),
+    (b"caf\xe9", "text/plain"),
+    (b"%PDF-1.4", "application/pdf"),
+)
+_OUT_OF_MEMORY: Final = "it takes too much memory"
+
+
+def prepare() -> None:
+    """Load all modules that a page may need, because no file can be opened afterwards."""
+    import charset_normalizer.md  # noqa: F401
+    import pypdfium2  # noqa: F401
+
+    load_codecs()
+    for body, media_type in _SAMPLES:
+        read_page(body, media_type=media_type, charset="", url="http://example.com/", max_chars=100)
+
+
+def bound_cpu() -> None:
+    """Limit the next page to `CPU_S` seconds of processor time; the parent's time limit ends earlier."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = int(time.process_time()) + CPU_S
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+    )
+
+
+def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
+    """Return a page's text, or the reason why it cannot be read."""
+    try:
+        text = read_page(
+            body,
+            media_type=str(request["media_type"]),
+            charset=str(request["charset"] or ""),
+            url=str(request["url"]),
+            max_chars=int(str(request["max_chars"])),
+        )
+    except MemoryError:
+        return {"failed": _OUT_OF_MEMORY}
+    except RecursionError:
+        return {"failed": "it is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 - parsers raise what they like; a page must not end the process
+        return {"failed": f"its reader failed ({type(error).__name__})"}
+    return asdict(text)
+
+
+def main() -> None:
+    """Read pages until there are no more requests."""
+    parent = Parent(_BOUNDS, nice=NICE)
+    prepare()
+    confine()  # where the kernel cannot, the limits above and the guard around the process remain
+    parent.ready()
+    while True:
+        request = parent.hear()
+        body = parent.receive()
+        bound_cpu()
+        said = answer(request, body)
+        del body
+        parent.tell(said)
+
+
+if __name__ == "__main__":
+    main()

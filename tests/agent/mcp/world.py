@@ -1,0 +1,106 @@
+"""Servers of tools for tests: real processes of `tests.fakes.mcp_server`, in the actors that keep them."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import trio
+
+from actors import Supervisor
+from rumi.agent.mcp.servers import ForChat, McpServers
+from rumi.agent.mcp.types import ServerSettings
+from rumi.agent.tools.base import Tool, ToolResult
+from rumi.errors import RumiError
+from rumi.models.types import Message, Picture
+from rumi.web.readers.files.viewer import Seen
+from tests.conftest import ROOT
+
+FAKE = ROOT / "tests" / "fakes" / "mcp_server.py"
+BOUND_S = 30
+
+
+def fake(kind: str = "honest", *words: str, name: str = "fake", **more: object) -> ServerSettings:
+    """Return the settings of a fake server, in a sandbox unless `more` says otherwise."""
+    made = ServerSettings(
+        name, command=sys.executable, args=(str(FAKE), kind, *words), paths=(str(FAKE.parent),)
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+class House:
+    """Running servers, and one chat whose user has said `words`."""
+
+    def __init__(self, servers: McpServers, home: Path) -> None:
+        self.servers = servers
+        self.home = home
+        self.words: list[str] = []
+        self.looked_at: list[bytes] = []
+        self.put: dict[str, bytes] = {}
+        self.audit: list[Mapping[str, object]] = []
+
+    async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
+        """Return the chat's tools of one turn."""
+        await self.servers.ready()
+        messages = [Message("user", each) for each in self.words]
+        chat = ForChat(lambda: messages, self._look, self._keep)
+        found = self.servers.tools_for(chat, context_tokens)
+        return {tool.spec.name: tool for tool in found}
+
+    async def call(self, name: str, **arguments: object) -> ToolResult:
+        """Call a tool in a turn of its own."""
+        return await (await self.tools())[name].call(arguments)
+
+    def kept(self, file: str, server: str = "fake") -> list[str]:
+        """Return what a fake server has kept in a file."""
+        path = self.home / "mcp" / server / file
+        return path.read_text().split() if path.exists() else []
+
+    async def _look(self, data: bytes) -> Seen:
+        await trio.lowlevel.checkpoint()
+        self.looked_at.append(data)
+        if not data.startswith(b"\x89PNG"):
+            raise RumiError("it is no picture of a known format")
+        return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
+
+    async def _keep(self, data: bytes, name: str) -> str:
+        await trio.lowlevel.checkpoint()
+        self.put[name] = data
+        return name
+
+
+@asynccontextmanager
+async def house(home: Path, *settings: ServerSettings) -> AsyncIterator[House]:
+    """Run servers in a tree; nothing of them is left behind the block."""
+    home.mkdir(exist_ok=True)
+    root = Supervisor("rumi")
+    audit: list[Mapping[str, object]] = []
+    servers = McpServers(root, home, settings, lambda **more: audit.append(more))
+    async with root.running():
+        made = House(servers, home)
+        made.audit = audit
+        with trio.fail_after(BOUND_S):
+            yield made
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Wait for something that another process does."""
+    with trio.fail_after(BOUND_S):
+        while not true():  # noqa: ASYNC110  # another process sets no event
+            await trio.sleep(0.02)
+
+
+def processes_with(word: str) -> list[int]:
+    """Return the processes of this machine that have a word in their command line."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{number}/cmdline").read_bytes()
+            state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if word.encode() in words and state not in "ZX" and int(number) != os.getpid():
+            found.append(int(number))
+    return found

@@ -1,0 +1,136 @@
+"""The text of files: what an edit keeps, and what a diff says."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rumi.agent.tools.edit_file import _edit
+from rumi.agent.tools.text_file import DIFF_CHARS, TextFile, decoded, difference
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "é", " ", "\n", "\r\n", "\r", "ab\r\n"]), max_size=40).map(
+    "".join
+)
+ENCODINGS = st.sampled_from(
+    [("utf-8", b""), ("utf-8", b"\xef\xbb\xbf"), ("cp1252", b""), ("utf-16-le", b"\xff\xfe")]
+)
+
+
+@given(TEXTS, ENCODINGS, st.data())
+def test_an_edit_changes_what_it_names_and_keeps_every_other_byte(
+    text: str, encoding: tuple[str, bytes], data: st.DataObject
+) -> None:
+    name, mark = encoding
+    content = mark + text.encode(name)
+    file = decoded(content)
+    assert file is not None
+    assert file.encoded(file.text) == content
+    units = re.findall("\r\n|.", file.text, re.DOTALL)
+    start = data.draw(st.integers(0, len(units)))
+    end = data.draw(st.integers(start, len(units)))
+    plain = ["\n" if unit == "\r\n" else unit for unit in units]
+    old, new = "".join(plain[start:end]), data.draw(TEXTS).replace("\r\n", "\n").replace("\r", "")
+    edited = file.replaced([start], old, new)
+    before, after = "".join(units[:start]), "".join(units[end:])
+    assert edited.startswith(before)
+    assert edited.endswith(after)
+    middle = edited[len(before) : len(edited) - len(after)]
+    assert middle.replace("\r\n", "\n") == new or "\r" in old
+    if "\n" not in text:
+        assert "\r\n" not in edited or "\r" in text
+    if text.count("\n") == text.count("\r\n") > 0 and "\r" not in text.replace("\r\n", ""):
+        assert edited.count("\n") == edited.count("\r\n")
+
+
+@given(TEXTS, st.text(alphabet="ab\n", min_size=1, max_size=2), TEXTS)
+def test_replacing_all_is_what_python_would_do_with_plain_line_ends(text: str, old: str, new: str) -> None:
+    file = TextFile(text.replace("\r", ""))
+    edited = _edit("f", file, old, new, every=True)
+    expected = file.text.replace(old, new.replace("\r\n", "\n"))
+    if edited.difference is None:
+        assert old not in file.text or old == new.replace("\r\n", "\n")
+    else:
+        assert edited.content.decode() == expected
+
+
+@given(TEXTS, TEXTS)
+def test_a_diff_is_one_that_patch_can_apply(old: str, new: str) -> None:
+    old, new = old.replace("\r", ""), new.replace("\r", "")
+    found = difference("f", old, new)
+    lines = found.diff.split("\n")[2:]
+    assert (found.added, found.removed) == tuple(sum(x.startswith(m) for x in lines) for m in "+-")
+    if old == new:
+        assert found.diff == ""
+        return
+    done = patched(old, found.diff)
+    assert done == new
+
+
+def patched(old: str, diff: str) -> str:
+    """Apply a unified diff, as `patch` does."""
+    source = [line for line in re.split(r"(?<=\n)", old) if line]
+    made: list[str] = []
+    at, last = 0, ""
+    for line in diff.split("\n")[2:]:
+        if line.startswith("@@"):
+            first, count = map(int, re.findall(r"\d+", line)[:2])
+            begin = first - 1 if count else first
+            made += source[at:begin]
+            at = begin
+        elif line.startswith("\\"):
+            if last != "-":
+                made[-1] = made[-1].removesuffix("\n")
+        else:
+            if line[0] in "- ":
+                assert source[at].removesuffix("\n") == line[1:]
+                at += 1
+            if line[0] in "+ ":
+                made.append(f"{line[1:]}\n")
+        last = line[0]
+    return "".join(made + source[at:])
+
+
+def test_long_texts_with_few_changes_are_compared_line_by_line() -> None:
+    lines = [f"line {n}\n" for n in range(3000)]
+    changed = [*lines]
+    changed[10], changed[11], changed[2900] = "ten\n", "eleven\n", "late\n"
+    found = difference("f", "".join(lines), "".join(changed))
+    assert (found.counts, found.where) == ("+3 −3", "11-12, 2901")
+    assert len(found.diff.split("\n")) == 2 + (1 + 6 + 4) + (1 + 6 + 2)
+
+
+def test_a_diff_is_bounded_and_says_what_is_left_out() -> None:
+    found = difference("f", "", "x" * 1000 + "\n" + "line\n" * 50_000)
+    assert len(found.diff) <= DIFF_CHARS + 40
+    assert found.added == 50_001
+    assert re.search(r"… 48\d{3} more lines$", found.diff)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a\0b",
+        b"\x89PNG\r\n\x1a\n\xff",
+        b"\xff\xfea",
+        b"\xef\xbb\xbf\xff",
+        b"\x01\xe9",
+        b"\xff\xd8\xff\xe0\x10",
+    ],
+)
+def test_bytes_that_are_no_text_are_not_taken_for_text(content: bytes) -> None:
+    assert decoded(content) is None
+
+
+def test_an_edit_of_a_million_places_takes_seconds_at_most() -> None:
+    began = time.process_time()
+    edited = _edit("f", TextFile("a" * 1_000_000), "a", "b", every=True)
+    assert (edited.content, edited.places) == (b"b" * 1_000_000, 1_000_000)
+    assert time.process_time() - began < 5
+
+
+def test_an_edit_that_would_fill_the_memory_is_refused() -> None:
+    edited = _edit("f", TextFile("a" * 100_000), "a", "b" * 1000, every=True)
+    assert edited.difference is None
+    assert "Use sed or awk" in edited.why_not

@@ -1,0 +1,181 @@
+"""The whole house behind a Telegram in memory: journal, sender, chats and poller, in virtual time.
+
+Its model reads a page and then sends something, which has to be asked for: `Reading` taints, `Sending` asks.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from actors import ChildSpec, Supervisor
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.channels.built_in import BUILT_IN
+from rumi.channels.telegram.receiving.reading import Who
+from rumi.channels.telegram.room import Telegram
+from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.hub import Hub
+from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.lessons import Lessons, add_lessons
+from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.chats.services import ChatServices, Workspaces
+from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.home import Home
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.logs.redact import Redactor
+from rumi.store.journal.actor import Journal
+from tests.channels.telegram.sending import bot_in_memory
+from tests.chats.house import FunctionModel, InPlace, MemorySandboxes
+from tests.fakes.bot_api import BotApi
+from tests.fakes.bot_api_world import Chat, Message
+from tests.fakes.telegram_exchange import until
+from tests.fakes.tools import Unasked
+
+ANA, BEN, EVE = 11, 12, 66
+"""Ana and Ben may talk to the bot."""
+
+
+@dataclass
+class Reading(Unasked):
+    """Reads a page."""
+
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("read", "Reads.", {}))
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.sleep(float(str(arguments.get("seconds", 0))))
+        return ToolResult(True, "a page", tainted=True)
+
+
+@dataclass
+class Sending:
+    """Sends something; `sent` lists what."""
+
+    sent: list[str] = field(default_factory=list)
+    spec: ToolSpec = field(default_factory=lambda: ToolSpec("send", "Sends.", {}))
+    concurrent: bool = False
+
+    async def prepare(self) -> None:
+        return
+
+    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+        return Question("send_file", {"path": str(arguments["path"])})
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        self.sent.append(str(arguments["path"]))
+        return ToolResult(True, "sent")
+
+
+async def sends_what_it_is_told(request: ModelRequest, emit: Emit) -> Reply:
+    """`send PATH…` reads a page and then sends each path, one reply each; anything else is answered."""
+    await trio.lowlevel.checkpoint()
+    last = max(place for place, message in enumerate(request.messages) if message.role == "user")
+    word, *paths = request.messages[last].content.split()
+    results = [message.content for message in request.messages[last:] if message.role == "tool"]
+    if word != "send":
+        return Reply(f"you said {request.messages[last].content}")
+    if not results:
+        return Reply("", (ToolCall("c0", "read", "{}"),))
+    if len(results) <= len(paths):
+        path = paths[len(results) - 1]
+        return Reply("", (ToolCall(f"c{len(results)}", "send", f'{{"path": "{path}"}}'),))
+    return Reply(f"done: {'; '.join(results[1:])}")
+
+
+@dataclass
+class TelegramHouse:
+    """A running house, and what people see of it."""
+
+    api: BotApi
+    inbox: Inbox
+    sending: Sending
+    root: Supervisor
+    telegram: Telegram
+    lessons: Lessons
+
+    async def until(self, holds: Any, within_s: float = 30) -> None:
+        """Wait until something holds on this Telegram."""
+        with trio.fail_after(within_s):
+            await until(self.api, holds)
+
+    async def asked(self, chat: Chat | int, number: int = 1, within_s: float = 30) -> Message:
+        """Wait for so many questions in a chat; the last."""
+        place = self.api.chat(chat)
+        await self.until(lambda: len(asking(place)) >= number, within_s)
+        return asking(place)[-1]
+
+    async def idle(self, within_s: float = 60) -> None:
+        """Wait until no lane has anything to do."""
+        with trio.fail_after(within_s):
+            while self.activity("sender") or self.api.pending:  # noqa: ASYNC110  # the sender tells nobody
+                await trio.sleep(0.1)
+
+    def activity(self, name: str) -> str:
+        return next(child.activity for child in self.root.status().children if child.id == name)
+
+
+def asking(chat: Chat) -> list[Message]:
+    """The messages with buttons."""
+    return [message for message in chat.said if message.buttons]
+
+
+@asynccontextmanager
+async def telegram_house(
+    path: Path,
+    api: BotApi,
+    *,
+    answer: Any = sends_what_it_is_told,
+    confirm_timeout_s: float = 600.0,
+    max_queued: int = 0,
+    telegram: Telegram | None = None,
+    add: Callable[..., object] = lambda root, inbox, journal, hub: None,
+) -> AsyncIterator[TelegramHouse]:
+    """Start it on a folder; leaving it is an orderly stop, and the folder keeps the journal.
+
+    `add` adds more to the tree, below everything.
+    """
+    home = Home(path)
+    (path / "logs").mkdir(exist_ok=True)
+    who = Who(frozenset({ANA, BEN}))
+    telegram = telegram or Telegram()
+    telegram.connect(bot_in_memory(api), who, cast(Any, None), home, voice=False)
+    root = Supervisor("rumi", strategy="rest_for_one")
+    offload, hub, sending = InPlace(), Hub(), Sending()
+    journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
+    telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
+    tools: tuple[Tool, ...] = (Reading(), sending)
+    model = FunctionModel(answer)
+    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
+    pending, sandboxes = PendingMessages(), MemorySandboxes()
+    context = ChatContext(
+        model_for=lambda chat, language, chosen: model,
+        limits=ChatLimits(TurnLimits(), 3600, 40, 100_000, confirm_timeout_s, max_queued=max_queued),
+        language="en",
+        ids=BUILT_IN,
+        now=time.time,
+        bring=telegram.bring,
+        tools_for=lambda chat: tools,
+    )
+    services = ChatServices(
+        journal=journal,
+        sandboxes=sandboxes,
+        workspaces=Workspaces(home.workspaces, offload),
+        hub=hub,
+        publisher=Publisher(hub, audit, pending, time.time, sandboxes.container_id),
+        pending=pending,
+        context=context,
+        lessons=add_lessons(root, journal, context),
+    )
+    inbox = add_chats(root, services)
+    telegram.add_receiver(root, inbox, journal, hub)
+    add(root, inbox, journal, hub)
+    try:
+        async with root.running():
+            yield TelegramHouse(api, inbox, sending, root, telegram, services.lessons)
+    finally:
+        audit.close()

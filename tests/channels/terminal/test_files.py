@@ -1,0 +1,96 @@
+"""`-f` and `@file`: real files; what is named and is no file stays text."""
+
+import os
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.channels.terminal import Streams, what_to_send
+from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
+from rumi.channels.terminal.words import words_for
+from rumi.errors import UsageError
+from rumi.store.journal.records import Attachment
+
+WORDS = words_for("en")
+TOLD: list[str] = []
+
+
+async def tell(line: str) -> None:
+    await trio.lowlevel.checkpoint()
+    TOLD.append(line)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    TOLD.clear()
+    (tmp_path / "a.txt").write_text("uno")
+    (tmp_path / "my file.txt").write_text("dós")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("compare @a.txt, please", ("a.txt",)),
+        ('sum up @"my file.txt".', ("my file.txt",)),
+        ("@a.txt and (see @a.txt)!", ("a.txt",)),
+        ("mail ana@a.txt or @nobody", ()),
+        ("look into @sub and @", ()),
+        ("@missing.txt", ()),
+        ("@" + "x" * 5000, ()),
+    ],
+)
+def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> None:
+    assert named_in(text) == names
+
+
+async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None:
+    handed = await handed_files(["a.txt", "my file.txt"], 100, WORDS, tell)
+    assert handed == (
+        Attachment("words", source="file a.txt", text="uno"),
+        Attachment("words", source="file my file.txt", text="dós"),
+    )
+    assert TOLD == []
+
+
+async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
+    first, second = await handed_files(["a.txt", "my file.txt"], 4, WORDS, tell)
+    assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)
+    assert len(TOLD) == 1
+    assert "my file.txt" in TOLD[0]
+
+
+async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
+    (folder / "image.png").write_bytes(b"\x89PNG\0\0")
+    os.mkfifo(folder / "pipe")
+    for name, says in (
+        ("missing.txt", "No such file"), ("sub", "s a directory"),
+        ("pipe", "not a file"), ("a\0b", "null"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=says):
+            await handed_files([name], 100, WORDS, tell)
+    with pytest.raises(UsageError, match="at most"):
+        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, WORDS, tell)
+
+
+async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_names(folder: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, b"read @a.txt")
+    os.close(write)
+    streams = Streams(stdin=read)
+    try:
+        assert await what_to_send("-", streams, "en", 100) == ("read @a.txt", ())
+    finally:
+        os.close(read)
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        text, handed = await what_to_send(
+            "see @a.txt", Streams(stdin=null), "en", 100, ["my file.txt", "a.txt"]
+        )
+    finally:
+        os.close(null)
+    assert text == "see @a.txt"
+    assert [each.source for each in handed] == ["file my file.txt", "file a.txt"]

@@ -1,0 +1,194 @@
+"""The flight recorder: what it keeps, and that a turn runs again as it was, in another process."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import trio
+
+from rumi.agent.breakers import TurnLimits
+from rumi.agent.prompts.prompts import Prompts, built_in
+from rumi.agent.tools.base import ToolResult
+from rumi.agent.turn import TurnInput, run_turn
+from rumi.app.toolbox import specs_now
+from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
+from rumi.chats.recorder.recording import find_recording, read_recording
+from rumi.chats.recorder.replaying import Now, fork, replay
+from rumi.chats.recorder.report import contents, pack
+from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.logs.redact import Redactor
+from tests.chats.house import FunctionModel
+from tests.fakes.tools import Unasked
+
+SAVED = Path(__file__).parents[2] / "recordings" / "three-calls.jsonl"
+SECRET = "s3cr3t-value-of-a-key"
+BASE = Prompts(built_in()).instructions(("ls", "git"), 30.0)
+TOOL = specs_now()["remember"][0]
+
+
+async def works(request: ModelRequest, emit: Emit) -> Reply:
+    """Makes three calls in two replies, the second after a pause, and then answers."""
+    await trio.sleep(2)
+    done = [m.content for m in request.messages if m.role == "tool"]
+    if not done:
+        calls = tuple(
+            ToolCall(f"c{n}", "remember", json.dumps({"key": "k", "value": str(n)})) for n in (1, 2)
+        )
+        return Reply("I look.", calls, "tool_calls", reasoning="two at once")
+    if len(done) == 2:
+        return Reply("", (ToolCall("c3", "remember", '{"value": "3", "key": "k"}'),), "tool_calls")
+    return Reply(f"Found {len(done)}.")
+
+
+class Numbered(Unasked):
+    """Answers with its value, after a second, and with a secret that it should not have."""
+
+    spec = TOOL
+
+    async def call(self, arguments: Mapping[str, object]) -> ToolResult:
+        await trio.sleep(1)
+        return ToolResult(
+            True, f"result {arguments['value']} with {SECRET}", tainted=True, links=("http://a/",)
+        )
+
+
+def given(answer: object = works) -> TurnInput:
+    return TurnInput(
+        instructions=f"{BASE}\n\nWhat holds.",
+        history=(Message("user", f"please, {SECRET}"),),
+        model=FunctionModel(answer),  # type: ignore[arg-type]
+        tools=(Numbered(),),
+        limits=TurnLimits(),
+        language="en",
+    )
+
+
+def recorder(home: Path, turns: int = 2, **more: int) -> Recorder:
+    return Recorder(home, Redactor([SECRET]), turns, instructions=BASE, programs=("ls", "git"), **more)
+
+
+async def keep(_: object) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+async def run(home: Path, turn: str = "t1", begin: TurnInput | None = None, **more: int) -> Path:
+    """Record a turn; return the file."""
+    with recorded(recorder(home, **more), "cli", turn, begin or given(), lambda _: None) as (made, watch):
+        await run_turn(made, watch, keep)
+    return home / "recordings" / "cli" / f"{turn}.jsonl"
+
+
+async def test_a_turn_with_three_calls_replays_identically(tmp_path: Path, autojump_clock: object) -> None:
+    path = await run(tmp_path)
+    turn = read_recording(path)
+    assert [len(turn.exchanges), len(turn.calls)] == [3, 3]
+    found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
+    assert (found.requests, found.calls, found.difference) == (3, 3, None)
+
+
+async def test_the_saved_recording_replays_identically(autojump_clock: object) -> None:
+    found = await replay(read_recording(SAVED), Now())
+    assert (found.requests, found.calls, found.difference) == (3, 3, None)
+
+
+async def test_a_changed_prompt_is_shown_as_the_difference(tmp_path: Path, autojump_clock: object) -> None:
+    turn = read_recording(await run(tmp_path))
+    found = await replay(turn, Now(f"{BASE}\n\nBe brief.", specs_now()), Redactor([SECRET]))
+    assert found.difference is not None
+    assert (found.difference.request, found.difference.where) == (1, "message 0 (system)")
+    assert "+Be brief." in found.difference.diff
+
+
+async def test_a_changed_tool_is_shown_as_the_difference(tmp_path: Path, autojump_clock: object) -> None:
+    turn = read_recording(await run(tmp_path))
+    changed = ToolSpec(TOOL.name, f"{TOOL.description} Always.", TOOL.parameters)
+    found = await replay(turn, Now(BASE, {TOOL.name: [changed]}), Redactor([SECRET]))
+    assert found.difference is not None
+    assert found.difference.where == "tool remember"
+
+
+async def test_no_secret_is_in_a_recording(tmp_path: Path, autojump_clock: object) -> None:
+    path = await run(tmp_path)
+    assert SECRET not in path.read_text()
+    assert "[hidden]" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_the_last_turns_are_kept_and_deleted_with_their_chat(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    for turn in ("t9", "t10", "t11"):
+        path = await run(tmp_path, turn)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["t10.jsonl", "t11.jsonl"]
+    assert find_recording(tmp_path, "t11") == path
+    delete_recordings(tmp_path, ("cli",))
+    assert not path.parent.exists()
+
+
+async def test_a_turn_that_is_too_long_is_not_recorded_and_goes_on(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    path = await run(tmp_path, max_bytes=5_000)
+    assert not path.exists()
+
+
+async def test_a_stopped_turn_and_a_torn_line_replay_up_to_their_end(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    with trio.move_on_after(5.5):  # in the second reply
+        await run(tmp_path)
+    path = tmp_path / "recordings" / "cli" / "t1.jsonl"
+    with path.open("a") as file:
+        file.write('{"kind": "rep')
+    turn = read_recording(path)
+    assert turn.exchanges[-1].reply is None
+    found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
+    assert (found.requests, found.difference) == (2, None)
+
+
+async def test_a_failure_of_the_model_and_a_timeout_happen_again(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    async def fails(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(1)
+        raise ModelError("server", "It is down.")
+
+    turn = read_recording(await run(tmp_path, begin=given(fails)))
+    assert (await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))).difference is None
+
+    async def silent(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.sleep(0 if request.words_only else 10_000)
+        return Reply("That was all.")
+
+    turn = read_recording(await run(tmp_path, begin=given(silent)))
+    found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
+    assert (found.requests, found.difference) == (2, None)
+
+
+async def test_a_fork_asks_another_model_and_does_nothing_new(tmp_path: Path, autojump_clock: object) -> None:
+    turn = read_recording(await run(tmp_path))
+
+    async def other(request: ModelRequest, emit: Emit) -> Reply:
+        await trio.lowlevel.checkpoint()
+        done = [m.content for m in request.messages if m.role == "tool"]
+        if len(done) == 2:
+            return Reply("", (ToolCall("x", "remember", '{"key": "k", "value": "9"}'),))
+        return Reply(done[-1])
+
+    forked = await fork(turn, Now(BASE, specs_now()), 2, FunctionModel(other))
+    assert forked.finished.answer.startswith("not recorded")
+    assert [recorded for _, recorded in forked.calls] == [True, True, False]
+
+
+async def test_a_report_says_what_is_in_it_before(tmp_path: Path, autojump_clock: object) -> None:
+    path = await run(tmp_path)
+    lines = "\n".join(contents(read_recording(path), Redactor(())))
+    assert "please, [hidden]" in lines
+    assert "3 tool calls" in lines
+    pack(path, tmp_path / "t1.zip", Redactor(()))
+    with zipfile.ZipFile(tmp_path / "t1.zip") as packed:
+        assert sorted(packed.namelist()) == ["about.json", "recording.jsonl"]
+    with pytest.raises(FileExistsError):
+        pack(path, tmp_path / "t1.zip", Redactor(()))

@@ -1,0 +1,76 @@
+"""The `recall` tool and the calls of other processes."""
+
+from pathlib import Path
+
+import pytest
+
+from rumi.agent.tools.recall import RecallTool
+from rumi.app.recall_calls import recall_calls, search_of
+from rumi.channels.built_in import BUILT_IN
+from rumi.errors import UsageError
+from rumi.memory.actor import open_memory
+from rumi.memory.recall.actor import open_recall
+from rumi.memory.types import NewFact, Remember
+from rumi.platform.caller import TERMINAL
+from rumi.platform.untrusted_text import opened
+from tests.memory.recall.states import State
+
+NOW = 1_790_100_000.0
+
+
+async def called(path: Path, **arguments: object) -> tuple[str, bool, bool]:
+    async with (
+        open_memory(path / "memory.db") as memory,
+        open_recall(path / "recall.db", path / "state.db", BUILT_IN) as ask,
+    ):
+        await memory(Remember("local", NewFact("perro", "se llama Toto")))
+        tool = RecallTool(ask, memory, "local", lambda: "en", lambda: NOW)
+        result = await tool.call(arguments)
+        assert tool.question(arguments, ()) is None
+    return result.content, result.ok, result.tainted
+
+
+async def test_passages_and_facts_come_with_dates_and_places(tmp_path: Path) -> None:
+    turn = State(tmp_path / "state.db").exchange("cli", "my dog eats rice", "noted")
+    content, ok, tainted = await called(tmp_path, query="dog")
+    assert (ok, tainted) == (True, False)
+    assert content.startswith("- perro: se llama Toto\n\n[2026-")
+    assert f", cli {turn}]\nUser: my dog eats rice\nAssistant: noted" in content
+
+
+async def test_a_result_is_tainted_if_a_passage_was(tmp_path: Path) -> None:
+    State(tmp_path / "state.db").exchange("cli", "the heron page", "it says: obey", tainted=True)
+    content, _, tainted = await called(tmp_path, query="heron")
+    assert tainted
+    block = opened(content)
+    assert block is not None
+    assert "it says: obey" in block[1]
+
+
+async def test_bad_arguments_are_told_to_the_model(tmp_path: Path) -> None:
+    State(tmp_path / "state.db").exchange("cli", "a", "b")
+    for arguments in ({}, {"query": " "}, {"query": 7}, {"query": "x", "since": "soonish"}):
+        assert (await called(tmp_path, **arguments))[1] is False
+    assert await called(tmp_path, query="zzz") == ("Nothing of that in earlier conversations.", True, False)
+
+
+def test_days_are_whole_days() -> None:
+    search = search_of(
+        "local", {"query": "x", "since": "2026-03-05", "until": "2026-03-05", "limit": 99}, NOW
+    )
+    assert search.since is not None
+    assert search.until is not None
+    assert 86_399 < search.until - search.since < 86_400
+    assert search.limit == 20
+    with pytest.raises(UsageError, match="day is not understood"):
+        search_of("local", {"query": "x", "until": "blah"}, NOW)
+
+
+async def test_other_processes_name_an_owner(tmp_path: Path) -> None:
+    State(tmp_path / "state.db").exchange("tg7", "the heron", "yes")
+    async with open_recall(tmp_path / "recall.db", tmp_path / "state.db", BUILT_IN) as ask:
+        serve = recall_calls(ask, BUILT_IN, lambda: NOW)
+        assert await serve(TERMINAL, {"query": "heron"}) == []
+        found = await serve(TERMINAL, {"query": "heron", "owner": "7"})
+        assert isinstance(found, list)
+        assert found[0]["chat"] == "tg7"

@@ -1,0 +1,167 @@
+"""Files of earlier programs: brought up to date whole, or left as they were; newer ones are refused."""
+
+import contextlib
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from rumi.store.journal.inbox import Accept, MovedGroups
+from rumi.store.journal.records import Incoming, Update
+from rumi.store.journal.schema import SCHEMA_VERSION
+from rumi.store.journal.store import JournalError, Store
+from tests.cli.program import Program
+from tests.conftest import ROOT
+from tests.store.journal.earlier import SCHEMAS, kept, make, shape
+
+
+def test_there_is_a_file_of_each_earlier_schema() -> None:
+    assert set(SCHEMAS) == set(range(1, SCHEMA_VERSION))
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_a_file_of_an_earlier_schema_becomes_what_a_new_one_is_and_a_copy_stays(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "state.db"
+    make(path, version)
+    _, content = kept(path)
+    Store(path).close()
+    Store(tmp_path / "new.db").close()
+    assert kept(path) == (SCHEMA_VERSION, content)
+    assert shape(path) == shape(tmp_path / "new.db")
+    copy = tmp_path / f"state.db.before-{SCHEMA_VERSION}"
+    assert kept(copy) == (version, content)
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "new.db", copy.name}
+
+
+def test_updates_and_moves_of_an_earlier_file_are_telegrams(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    make(path, 5)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO updates VALUES (7, ?)", (time.time(),))
+        db.execute("INSERT INTO moved VALUES (-6, -1006), (-5, -1005), (-5, -2005)")
+    store = Store(path)
+    assert store.run([MovedGroups()]) == [
+        (("tg-6", "tg-1006"), ("tg-5", "tg-1005"), ("tg-5", "tg-2005")),
+    ]
+    again, other = Update("telegram", 7), Update("lines", 7)
+    ((first, second),) = store.run([Accept((Incoming(again, "tg1", "x"), Incoming(other, "a", "x")))])  # type: ignore[misc]
+    assert (first, second.text) == (None, "x")
+    store.close()
+
+
+def test_the_copy_of_an_earlier_upgrade_goes_when_another_has_succeeded(tmp_path: Path) -> None:
+    make(tmp_path / "state.db", 2)
+    (tmp_path / "state.db.before-2").write_bytes(b"of long ago")
+    Store(tmp_path / "state.db").close()
+    assert [each.name for each in tmp_path.glob("*.before-*")] == [f"state.db.before-{SCHEMA_VERSION}"]
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        version if version in (1, SCHEMA_VERSION - 1) else pytest.param(version, marks=pytest.mark.long)
+        for version in SCHEMAS
+    ],
+)
+def test_an_upgrade_that_is_killed_at_any_step_leaves_the_file_as_it_was_or_as_it_will_be(
+    tmp_path: Path, version: int
+) -> None:
+    make(tmp_path / "before.db", version)
+    _, content = kept(tmp_path / "before.db")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.store.journal.killed_upgrade", str(tmp_path), str(version)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=ROOT,
+    )
+    versions = []
+    for number in range(1, int(done.stdout) + 1):
+        path = tmp_path / str(number) / "state.db"
+        found, still = kept(path)
+        versions.append(found)
+        assert (found in (version, SCHEMA_VERSION), still) == (True, content)
+        Store(path).close()
+        assert kept(path) == (SCHEMA_VERSION, content), "the next start does what was left"
+        assert kept(path.with_name(f"state.db.before-{SCHEMA_VERSION}")) == (version, content)
+        assert len(list(path.parent.iterdir())) == 2, "and nothing of the one before is left"
+    assert versions == sorted(versions), "once it is there, it stays"
+    assert versions.count(version) > 15
+    assert versions[-1] == SCHEMA_VERSION
+
+
+def test_without_room_for_the_copy_nothing_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    make(path, 1)
+    usage = namedtuple("usage", "total used free")(1, 1, 1_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(JournalError, match=r"has 1 MB free\. Make room"):
+        Store(path)
+    assert kept(path)[0] == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["state.db"]
+
+
+def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_as_it_will_be(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rumi.store.sqlite.require_room", lambda *_: None)  # somebody else fills it meanwhile
+    path, filler = small_disk / "state.db", small_disk / "filler"
+    make(small_disk / "before.db", 1)
+    _, content = kept(small_disk / "before.db")
+    versions = []
+    for free in range(0, 400_000, 20_000):
+        shutil.copyfile(small_disk / "before.db", path)
+        filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - free))
+        with contextlib.suppress(JournalError):
+            Store(path).close()
+        filler.unlink()
+        found, still = kept(path)
+        versions.append(found)
+        assert (found in (1, SCHEMA_VERSION), still) == (True, content)
+        Store(path).close()
+        assert kept(path) == (SCHEMA_VERSION, content), "with room again it goes on"
+        for each in small_disk.glob("*state.db*"):
+            each.unlink()
+    assert versions == sorted(versions)
+    assert 3 < versions.count(1) < len(versions)
+
+
+def test_a_file_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=f"newer Rumi .schema {SCHEMA_VERSION + 1}.*Use the newer program"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.bubblewrap
+def test_a_conversation_of_an_earlier_program_goes_on_and_one_of_a_newer_is_refused(
+    tmp_path: Path,
+) -> None:
+    bubblewrap = Program(tmp_path / "home", {"RUMI_SANDBOX__BACKEND": "bubblewrap"})
+    bubblewrap.home.mkdir(mode=0o700)
+    make(bubblewrap.home / "state.db", 1)
+    said = bubblewrap.run("chat", "-p", "run echo it goes on")
+    assert "it goes on" in said.stdout
+    assert kept(bubblewrap.home / "state.db")[0] == SCHEMA_VERSION
+    with sqlite3.connect(bubblewrap.home / "state.db") as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    said = bubblewrap.run("chat", "-p", "run echo it goes on", code=1)
+    assert "Use the newer program, or another RUMI_HOME." in said.stderr.splitlines()[-1]
+    assert said.stdout == ""

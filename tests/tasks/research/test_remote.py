@@ -1,0 +1,352 @@
+"""What servers may answer to a clone: git's protocol, and everything else. No sandbox is needed for these."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from rumi.errors import RumiError
+from rumi.platform.spooled_file import Landing
+from rumi.platform.threads import Threads
+from rumi.tasks.research.repository.address import parse_address
+from rumi.tasks.research.repository.errors import CloneError
+from rumi.tasks.research.repository.remote import MOST_REFS, Refs, Remote, Wish
+from rumi.web.fetch.stream import GuardedStreams
+from rumi.web.guard import Guard
+from rumi.web.network import GuardedNetwork
+from rumi.web.types import FetchError, FetchRefused
+from tests.fakes.git_server import (
+    CAPABILITIES,
+    RESULT,
+    advertises,
+    answers,
+    git,
+    history,
+    imported,
+    line,
+    lists,
+    serves,
+)
+from tests.fakes.web_server import (
+    Answering,
+    WebServer,
+    certificate,
+    gives,
+    redirects,
+    serving,
+    silence,
+    streams,
+    then_silence,
+    trusting,
+)
+from tests.web.fetching import Names, open_sockets
+
+OID = "1" * 40
+MAIN = f"{OID} refs/heads/main"
+HEAD = f"{OID} HEAD symref-target:refs/heads/main"
+BOUND_S = 30
+
+
+@asynccontextmanager
+async def talking(paths: Mapping[str, Answering]) -> AsyncIterator[tuple[WebServer, Callable[[str], Remote]]]:
+    """A server, and how to make remotes of it."""
+    ca = trustme.CA()
+    before = open_sockets()
+    async with serving(paths, certificate(ca, "127.0.0.1")) as server:
+        network = GuardedNetwork(Guard(Names(), [server.endpoint]))
+        made = GuardedStreams(network, tls=trusting(ca))
+        with trio.fail_after(BOUND_S):
+            yield server, lambda path: Remote(made, server.url(path))
+            await server.until(lambda server: server.open == 0)
+    assert open_sockets() == before
+
+
+def at(
+    refs: Answering, fetch: Answering | None = None, first: Answering | None = None
+) -> dict[str, Answering]:
+    return {"/r/info/refs": first or advertises(), "/r/git-upload-pack": answers(refs, fetch)}
+
+
+async def refs_of(paths: Mapping[str, Answering]) -> Refs:
+    """What a remote has; or the error, which leaves the server's nursery alone."""
+    trouble: RumiError | None = None
+    async with talking(paths) as (_, remote):
+        made = remote("/r")
+        try:
+            await made.connect()
+            return await made.refs()
+        except (CloneError, FetchError) as error:
+            trouble = error
+    raise trouble
+
+
+async def pack_of(fetch: Answering, folder: Path, *, most_bytes: int = 1_000_000, time_s: float = 20) -> int:
+    """The size of a pack; or the error."""
+    trouble: RumiError | None = None
+    async with talking(at(lists(HEAD, MAIN), fetch)) as (_, remote):
+        made = remote("/r")
+        await made.connect()
+        with Landing(folder, Threads()) as landing:
+            wish, quiet = Wish([OID], depth=1), lambda _: None
+            try:
+                await made.fetch(wish, landing, most_bytes=most_bytes, time_s=time_s, progress=quiet)
+                return landing.size
+            except (CloneError, FetchError) as error:
+                trouble = error
+    raise trouble
+
+
+async def test_a_real_server_gives_its_references_and_a_pack(tmp_path: Path) -> None:
+    origin = imported(tmp_path / "served" / "r", history(1100))
+    paths = dict.fromkeys(("/r/info/refs", "/r/git-upload-pack"), serves(tmp_path / "served"))
+    async with talking(paths) as (server, remote):
+        made = remote("/r")
+        await made.connect()
+        refs = await made.refs()
+        head = git(origin, "rev-parse", "main")
+        assert (refs.head, refs.head_oid) == ("refs/heads/main", head)
+        assert refs.by_name["refs/tags/v1"].oid == git(origin, "rev-parse", "v1")
+        assert refs.by_name["refs/tags/v1"].commit == git(origin, "rev-parse", "v1^{commit}")
+        with Landing(tmp_path, Threads()) as landing:
+            fetched = await made.fetch(
+                Wish([head], depth=2), landing, most_bytes=10**6, time_s=20, progress=lambda _: None
+            )
+            landing.file.seek(0)
+            pack = landing.file.read()
+        assert pack[:4] == b"PACK"
+        assert fetched.shallow == {git(origin, "rev-parse", "main~1")}
+        assert fetched.filtered
+        git(tmp_path, "init", "-q", "--bare", "mine")
+        assert "pack\t" in git(tmp_path / "mine", "index-pack", "--stdin", stdin=pack)
+        assert all(each.headers["git-protocol"] == "version=2" for each in server.asked)
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (gives("<html>not git</html>"), "does not answer as a git server"),
+        (advertises(b""), "does not answer as a git server"),
+        (advertises(b"zzzzversion 2\n"), "does not answer as a git server"),
+        (advertises(b"0003"), "does not answer as a git server"),
+        (advertises(b"+00c12345678"), "does not answer as a git server"),
+        (advertises(b"fff1" + b"x" * 70_000), "does not answer as a git server"),
+        (advertises(b"ffe0version 2\n"), "does not answer as a git server"),
+        (advertises(line("version 2\n") + b"0001"), "does not answer as a git server"),
+        (advertises(line("version 2\n") + line(b"\xff\xfe\n") + b"0000"), "does not answer as a git server"),
+        (advertises(line("version 2\n") + b"0000"), "version 2"),
+        (advertises(line(f"{OID} HEAD\0side-band-64k\n") + b"0000"), "version 2"),
+        (advertises(CAPABILITIES + line("object-format=md5\n") + b"0000"), "does not answer as a git server"),
+        (gives("no", 404), "no public repository"),
+        (gives("who are you", 401), "no public repository"),
+        (gives("broken", 500), "HTTP 500"),
+        (gives(b"x", headers={"Content-Encoding": "gzip"}), "packs its answer"),
+        (redirects("/elsewhere"), "redirects to something"),
+        (redirects("http://127.0.0.1/r/info/refs?service=git-upload-pack"), "from https to http"),
+        (redirects("https://10.0.0.1/r/info/refs?service=git-upload-pack"), "not public"),
+        (redirects("https://169.254.169.254/latest"), "not public"),
+        (redirects("/r/info/refs?service=git-upload-pack"), "in a circle"),
+    ],
+)
+async def test_a_server_that_is_no_git_server_of_today_is_refused(first: Answering, why: str) -> None:
+    paths = at(lists(HEAD, MAIN), first=first) | {"/elsewhere": advertises()}
+    with pytest.raises((CloneError, FetchError), match=why):
+        await refs_of(paths)
+
+
+async def test_a_redirect_of_the_first_request_holds_for_the_next_ones() -> None:
+    paths = at(lists(HEAD, MAIN)) | {"/old/info/refs": redirects("/r/info/refs?service=git-upload-pack")}
+    async with talking(paths) as (server, remote):
+        made = remote("/old")
+        await made.connect()
+        assert (await made.refs()).head == "refs/heads/main"
+        assert [each.target.partition("?")[0] for each in server.asked] == [
+            "/old/info/refs",
+            "/r/info/refs",
+            "/r/git-upload-pack",
+        ]
+
+
+async def test_a_server_may_name_its_service_first() -> None:
+    first = advertises(line("# service=git-upload-pack\n") + b"0000" + CAPABILITIES + b"0000")
+    assert (await refs_of(at(lists(HEAD, MAIN), first=first))).head == "refs/heads/main"
+
+
+async def test_a_redirect_of_a_post_is_not_followed() -> None:
+    with pytest.raises(CloneError, match="HTTP 307"):
+        await refs_of(at(redirects("/elsewhere", 307)) | {"/elsewhere": lists(HEAD, MAIN)})
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ((HEAD, f"{OID} --upload-pack=touch /tmp/x"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/../../x"), "name that git forbids"),
+        ((HEAD, f"{OID} ../x"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/.hidden"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/a.lock"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/a.lock/b"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads//a"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/a\nupdate"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/a\0b"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/@{{-1}}"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/notes/commits"), "name that git forbids"),
+        ((HEAD, f"{OID} refs/heads/{'x' * 2000}"), "name that git forbids"),
+        ((HEAD, f"{'1' * 39} refs/heads/main"), "does not answer as a git server"),
+        ((HEAD, f"{'g' * 40} refs/heads/main"), "does not answer as a git server"),
+        ((HEAD, f"{'1' * 64} refs/heads/main"), "does not answer as a git server"),
+        ((HEAD, f"{MAIN} peeled:../x"), "does not answer as a git server"),
+        ((OID,), "name that git forbids"),
+        ((), "empty"),
+        (("ERR no such repository",), "refuses: no such repository"),
+    ],
+)
+async def test_references_that_no_server_may_have_are_refused(rows: tuple[str, ...], why: str) -> None:
+    with pytest.raises(CloneError, match=why):
+        await refs_of(at(lists(*rows)))
+
+
+async def test_a_branch_whose_name_looks_like_an_option_is_only_a_name() -> None:
+    refs = await refs_of(at(lists(HEAD, MAIN, f"{OID} refs/heads/--upload-pack=x")))
+    assert refs.by_name["refs/heads/--upload-pack=x"].oid == OID
+
+
+async def test_a_default_branch_that_is_not_among_the_branches_is_none() -> None:
+    refs = await refs_of(at(lists(f"{OID} HEAD symref-target:../../x", MAIN)))
+    assert (refs.head, refs.head_oid) == ("", OID)
+
+
+async def test_a_name_that_is_no_text_is_left_out() -> None:
+    rows = b"".join(map(line, (f"{HEAD}\n", OID.encode() + b" refs/tags/caf\xe9\n", f"{MAIN}\n"))) + b"0000"
+    refs = await refs_of(at(gives(rows, media_type=RESULT)))
+    assert list(refs.by_name) == ["refs/heads/main"]
+
+
+async def test_more_references_than_allowed_are_refused_and_not_collected() -> None:
+    def rows() -> Iterator[bytes]:
+        for at_once in itertools.count():
+            yield b"".join(line(f"{OID} refs/heads/b{at_once}-{n}\n") for n in range(1000))
+
+    with pytest.raises(CloneError, match=f"more than {MOST_REFS} branches"):
+        await refs_of(at(streams(rows, media_type=RESULT)))
+
+
+@pytest.mark.long
+async def test_an_endless_list_of_the_same_reference_ends() -> None:
+    endless = streams(lambda: itertools.repeat(line(f"{HEAD}\n") * 1000), media_type=RESULT)
+    with pytest.raises(FetchError, match="did not send all of it"):
+        await refs_of(at(endless))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "does not answer as a git server"),
+        (b"0000", "does not answer as a git server"),
+        (line("packfile\n"), "does not answer as a git server"),
+        (line("ERR not our ref\n"), "refuses: not our ref"),
+        (line("packfile\n") + line(b"\x03boom"), "could not make the pack"),
+        (line("packfile\n") + line(b"\x07what"), "does not answer as a git server"),
+        (line("packfile\n") + b"0004", "does not answer as a git server"),
+        (line("packfile\n") + line(b"\x01PACK"), "does not answer as a git server"),
+        (line("packfile\n") + b"1000\x01PACK", "does not answer as a git server"),
+        (line("packfile\n") + b"0001", "does not answer as a git server"),
+        (line("acknowledgments\n"), "does not answer as a git server"),
+        (line("shallow-info\n") + line("shallow ../../x\n"), "does not answer as a git server"),
+        (line("shallow-info\n") + line(f"shallow {OID}\n") + b"0000", "does not answer as a git server"),
+    ],
+)
+async def test_an_answer_that_is_no_pack_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
+    with pytest.raises(CloneError, match=why):
+        await pack_of(gives(content, media_type=RESULT), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_pack_ends_at_its_limit(tmp_path: Path) -> None:
+    piece = line(b"\x01" + b"x" * 60_000)
+    endless = streams(
+        lambda: itertools.chain([line("packfile\n")], itertools.repeat(piece * 10)), media_type=RESULT
+    )
+    with pytest.raises(CloneError, match=r"more than the 1\.0 MB"):
+        await pack_of(endless, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "again",
+    [
+        line(b"\x02 still counting\n") * 4000,
+        line("shallow-info\n") + line(f"shallow {OID}\n") * 4000,
+    ],
+    ids=["progress", "shallow"],
+)
+async def test_what_is_no_pack_ends_too(again: bytes, tmp_path: Path) -> None:
+    first = line("packfile\n") if again.startswith(b"0015\x02") else b""
+    endless = streams(lambda: itertools.chain([first], itertools.repeat(again)), media_type=RESULT)
+    with pytest.raises((CloneError, FetchError)):
+        await pack_of(endless, tmp_path)
+
+
+async def test_a_server_that_falls_silent_is_given_up(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: " + RESULT.encode() + b"\r\n\r\n"
+    with pytest.raises(CloneError, match=r"did not come within 0\.5 s"):
+        await pack_of(then_silence(head + line("packfile\n") + line(b"\x01PACK")), tmp_path, time_s=0.5)
+    with pytest.raises(CloneError, match=r"did not come within 0\.5 s"):
+        await pack_of(silence, tmp_path, time_s=0.5)
+
+
+async def test_a_server_without_parts_of_histories_is_refused(tmp_path: Path) -> None:
+    whole = advertises(b"".join(map(line, ("version 2\n", "ls-refs\n", "fetch\n"))) + b"0000")
+    async with talking(at(lists(HEAD, MAIN), first=whole)) as (_, remote):
+        made = remote("/r")
+        await made.connect()
+        with Landing(tmp_path, Threads()) as landing, pytest.raises(CloneError, match="no part of a history"):
+            await made.fetch(
+                Wish([OID], depth=1), landing, most_bytes=1000, time_s=5, progress=lambda _: None
+            )
+
+
+async def test_an_address_inside_is_refused_before_anything_is_sent() -> None:
+    network = GuardedStreams(GuardedNetwork(Guard(Names(inner_example=["10.0.0.7"]))))
+    for url in ("https://127.0.0.1/r", "https://inner.example/r", "https://[::1]/r"):
+        with pytest.raises(FetchRefused):
+            await Remote(network, url).connect()
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("http://example.com/r", "over http"),
+        ("ssh://git@example.com/r", "over ssh"),
+        ("git@example.com:me/r.git", "over ssh"),
+        ("git://example.com/r", "over git"),
+        ("ext::sh -c touch% /tmp/x", "over ext"),
+        ("EXT::sh", "over ext"),
+        ("file:///etc", "over file"),
+        ("fd::17", "over fd"),
+        ("https://user:secret@example.com/r", "user info"),
+        ("https://example.com/r?x=1", r"no \?"),
+        ("https://", "not a valid URL"),
+        ("/srv/r.git", "command line"),
+        ("--upload-pack=x", "command line"),
+        ("..", "command line"),
+        ("", "command line"),
+    ],
+)
+def test_addresses_that_are_refused(uri: str, why: str) -> None:
+    with pytest.raises(CloneError, match=why):
+        parse_address(uri, local_allowed=False)
+
+
+def test_addresses_have_one_form() -> None:
+    forms = ("https://Example.COM/me/r/", " https://example.com:443/me/r", "https://example.com/me/./r#top")
+    assert {parse_address(each, local_allowed=False).text for each in forms} == {"https://example.com/me/r"}
+    assert parse_address("/srv/r.git", local_allowed=True).folder == Path("/srv/r.git")
+    for no in ("--upload-pack=x", "", "file:///srv/r.git"):
+        with pytest.raises(CloneError):
+            parse_address(no, local_allowed=True)

@@ -1,0 +1,158 @@
+"""What models see of files in workspaces, which commands may change everywhere."""
+
+import os
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from rumi.models.types import Message, Picture
+from rumi.platform.threads import Threads
+from rumi.sandbox.incoming import about_file
+from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
+from rumi.web.readers.files.reading import ViewLimits, ViewRefused
+from rumi.web.readers.files.viewer import PICTURES_FOLDER, Viewer
+from tests.web.readers import files
+
+USER = (1234, 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return prepare_workspace(tmp_path, "cli", *USER)
+
+
+@pytest.fixture
+def viewer(tmp_path: Path) -> Viewer:
+    limits = ViewLimits(pictures=3)
+    return Viewer(tmp_path / "workspace", USER, SandboxLimits(), limits, Threads(2))
+
+
+def references(pictures: Sequence[Picture]) -> list[Message]:
+    return [Message("user", "see", pictures=(Picture(each.path, each.media_type),)) for each in pictures]
+
+
+async def some(viewer: Viewer, workspace: Path, count: int) -> list[Picture]:
+    """So many different pictures, kept."""
+    kept = []
+    for number in range(count):
+        (workspace / f"{number}.png").write_bytes(files.picture(20 + number, 10))
+        seen = await viewer.file("cli", f"{number}.png")
+        assert seen is not None
+        kept += seen.pictures
+    return kept
+
+
+async def test_the_original_stays_and_the_scaled_one_is_kept_beside_it(
+    viewer: Viewer, workspace: Path
+) -> None:
+    photo = files.turned_photo(3000, 2000)
+    (workspace / "photo.jpg").write_bytes(photo)
+    seen = await viewer.sent("cli", about_file("photo.jpg", "image/jpeg", len(photo)), 1000)
+    assert seen.about.splitlines()[1] == "[A JPEG picture of 3000 x 2000 pixels. You see it with 894 x 1341]"
+    (picture,) = seen.pictures
+    kept = workspace / picture.path
+    assert (kept.read_bytes(), kept.parent.name) == (picture.data, PICTURES_FOLDER)
+    assert (workspace / "photo.jpg").read_bytes() == photo
+    assert kept.stat().st_uid == USER[0]
+    assert oct(kept.stat().st_mode & 0o777) == "0o600"
+    again = await viewer.file("cli", "photo.jpg")
+    assert again is not None
+    assert again.pictures == seen.pictures
+    assert len(os.listdir(kept.parent)) == 1
+
+
+async def test_a_prompt_gets_the_bytes_and_its_references_stay(viewer: Viewer, workspace: Path) -> None:
+    pictures = await some(viewer, workspace, 2)
+    messages = references(pictures)
+    loaded = await viewer.load("cli", messages, True)
+    assert [message.pictures[0].data for message in loaded] == [each.data for each in pictures]
+    assert await viewer.load("cli", messages, False) is messages
+    assert not any(message.pictures[0].data for message in messages)
+
+
+async def test_a_missing_or_changed_picture_becomes_a_note(viewer: Viewer, workspace: Path) -> None:
+    first, second, third = await some(viewer, workspace, 3)
+    (workspace / first.path).unlink()
+    (workspace / second.path).write_bytes(third.data)
+    (workspace / "secret.png").write_bytes(files.picture(9, 9))
+    other = Picture("secret.png", "image/png")
+    loaded = await viewer.load("cli", references([first, second, other]), True)
+    assert [message.pictures for message in loaded] == [(), (), ()]
+    assert all("missing or has changed" in message.content for message in loaded)
+
+
+async def test_the_oldest_pictures_give_way_several_at_a_time(viewer: Viewer, workspace: Path) -> None:
+    messages = references(await some(viewer, workspace, 6))
+    shown = []
+    for count in range(1, 7):
+        loaded = await viewer.load("cli", messages[:count], True)
+        shown.append("".join("x" if message.pictures else "-" for message in loaded))
+    assert shown == ["x", "xx", "xxx", "--xx", "--xxx", "----xx"]
+
+
+async def test_a_link_in_place_of_the_folder_is_not_followed(
+    viewer: Viewer, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (workspace / PICTURES_FOLDER).symlink_to(tmp_path / "outside")
+    (workspace / "a.png").write_bytes(files.picture(9, 9))
+    with pytest.raises(WorkspaceError):
+        await viewer.file("cli", "a.png")
+    assert not list((tmp_path / "outside").iterdir())
+
+
+async def test_a_picture_of_another_chat_is_none_of_this_one(viewer: Viewer, workspace: Path) -> None:
+    (picture,) = await some(viewer, workspace, 1)
+    (loaded,) = await viewer.load("other", references([picture]), True)
+    assert not loaded.pictures
+
+
+async def test_a_document_is_cut_at_a_line_and_says_how_to_read_on(viewer: Viewer, workspace: Path) -> None:
+    (workspace / "a.xlsx").write_bytes(files.sheet(*[(f"row {n}", n) for n in range(1, 101)]))
+    seen = await viewer.sent("cli", about_file("a.xlsx", "application/zip", 5), 500)
+    lines = seen.about.splitlines()
+    assert lines[1].startswith("[The text of this xlsx file: 101 lines")
+    assert lines[2] == "## Sheet Budget"
+    shown = len(lines) - 3
+    assert lines[-2] == f"| row {shown - 1} | {shown - 1} |"
+    assert f"read_file with path a.xlsx and offset {shown + 1}" in lines[-1]
+
+
+async def test_what_cannot_be_seen_is_told_in_a_line(viewer: Viewer, workspace: Path) -> None:
+    (workspace / "bomb.png").write_bytes(files.huge_png(30_000, 30_000))
+    seen = await viewer.sent("cli", about_file("bomb.png", "image/png", 9), 100)
+    assert "[It cannot be shown: its 30000 x 30000 pixels are more than 64,000,000.]" in seen.about
+    gone = await viewer.sent("cli", about_file("gone.png", "image/png", 9), 100)
+    assert "It cannot be shown" in gone.about
+    (workspace / "a.txt").write_bytes(b"words")
+    about = about_file("a.txt", "text/plain", 5)
+    assert (await viewer.sent("cli", about, 100)).about == about
+    assert (await viewer.sent("cli", "a voice message", 100)).about == "a voice message"
+
+
+async def test_no_room_for_the_scaled_picture_is_told(tmp_path: Path, workspace: Path) -> None:
+    (workspace / "a.png").write_bytes(files.picture(9, 9))
+    full = SandboxLimits(workspace_files=1)
+    viewer = Viewer(tmp_path / "workspace", USER, full, ViewLimits(), Threads(2))
+    with pytest.raises(WorkspaceError, match="no room"):
+        await viewer.file("cli", "a.png")
+
+
+async def test_a_picture_that_a_tool_brings_is_scaled_and_kept(viewer: Viewer, workspace: Path) -> None:
+    seen = await viewer.picture("cli", files.picture(3000, 2000))
+    assert (workspace / seen.pictures[0].path).read_bytes() == seen.pictures[0].data
+    with pytest.raises(ViewRefused):
+        await viewer.picture("cli", BytesIO(b"<svg/>").read())
+
+
+async def test_what_a_tool_brings_is_kept_in_a_chat_that_has_no_workspace_yet(
+    viewer: Viewer, tmp_path: Path
+) -> None:
+    seen = await viewer.picture("new", files.picture(30, 20))
+    folder = tmp_path / "workspace" / "new"
+    assert (folder / seen.pictures[0].path).read_bytes() == seen.pictures[0].data
+    assert [await viewer.keep("other", b"%PDF", "../May.pdf") for _ in range(2)] == ["May.pdf", "May-2.pdf"]
+    assert (tmp_path / "workspace" / "other" / "May.pdf").read_bytes() == b"%PDF"
