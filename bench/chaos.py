@@ -33,8 +33,8 @@ from bench import telegram_house as house
 from bench.chaos_ledger import WORK, Closing, Ledger, read_books
 from bench.rounds import percentile, row, spread
 from bench.telegram_house import Outside, Process, until
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
-from rumi.sandbox.bubblewrap.processes import descendants, named
+from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.processes import descendants, named
 from tests.fakes.bot_api_world import Chat, Person
 from tests.fakes.groq_server import Answer, Behaviour, Body, answered_calls, last_user_text
 

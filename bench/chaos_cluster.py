@@ -40,7 +40,7 @@ from bench.chaos_ledger import WINDOW_S, Books, Closing, Ledger, books_of
 from bench.cluster_house import LEASE_S, Cluster, Worker, cluster, leftovers
 from bench.rounds import percentile, row, spread
 from bench.telegram_house import until
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.cgroups import Cgroups
 from rumi.store.ownership import partition_of
 from rumi.store.postgres import IDLE_MS
 from tests.fakes.bot_api_chats import EPOCH

@@ -27,7 +27,7 @@ import trio
 
 from bench import telegram_house as house
 from bench.telegram_house import Outside, Process, until
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from tests.postgres import Server
 
 SERVE: Final = (sys.executable, "-m", "rumi", "serve")

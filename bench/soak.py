@@ -34,7 +34,7 @@ import trio
 from bench import telegram_house as house
 from bench.rounds import row
 from bench.telegram_house import Outside, Process, until
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.bot_api_world import Person
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, answered_calls, last_user_text

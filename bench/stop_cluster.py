@@ -23,7 +23,7 @@ import trio
 from bench.rounds import percentile, row
 from rumi.channels.control.client import connect
 from rumi.platform.caller import TERMINAL
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from rumi.store.ownership import partition_of
 from tests.postgres import server
 from tests.store.cluster.homes import Database, Worker, workers

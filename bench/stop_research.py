@@ -19,7 +19,7 @@ from bench import telegram_house as house
 from bench.rounds import row, spread
 from bench.stop_telegram import Bench, Model, Stop, ways
 from bench.telegram_house import until
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from tests.fakes.bot_api_world import Person
 from tests.fakes.groq_server import Behaviour, Body, last_user_text
 from tests.fakes.stalling import CLONES, LEAVES, Stalling, stalling

@@ -33,7 +33,7 @@ from bench.rounds import percentile, ratios, row, spread
 from bench.telegram_house import Outside, Process, until
 from rumi.models.concurrency import AT_FIRST
 from rumi.platform import texts
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.bot_api_faults import Flood
 from tests.fakes.bot_api_world import Message, Person

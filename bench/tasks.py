@@ -26,7 +26,7 @@ from bench.rounds import percentile, row, spread
 from bench.telegram_house import ROOT, Machine
 from rumi.app.app import App
 from rumi.cli.serve import look_for_cycles_seldom
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from rumi.store.journal.records import TaskRecord
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, last_user_text, serve_groq
 

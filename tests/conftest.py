@@ -212,7 +212,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @cache
 def bounded() -> frozenset[str]:
     """What control groups bound for bubblewrap's sandboxes here."""
-    from rumi.sandbox.bubblewrap.cgroups import Cgroups
+    from rumi.sandbox.cgroups import Cgroups
 
     return Cgroups("tests").bounded
 

@@ -12,7 +12,7 @@ import trio
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent
 from rumi.agent.permissions.gate import Gate
-from rumi.agent.tools.base import (
+from rumi.agent.tool import (
     BringsTools,
     CallsTools,
     CommandTrace,
@@ -24,7 +24,7 @@ from rumi.agent.tools.base import (
 )
 from rumi.errors import RumiError, single
 from rumi.models.types import ToolCall
-from rumi.platform.logs.redact import HIDDEN
+from rumi.platform.redact import HIDDEN
 from rumi.platform.texts import Language, told
 from rumi.platform.untrusted_text import one_line
 

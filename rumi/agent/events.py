@@ -2,25 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts import Verdict
-
-Reason: TypeAlias = Literal[
-    "complete",
-    "max_turns",
-    "repeated_call",
-    "consecutive_errors",
-    "timeout",
-    "budget",
-    "stopped",
-    "model_error",
-    "crashed",
-    "interrupted",
-]
-"""How a turn ended; also the audit log's `stopped_reason`."""
+from rumi.store.journal.records import Reason
 
 
 @dataclass(frozen=True, slots=True)

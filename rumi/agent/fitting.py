@@ -8,7 +8,7 @@ for a while. The prompt then has one new beginning, which stays unchanged again.
 from collections.abc import Iterable
 from typing import Final
 
-from rumi.models.fitting import SHORT_CHARS, messages_tokens, shortened, without_pictures
+from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.types import Message
 
 STEP_SHARE: Final = 0.5
@@ -48,12 +48,3 @@ class Fitting:
                 self.messages[place] = shorter
                 last = message
         return last
-
-
-def in_short(message: Message) -> Message:
-    """Return the beginning of a result, with a note about the rest. A short result stays unchanged."""
-    if message.role != "tool":
-        return message
-    if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
-        return without_pictures(message)
-    return shortened(message, SHORT_CHARS)

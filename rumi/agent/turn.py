@@ -20,7 +20,7 @@ from rumi.agent.events import Thinking, TurnEvent, TurnFinished
 from rumi.agent.fitting import Fitting
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
-from rumi.agent.tools.base import Tool, ToolResult
+from rumi.agent.tool import Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
 from rumi.models.room import context_of, prompt_share

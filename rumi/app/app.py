@@ -19,14 +19,15 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
-from rumi.models.build import ModelSet, build_models, lacks_key
+from rumi.models.build import ModelSet, build_models
+from rumi.models.settings import lacks_key
 from rumi.platform import texts
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 from rumi.platform.disk_reserve import Reserve, largest
 from rumi.platform.home import Home
 from rumi.platform.logs.logs import program_log
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.sandbox.types import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules

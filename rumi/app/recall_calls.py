@@ -2,65 +2,26 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from datetime import datetime, time, timedelta
 from typing import TypeAlias
 
 import trio
 
 from rumi.chats.commands import ChatCommand
-from rumi.errors import RumiError, UsageError
+from rumi.errors import RumiError
 from rumi.memory.recall.actor import Ask
-from rumi.memory.recall.dates import Span, span_in
 from rumi.memory.recall.presenting import shown
-from rumi.memory.recall.types import MOST, MOST_QUERY_CHARS, Search, Who
+from rumi.memory.recall.request import search_of
 from rumi.platform import texts
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import utc
 from rumi.platform.texts import Language
-from rumi.store.journal.reading import folded
 from rumi.store.journal.records import Incoming
 
 Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 RECALL_S = 10.0
 """How long a chat waits for the index."""
-MOST_LIMIT = 20
-
-
-def search_of(owner: str, request: Mapping[str, object], now: float) -> Search:
-    """Return the search that a request describes.
-
-    Raises:
-        UsageError: It has no query, or a day that is not understood.
-    """
-    query, limit = request.get("query"), request.get("limit")
-    if not isinstance(query, str) or not query.strip():
-        raise UsageError("The query cannot be empty.")
-    who: Who = (
-        "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
-    )
-    since, until = (_span(request.get(name), now) for name in ("since", "until"))
-    return Search(
-        owner,
-        query[:MOST_QUERY_CHARS],
-        datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,
-        datetime.combine(until.last + timedelta(1), time.min).astimezone().timestamp() - 0.001
-        if until is not None
-        else None,
-        who,
-        min(limit, MOST_LIMIT) if isinstance(limit, int) and limit > 0 else MOST,
-    )
-
-
-def _span(given: object, now: float) -> Span | None:
-    if not isinstance(given, str) or not given.strip():
-        return None
-    text, today = folded(given.strip()), datetime.fromtimestamp(now).astimezone().date()
-    found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
-    if found is None:
-        raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")
-    return found
 
 
 class RecallCommands:

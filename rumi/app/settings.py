@@ -16,8 +16,8 @@ from rumi.chats.context import ChatLimits
 from rumi.chats.people.people import People, Speaker
 from rumi.chats.undo.snapshots import UndoLimits
 from rumi.errors import ConfigError
-from rumi.models.build import CustomServer, ModelSettings, missing_key
 from rumi.models.metering import Limit, Scope, Unit
+from rumi.models.settings import CustomServer, ModelSettings, missing_key
 from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
@@ -27,7 +27,7 @@ from rumi.platform.config.people import listed
 from rumi.platform.config.providers import key_owner
 from rumi.platform.config.schema import McpSection, RoleSection, filled
 from rumi.platform.home import Home
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.store.cluster.building import Cluster
 from rumi.store.cluster.building import cluster_of as connect
 from rumi.store.cluster.lease import ClusterSettings

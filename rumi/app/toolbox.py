@@ -9,11 +9,11 @@ from typing import Final
 
 import trio
 
+from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.skills.actor import Ask as AskSkills
 from rumi.agent.skills.running import CodeRunner
-from rumi.agent.tools.base import Progress, Tool
+from rumi.agent.tool import Progress, Tool
 from rumi.agent.tools.bash import Bash
-from rumi.agent.tools.declare import DeclareTool
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.agent.tools.forget import ForgetTool

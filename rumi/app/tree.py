@@ -41,7 +41,7 @@ from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import SkillsMessage
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.app.bound_models import BoundModels
 from rumi.app.budget_calls import BudgetCommands, usage_calls
 from rumi.app.control_calls import Switchboard
@@ -98,7 +98,8 @@ from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.types import RecallMessage, Unindex
 from rumi.memory.serving import memory_calls
 from rumi.memory.types import ForgetOwner, MemoryMessage
-from rumi.models.build import ModelSet, models_with_pictures
+from rumi.models.build import ModelSet
+from rumi.models.settings import models_with_pictures
 from rumi.models.types import Waiting
 from rumi.platform import texts
 from rumi.platform.caller import Caller
@@ -108,7 +109,7 @@ from rumi.platform.config.providers import OFFLINE
 from rumi.platform.disk_reserve import Reserve
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.threads import Threads
 from rumi.sandbox.carrying import WorkspaceCarrier
 from rumi.sandbox.packing import PackLimits

@@ -9,7 +9,7 @@ from rumi.errors import RumiError
 
 if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from actors import ActorRef, Supervisor, TreeEvent
-    from rumi.agent.tools.base import Tool
+    from rumi.agent.tool import Tool
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
     from rumi.chats.local import Subscription

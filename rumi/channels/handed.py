@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 import trio
 
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile
 from rumi.channels.channel import Channel
 from rumi.chats.inbox import Inbox

@@ -25,7 +25,7 @@ from rumi.agent.skills.actor import Ask as AskSkills
 from rumi.agent.skills.command import skills_command
 from rumi.agent.skills.prompt import skills_block
 from rumi.agent.skills.types import ForPrompt
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.turn import TurnInput
 from rumi.chats.people.people import People
 from rumi.chats.session import ChatSession, HistoryRoom

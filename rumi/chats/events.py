@@ -10,7 +10,6 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
-    Reason,
     Thinking,
     ToolFinished,
     ToolProgress,
@@ -18,9 +17,10 @@ from rumi.agent.events import (
     TurnEvent,
     TurnFinished,
 )
-from rumi.agent.tools.base import CommandTrace, ToolResult
+from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts import Language
+from rumi.store.journal.records import Reason
 
 T = TypeVar("T", covariant=True)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import trio
 
 from actors import Actor, ActorRef, ActorStopped
-from rumi.agent.events import Reason, TurnFinished
-from rumi.agent.permissions.parking import Parked, ParkedCalls
+from rumi.agent.events import TurnFinished
+from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.handed_on import described, fetched, opening, result_entries
 from rumi.chats.asking import asking
 from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_chat_command
@@ -23,7 +23,7 @@ from rumi.platform.texts import Language
 from rumi.store.journal.inbox import Count, Load, OpenChats
 from rumi.store.journal.outbox import Settle, Undelivered
 from rumi.store.journal.parked import KeepParked
-from rumi.store.journal.records import ChatRecord, HistoryEntry, Incoming
+from rumi.store.journal.records import ChatRecord, HistoryEntry, Incoming, Parked, Reason
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.journal.undo import FindUndo
 

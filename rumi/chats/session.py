@@ -12,17 +12,15 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorRef
-from rumi.agent.events import Reason
-from rumi.agent.fitting import in_short
-from rumi.agent.permissions.parking import Parked, ParkedCalls
+from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
 from rumi.agent.turn import Kept
-from rumi.models.fitting import messages_tokens
+from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.types import Message
 from rumi.store.journal.history import Append, MarkFiles, NewSession, SessionApart, Shorten, Summarize
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.parked import KeepParked, LoadParked
-from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary
+from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
 
 KEPT_LINKS = 500

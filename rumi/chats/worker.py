@@ -10,17 +10,10 @@ from secrets import token_hex
 
 import trio
 
-from rumi.agent.events import (
-    ConfirmationAsked,
-    ConfirmationEnded,
-    Reason,
-    ToolFinished,
-    TurnEvent,
-    TurnFinished,
-)
+from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
 from rumi.agent.prompts.handed_on import answering, brought, described, fetched, opening, result_entries
 from rumi.agent.prompts.prompt_notes import is_whole, told_by
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
@@ -44,7 +37,7 @@ from rumi.sandbox.types import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import Begin, Retriable
 from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import HistoryEntry
+from rumi.store.journal.records import HistoryEntry, Reason
 from rumi.web.links import given_in
 from rumi.web.readers.files.viewer import Seen
 

@@ -90,7 +90,7 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     from rumi.channels.attach.remote import Wish
     from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
     from rumi.cli.attach import see_it_end
-    from rumi.models.build import lacks_key
+    from rumi.models.settings import lacks_key
     from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
@@ -174,7 +174,7 @@ def _deleted(home: "Home") -> "Gone | None":
 async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
     from rumi.app.settings import model_settings_of
-    from rumi.models.build import missing_key
+    from rumi.models.settings import missing_key
     from rumi.models.trying import local_servers
     from rumi.platform import texts
     from rumi.platform.config.providers import OFFLINE

@@ -63,7 +63,7 @@ def set_(pairs: tuple[str, ...]) -> None:
     from rumi.platform.config.files import home_from
     from rumi.platform.config.secrets import NAMES
     from rumi.platform.home import Home
-    from rumi.platform.logs.redact import Redactor
+    from rumi.platform.redact import Redactor
 
     if len(pairs) % 2:
         raise click.UsageError("Each KEY needs a VALUE.")

@@ -40,7 +40,7 @@ async def _fetch(url: str) -> str:
     """
     import trio
 
-    from rumi.agent.tools.base import Progress
+    from rumi.agent.tool import Progress
     from rumi.agent.tools.web_fetch import WebFetch
     from rumi.app.settings import web_settings_of
     from rumi.platform.config.cascade import load_settings

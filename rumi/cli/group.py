@@ -197,7 +197,7 @@ def run() -> None:
 
 def _show(text: str) -> None:
     """Show an error without secrets and all that looks like one, because its text may come from outside."""
-    from rumi.platform.logs.redact import Redactor
+    from rumi.platform.redact import Redactor
 
     # Half a surrogate pair, from an argument that is not UTF-8, must not raise another error here.
     echo(Redactor(_secrets()).text(text).encode("utf-8", "replace").decode(), err=True)

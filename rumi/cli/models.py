@@ -13,7 +13,7 @@ from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, say, told
 
 if TYPE_CHECKING:
-    from rumi.models.build import ModelSettings
+    from rumi.models.settings import ModelSettings
     from rumi.platform.config.cascade import Loaded
 
 TRY_S: Final = 30.0
@@ -82,7 +82,7 @@ def _loaded() -> "Loaded":
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
     from rumi.app.settings import budget_rules_of, model_settings_of
     from rumi.chats.budgets.prices import price_of
-    from rumi.models.build import context_tokens_of, model_takes_pictures
+    from rumi.models.settings import context_tokens_of, model_takes_pictures
 
     settings, prices = model_settings_of(loaded, "en", lenient=True), budget_rules_of(loaded).prices
     used = configured(loaded)
@@ -106,7 +106,7 @@ def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
 
 def _key(settings: "ModelSettings", name: str) -> str:
     """Return the state of a model's key: `set`, `not needed`, `command`, or why there is none."""
-    from rumi.models.build import missing_key
+    from rumi.models.settings import missing_key
     from rumi.platform.config.providers import key_owner
 
     owner = key_owner(name)

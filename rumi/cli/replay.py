@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rumi.models.build import ModelSet
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.logs.redact import Redactor
+    from rumi.platform.redact import Redactor
 
 
 @click.command()
@@ -33,7 +33,7 @@ def command(turn: str, step: int | None, model: str | None) -> None:
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
-    from rumi.platform.logs.redact import Redactor
+    from rumi.platform.redact import Redactor
 
     if model is not None and step is None:
         raise click.UsageError("--model needs --from.")

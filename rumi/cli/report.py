@@ -25,7 +25,7 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
     from rumi.errors import UsageError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
-    from rumi.platform.logs.redact import Redactor
+    from rumi.platform.redact import Redactor
 
     home = home_from(os.environ)
     redact = Redactor(load_settings(home, os.environ, {}).secrets.values())

@@ -126,7 +126,7 @@ class _Wizard:
 
     def _ask_model(self) -> None:
         from rumi.app.settings import model_settings_of
-        from rumi.models.build import lacks_key
+        from rumi.models.settings import lacks_key
         from rumi.models.trying import local_servers
 
         found = run_async(local_servers)
@@ -164,7 +164,7 @@ class _Wizard:
 
     def _ask_provider(self, scheme: str) -> None:
         """Ask for the key of a provider of the table, and, except of Groq, for the model."""
-        from rumi.models.build import ModelSettings
+        from rumi.models.settings import ModelSettings
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
         first = next((each.name for each in row.models if not each.name.endswith("*")), "")
@@ -198,7 +198,7 @@ class _Wizard:
                 return
 
     def _ask_server(self, name: str, url: str, *, with_key: bool = True) -> None:
-        from rumi.models.build import CustomServer
+        from rumi.models.settings import CustomServer
         from rumi.models.trying import offered
 
         while True:
@@ -228,7 +228,7 @@ class _Wizard:
         that is refused may not.
         """
         from rumi.errors import RumiError, single
-        from rumi.models.build import ModelSettings
+        from rumi.models.settings import ModelSettings
         from rumi.models.types import ModelError
 
         settings = ModelSettings(

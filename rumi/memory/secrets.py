@@ -1,6 +1,6 @@
 """Recognises secrets, because every prompt contains facts and must not contain secrets.
 
-Only the form of a text can show this: the forms of `rumi.platform.logs.secret_forms`, and, for a fact, what
+Only the form of a text can show this: the forms of `rumi.platform.secret_forms`, and, for a fact, what
 its key names. A password that could be a word, under a key that does not name it (`wifi = sunflower`), is not
 recognised.
 """
@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from rumi.memory.types import NewFact
-from rumi.platform.logs.redact import Redactor
-from rumi.platform.logs.secret_forms import ABOUT_ONE, CLEAR, made_up
+from rumi.platform.redact import Redactor
+from rumi.platform.secret_forms import ABOUT_ONE, CLEAR, made_up
 
 _REDACTOR: Final = Redactor(())
 

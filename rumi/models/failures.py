@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from rumi.models.rates import retry_after_s
 from rumi.models.types import FailureKind, ModelError, TooLarge
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 MAX_DETAIL_CHARS: Final = 300
 

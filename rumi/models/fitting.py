@@ -23,6 +23,8 @@ NOTE_TOKENS: Final = 60
 HISTORY_SHARE: Final = 0.25
 """The share of the budget that earlier exchanges keep, before the latest result is cut."""
 
+_NOTE_CHARS: Final = 200
+
 _END_OF_BLOCK: Final = re.compile(r"^(</[a-z_]{1,20}>)\Z", re.MULTILINE)
 """The last line of a result that is a block of strangers' words: it stays closed."""
 _BEGIN_OF_BLOCK: Final = re.compile(r"^<([a-z_]{1,20})(?: [^\n]*)?>$", re.MULTILINE)
@@ -202,6 +204,15 @@ def _short_call(call: ToolCall) -> ToolCall:
         for name, value in arguments.items()
     }
     return replace(call, arguments=json.dumps(short, ensure_ascii=False))
+
+
+def in_short(message: Message) -> Message:
+    """Return the beginning of a result, with a note about the rest. A short result stays unchanged."""
+    if message.role != "tool":
+        return message
+    if len(message.content) <= SHORT_CHARS + _NOTE_CHARS:
+        return without_pictures(message)
+    return shortened(message, SHORT_CHARS)
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:

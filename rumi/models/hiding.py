@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from rumi.models.types import Emit, ModelError, ModelEvent, Reply, TextDelta, ToolCall, ToolCallNamed
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 
 class Hiding:

@@ -7,21 +7,21 @@ from urllib.parse import urlsplit
 
 from rumi.errors import ConfigError
 from rumi.models.body import Sampling
-from rumi.models.build import (
-    CustomServer,
-    ModelSettings,
-    context_tokens_of,
-    known_context,
-    model_takes_pictures,
-)
 from rumi.models.chain import Step
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
 from rumi.models.reading import ServerModel
 from rumi.models.room import Room
 from rumi.models.server import Server
+from rumi.models.settings import (
+    CustomServer,
+    ModelSettings,
+    context_tokens_of,
+    known_context,
+    model_takes_pictures,
+)
 from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 if TYPE_CHECKING:
     pass

@@ -7,7 +7,7 @@ import trio
 from rumi.models.types import ModelError
 from rumi.platform import http
 from rumi.platform.config.providers import PROVIDERS, Dialect, Provider
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import trio
 from rumi.models.failures import Failures, sentence, shown_url
 from rumi.models.registry import provider_server
 from rumi.models.types import FailureKind, ModelError
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
 
 if TYPE_CHECKING:

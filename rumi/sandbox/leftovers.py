@@ -19,8 +19,8 @@ from pathlib import Path
 import trio
 
 from rumi.platform.openat import opened
-from rumi.sandbox.bubblewrap.cgroups import groups_of
-from rumi.sandbox.bubblewrap.processes import PROC, named, pids
+from rumi.sandbox.cgroups import groups_of
+from rumi.sandbox.processes import PROC, named, pids
 from rumi.sandbox.types import SandboxError
 
 END_S = 2.0

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rumi.agent.events import Reason
 from rumi.agent.permissions.gate import Parking
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Shell
 from rumi.models.types import Message, Model
 from rumi.platform.texts import Language
-from rumi.store.journal.records import Buttons, IterationRecord, Spent, TaskRecord, TaskState
+from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, TaskRecord, TaskState
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import trio
 
 from actors import Actor, Request, answers
 from rumi.agent.conversation import complete
-from rumi.agent.events import Reason, ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import Sandboxes
@@ -34,7 +34,7 @@ from rumi.sandbox.policy import may_write
 from rumi.sandbox.types import Command, CommandResult, SandboxError
 from rumi.store.journal.history import MarkFiles
 from rumi.store.journal.inbox import Load
-from rumi.store.journal.records import HistoryEntry, IterationRecord, Spent, TaskRecord, TaskState
+from rumi.store.journal.records import HistoryEntry, IterationRecord, Reason, Spent, TaskRecord, TaskState
 from rumi.store.journal.tasks import BeginTask, EndIteration, EndTask, Iterations, KeepTask, LoadTask
 from rumi.tasks.costs import Costs, Metered
 from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork

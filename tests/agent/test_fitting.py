@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.agent.fitting import Fitting, in_short
-from rumi.models.fitting import cut_to, messages_tokens
+from rumi.agent.fitting import Fitting
+from rumi.models.fitting import cut_to, in_short, messages_tokens
 from rumi.models.types import Message, ToolCall
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnEvent, TurnFinished
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from rumi.agent.acting import MAX_STEP_CHARS, STEP_S, STOPPED
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ToolFinished, ToolProgress, TurnEvent
-from rumi.agent.tools.base import Progress, Tool, ToolResult
+from rumi.agent.tool import Progress, Tool, ToolResult
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.errors import RumiError
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall

@@ -9,7 +9,7 @@ import trio
 from rumi.agent.breakers import REPEATED, TurnLimits
 from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
-from rumi.agent.tools.base import Question, ToolResult
+from rumi.agent.tool import Question, ToolResult
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.models.chain import Chain, Step
 from rumi.models.fitting import messages_tokens, shortened

@@ -39,7 +39,7 @@ from rumi.models.metering import Account
 from rumi.models.types import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import task_key
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.types import Command, CommandResult, Output

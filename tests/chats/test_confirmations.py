@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.jobs import Asked, Job

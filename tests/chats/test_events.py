@@ -17,7 +17,7 @@ from rumi.agent.events import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.agent.tools.base import CommandTrace, ToolResult
+from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.chats.events import (
     KINDS,
     MOST_STEPS,

@@ -3,7 +3,7 @@
 import trio
 
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.models.types import TextDelta, ToolCall

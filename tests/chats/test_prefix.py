@@ -26,7 +26,7 @@ from rumi.agent.conversation import CLOSING
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import Told
 from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.turn import Kept, TurnInput
 from rumi.agent.turn import _Turn as Turn
 from rumi.chats import context

@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.tools.base import Tool, ToolResult
+from rumi.agent.tool import Tool, ToolResult
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.fitting import request_tokens
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import ConfirmationAsked
-from rumi.agent.tools.base import Calls, Question, Tool, ToolResult
+from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView

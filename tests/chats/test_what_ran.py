@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
 from rumi.sandbox.types import Command, CommandResult, Output
 from tests.chats.house import MemorySandboxes, house
@@ -143,7 +143,7 @@ async def test_the_check_finds_words_that_are_read_from_the_arguments(
 ) -> None:
     """A planted fault: the trace of what ran is made from what was asked for."""
     from rumi.agent import acting
-    from rumi.agent.tools.base import CommandTrace
+    from rumi.agent.tool import CommandTrace
 
     def guessed(call: ToolCall, result: ToolResult, steps: int) -> object:
         words = tuple(json.loads(call.arguments)["command"].split())

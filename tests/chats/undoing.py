@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.chats.context import ChatView

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.logs.entries import Wanted, follow
 from rumi.platform.logs.lines import line_of
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from tests.cli.program import RUMI, Program
 
 DAY = 86_400.0

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import trio
 
-from rumi.agent.tools.base import Progress, Question, ToolResult
+from rumi.agent.tool import Progress, Question, ToolResult
 from rumi.models.types import ToolSpec
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from rumi.models.failures import MAX_DETAIL_CHARS, scrub, shown_url
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 
 @pytest.mark.parametrize("key", ["plain-secret-of-mine", "gsk_abcdefghijkl", "x" * 30])

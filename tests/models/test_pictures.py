@@ -6,16 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rumi.agent.fitting import in_short
-from rumi.models.build import (
-    CustomServer,
-    ModelSettings,
-    build_models,
-    model_takes_pictures,
-    models_with_pictures,
-)
-from rumi.models.fitting import fitted
+from rumi.models.build import build_models
+from rumi.models.fitting import fitted, in_short
 from rumi.models.room import takes_pictures
+from rumi.models.settings import CustomServer, ModelSettings, model_takes_pictures, models_with_pictures
 from rumi.models.types import PER_PICTURE, Message, ModelRequest, Picture, ToolCall
 from rumi.models.wire import messages_json
 from tests.fakes.groq_server import KEY, GroqServer, serve_groq

@@ -10,10 +10,10 @@ import trio
 
 from rumi.errors import ConfigError
 from rumi.models.body import Sampling, body_of
-from rumi.models.build import (
+from rumi.models.build import build_models
+from rumi.models.settings import (
     CustomServer,
     ModelSettings,
-    build_models,
     context_tokens_of,
     lacks_key,
     missing_key,

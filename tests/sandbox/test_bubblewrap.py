@@ -18,13 +18,13 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
+from rumi.sandbox import processes as processes_module
 from rumi.sandbox.bubblewrap import container as container_module
-from rumi.sandbox.bubblewrap import processes as processes_module
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, named
+from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.identity import sandbox_user
+from rumi.sandbox.processes import descendants, descendants_at_a_glance, named
 from rumi.sandbox.registry import ContainerRegistry
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
+from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.types import SandboxError, SandboxLimits
 
 LIMITS = SandboxLimits(memory_bytes=100, cpus=0.5, pids=10)

@@ -13,8 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
+from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.disk import LOOK_LEAST_S, Disk, DiskWatch, Running, fillers, free_on
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import Command, Engine, SandboxLimits

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.file_access import _PUT
 from rumi.agent.tools.read_file import ReadFile

@@ -13,10 +13,10 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.cli.doctor.sandboxes import leftovers
 from rumi.platform.home import Home
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.processes import descendants
 from rumi.sandbox.registry import ContainerRegistry
 from rumi.sandbox.types import Engine, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace

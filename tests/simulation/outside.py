@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import trio
 
-from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from tests.simulation.asking import Asking

@@ -17,8 +17,7 @@ import trio
 
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import CLOSING, NO_RESULT
-from rumi.agent.events import Reason
-from rumi.agent.tools.base import Question, ToolResult
+from rumi.agent.tool import Question, ToolResult
 from rumi.agent.tools.bash import Bash
 from rumi.agent.turn import CONTINUE
 from rumi.channels.built_in import BUILT_IN
@@ -30,7 +29,7 @@ from rumi.models.metering import Account, Meter
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform import texts
 from rumi.platform.chat_ids import TASK, task_key
-from rumi.store.journal.records import TaskRecord
+from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
 from rumi.tasks.services import TaskLimits
 from rumi.tasks.tasks import Tasks

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from rumi.agent.events import Reason
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
+from rumi.store.journal.records import Reason
 from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
 from tests.fakes.tools import Unasked
 

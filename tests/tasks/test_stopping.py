@@ -11,13 +11,12 @@ import trio
 import trio.testing
 
 from actors import ActorRef
-from rumi.agent.events import Reason
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Language, bot_resume
-from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
+from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire
 from rumi.store.journal.transaction import JournalMessage
 from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork

@@ -14,7 +14,7 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, TurnFinished
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile

@@ -28,8 +28,8 @@ from rumi import __version__
 from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
 from rumi.agent.mcp.types import McpError, Outcome, Part, Progress, RemoteTool, ServerSettings
 from rumi.platform import http
-from rumi.platform.logs.redact import Redactor
 from rumi.platform.openat import shown
+from rumi.platform.redact import Redactor
 
 MOST_TOOLS: Final = 1000
 MOST_PAGES: Final = 20

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
 from rumi.models.types import Message, ModelRequest, ToolSpec
 

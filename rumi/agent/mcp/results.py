@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import trio
 
 from rumi.agent.mcp.types import Outcome, Part
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import Picture
 from rumi.platform.texts import short_size

@@ -16,8 +16,8 @@ from rumi.agent.mcp.results import Keep, Look, nowhere
 from rumi.agent.mcp.server import Directory, McpServer, opened, take_tools
 from rumi.agent.mcp.tool import McpTool, WithheldTool, names_for
 from rumi.agent.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
-from rumi.agent.tools.base import Tool, claims_of
-from rumi.agent.tools.declare import DeclareTool
+from rumi.agent.permissions.declare import DeclareTool
+from rumi.agent.tool import Tool, claims_of
 from rumi.models.types import Message
 from rumi.platform.caller import Caller
 from rumi.platform.threads import Threads

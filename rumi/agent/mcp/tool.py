@@ -9,7 +9,7 @@ from rumi.agent.mcp.described import harmless_schema
 from rumi.agent.mcp.results import Keep, Look, nowhere, result_of
 from rumi.agent.mcp.showing import values_of
 from rumi.agent.mcp.types import McpError, Outcome, RemoteTool
-from rumi.agent.tools.base import Claims, Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import block, harmless, one_line
 

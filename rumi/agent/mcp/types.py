@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from actors import Request
 from rumi.errors import RumiError
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "failed"]
 

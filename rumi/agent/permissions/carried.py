@@ -10,7 +10,7 @@ from typing import Final
 
 from rumi.agent.permissions.consent import LEAST_CHARS, Place, Words, chooses, places, plain, stands_in
 from rumi.agent.permissions.destinations import is_address
-from rumi.agent.tools.base import Claims
+from rumi.agent.tool import Claims
 
 CALL_BITS: Final = 64
 TURN_BITS: Final = 128

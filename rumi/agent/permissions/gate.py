@@ -18,7 +18,7 @@ from rumi.agent.permissions.carried import Carried
 from rumi.agent.permissions.consent import Words, plain
 from rumi.agent.permissions.deeds import deed_in
 from rumi.agent.permissions.intent import DeclareFor, Intent
-from rumi.agent.tools.base import AlwaysAsks, Question, Tool, ToolResult, claims_of
+from rumi.agent.tool import AlwaysAsks, Question, Tool, ToolResult, claims_of
 from rumi.models.types import Message
 from rumi.platform import texts
 from rumi.platform.texts import MOST_QUESTION_CHARS, Language, Verdict

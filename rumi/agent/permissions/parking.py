@@ -7,12 +7,11 @@ seen.
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Final, TypeAlias
 
-from rumi.agent.tools.base import Question
-
-ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
+from rumi.agent.tool import Question
+from rumi.store.journal.records import Parked, ParkedState
 
 MOST_WAITING: Final = 20
 MOST_CALL_CHARS: Final = 12_000
@@ -21,17 +20,6 @@ MOST_WAITING_CHARS: Final = 40_000
 """How much text the questions of one message may have: a person reads all of it."""
 
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """A call, the question that people read, and whether a stored message has `asked` it."""
-
-    number: int
-    call: str
-    text: str
-    state: ParkedState = "waits"
-    asked: bool = False
 
 
 Keep: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]

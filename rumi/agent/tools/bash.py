@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from rumi.agent.tools.base import CommandTrace, Question, ToolResult
+from rumi.agent.tool import CommandTrace, Question, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash
 from rumi.sandbox.types import Command, CommandResult, Output

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import MAX_BYTES, FileTool, named
 from rumi.agent.tools.read_file import no_text, not_a_file
 from rumi.agent.tools.text_file import Difference, TextFile, decoded, difference, lines_of

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
-from rumi.agent.tools.base import CommandTrace, Question, Tool, ToolResult
+from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.agent.tools.bash import Shell, report
 from rumi.platform.openat import shown
 from rumi.sandbox.types import Command, CommandResult

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.memory.actor import Ask
 from rumi.memory.filter import asks_to_forget
 from rumi.memory.types import Forget

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Final
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.bash import Shell
 from rumi.agent.tools.file_access import HEAD_BYTES, LINE_BYTES, MAX_BYTES, MOST_NAMES, FileTool, Found, named
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
-from rumi.app.recall_calls import search_of
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import UsageError
 from rumi.memory.actor import Ask as AskMemory
 from rumi.memory.block import escaped
 from rumi.memory.recall.actor import Ask
 from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.presenting import shown
+from rumi.memory.recall.request import search_of
 from rumi.memory.types import Facts, MemoryUnavailable
 from rumi.models.types import ToolSpec
 from rumi.platform import texts

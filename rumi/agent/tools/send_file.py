@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from rumi.agent.permissions.deeds import deed_in
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from rumi.platform.openat import shown

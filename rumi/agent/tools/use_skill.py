@@ -9,7 +9,7 @@ import trio
 from rumi.agent.skills.actor import Ask
 from rumi.agent.skills.running import AskModel, CodeRunner, Job
 from rumi.agent.skills.types import Body, FileOf, Opened, Reply, Skill, SkillError, SkillFailed
-from rumi.agent.tools.base import Calls, Question, Tool, ToolResult
+from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from rumi.platform.texts import Language

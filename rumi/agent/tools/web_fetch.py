@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import block, one_line
 from rumi.web.types import FetchError, Method, Page

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 from urllib.parse import unquote
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import block
 from rumi.web.types import FetchError, Found, SearchResults, Topic

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import trio
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import FileTool, Found, named
 from rumi.agent.tools.text_file import Difference, decoded, difference, lines_of
 from rumi.models.types import ToolSpec

@@ -4,10 +4,11 @@ from collections import Counter
 from typing import Final, get_args
 
 from actors import TreeEvent
-from rumi.agent.events import Reason, ToolFinished, TurnFinished
+from rumi.agent.events import ToolFinished, TurnFinished
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.chats.events import ChatEvent, TurnStarted
 from rumi.models.types import Waiting
+from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
 _OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")

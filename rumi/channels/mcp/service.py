@@ -8,13 +8,14 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import trio
 
-from rumi.agent.events import Reason, ToolProgress, ToolStarted, TurnFinished
+from rumi.agent.events import ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.attach.remote import RemoteChat, run_task
 from rumi.channels.control.client import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
 from rumi.models.types import Waiting
 from rumi.platform.texts import Language
+from rumi.store.journal.records import Reason
 
 CHAT: Final = "mcp"
 """The chat of programs; each other name that one gives becomes `mcp-NAME`, so that it meets no other chat."""

@@ -14,7 +14,7 @@ from rumi.agent.events import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
 from rumi.chats.status import title_of

@@ -14,7 +14,7 @@ from telegram import Bot
 from telegram.error import TelegramError
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.built_in import TELEGRAM
 from rumi.channels.channel import Channel, Process, Reached
@@ -49,7 +49,7 @@ from rumi.platform import texts
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import MOST_MOVED, MovedGroups

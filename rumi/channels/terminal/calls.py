@@ -2,7 +2,7 @@
 
 from pathlib import PurePath
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.words import Words
 from rumi.platform.printable import clean
 from rumi.platform.texts import short_duration, told

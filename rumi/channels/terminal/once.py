@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, Reason
+from rumi.agent.events import ConfirmationAsked
 from rumi.channels.terminal.session import INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Input
 from rumi.channels.terminal.words import Words
 from rumi.platform.texts import yes_or_no
-from rumi.store.journal.records import Attachment
+from rumi.store.journal.records import Attachment, Reason
 
 EXIT_CODES: dict[Reason, int] = {
     "complete": 0,

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
 from rumi.channels.terminal.words import Words

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.chats.people.commands import may_do
 from rumi.models.metering import Account
 from rumi.platform import texts

@@ -30,7 +30,7 @@ from rumi.chats.recorder.recording import (
 )
 from rumi.models.room import context_of
 from rumi.models.types import Emit, Model, ModelError, ModelRequest, Reply
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 logger = logging.getLogger(__name__)
 

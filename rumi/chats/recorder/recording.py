@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
 from rumi.models.types import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
 from rumi.platform.openat import read_foreign

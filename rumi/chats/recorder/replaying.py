@@ -15,13 +15,13 @@ from typing import Any, Final
 import trio
 
 from rumi.agent.events import TurnEvent, TurnFinished
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.chats.recorder.recording import Json, RecordedTurn, dump_request, in_bytes, load_message
 from rumi.errors import single
 from rumi.models.room import context_of
 from rumi.models.types import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 NOT_RECORDED: Final = ToolResult(
     False, "not recorded: this turn runs again, and nothing is done that was not done then. Go on without it"

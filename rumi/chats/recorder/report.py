@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi import __version__
 from rumi.chats.recorder.recording import RecordedTurn, read_lines
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.untrusted_text import one_line
 
 SHOWN_CHARS = 100

@@ -7,7 +7,7 @@ from typing import Literal
 import trio
 
 from rumi.errors import RumiError
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language, told, told_error
 
 Verdict = Literal["ok", "warning", "failure"]

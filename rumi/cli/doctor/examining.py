@@ -13,7 +13,7 @@ from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language, detect_language, waits_for_the_disk
 
 ANSWER_S = 3.0

@@ -27,7 +27,8 @@ async def online(examination: Examination, loaded: Loaded) -> None:
 
 async def _model(loaded: Loaded) -> list[Check]:
     from rumi.app.settings import model_settings_of
-    from rumi.models.build import build_models, lacks_key
+    from rumi.models.build import build_models
+    from rumi.models.settings import lacks_key
     from rumi.models.trying import try_out
 
     given = model_settings_of(await read_keys(loaded), "en")

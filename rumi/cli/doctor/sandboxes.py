@@ -87,7 +87,7 @@ def programs(loaded: Loaded) -> list[Check]:
 
 async def leftovers(home: Home) -> list[Check]:
     """Report unused containers, processes and control groups of this installation."""
-    from rumi.sandbox.bubblewrap.cgroups import groups_of
+    from rumi.sandbox.cgroups import groups_of
     from rumi.sandbox.leftovers import processes_left
 
     if home.holder():

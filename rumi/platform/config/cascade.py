@@ -18,7 +18,7 @@ from rumi.platform.config.schema import (
     references,
 )
 from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 FILE_NAME = "config.toml"
 

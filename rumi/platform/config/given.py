@@ -29,7 +29,7 @@ from rumi.platform.config.schema import (
     TelegramSection,
 )
 from rumi.platform.config.secrets import NAMES
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 Key: TypeAlias = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rumi.platform.logs.line_file import LineFile, LogPosition, read_lines
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from rumi.errors import RumiError, single
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language
 
 MOST_CHARS: Final = 4000

@@ -14,12 +14,12 @@ import trio
 
 from rumi.platform.openat import opened
 from rumi.sandbox.bubblewrap import keeper
-from rumi.sandbox.bubblewrap.cgroups import Cgroup, Cgroups
 from rumi.sandbox.bubblewrap.plan import Inherited, Plan
-from rumi.sandbox.bubblewrap.processes import descendants, descendants_at_a_glance, holders
 from rumi.sandbox.bubblewrap.spare import LOST, Spare
+from rumi.sandbox.cgroups import Cgroup, Cgroups
 from rumi.sandbox.lease import Lease, heartbeat, is_lost, require
 from rumi.sandbox.pipes import pump
+from rumi.sandbox.processes import descendants, descendants_at_a_glance, holders
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 10.0

@@ -15,13 +15,13 @@ from pathlib import Path
 import trio
 
 from rumi.platform.atomic_write import replace_file
-from rumi.sandbox.bubblewrap.cgroups import Cgroups
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import Plan
-from rumi.sandbox.bubblewrap.processes import counts_by_namespace
+from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
+from rumi.sandbox.processes import counts_by_namespace
 from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.sandbox.bubblewrap.processes import counts_by_namespace
 from rumi.sandbox.lease import Lease, nanoseconds
+from rumi.sandbox.processes import counts_by_namespace
 from rumi.sandbox.types import SandboxLimits
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from math import inf
 
-from rumi.agent.fitting import in_short
+from rumi.models.fitting import in_short
 from rumi.models.types import Message, Picture, ToolCall
 from rumi.store.journal.parked import forget_parked
 from rumi.store.journal.records import HistoryEntry, Summary

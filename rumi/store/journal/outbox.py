@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from rumi.agent.events import Reason
 from rumi.store.journal.ended_fires import fire_ended
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
-from rumi.store.journal.records import Buttons, HistoryEntry, StoredReply
+from rumi.store.journal.records import Buttons, HistoryEntry, Reason, StoredReply
 from rumi.store.journal.spending import note_told
 from rumi.store.journal.transaction import OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction

@@ -5,8 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from rumi.agent.permissions.parking import Parked, ParkedState
-from rumi.store.journal.records import Button, Buttons, Incoming
+from rumi.store.journal.records import Button, Buttons, Incoming, Parked, ParkedState
 from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, steps
 from rumi.store.steps import Transaction
 

@@ -4,11 +4,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from rumi.agent.events import Reason
-from rumi.agent.permissions.parking import Parked
 from rumi.models.types import Message
 from rumi.platform.texts import Language
 from rumi.store.protocol import Trouble
+
+Reason: TypeAlias = Literal[
+    "complete",
+    "max_turns",
+    "repeated_call",
+    "consecutive_errors",
+    "timeout",
+    "budget",
+    "stopped",
+    "model_error",
+    "crashed",
+    "interrupted",
+]
+"""How a turn ended; also the audit log's `stopped_reason`."""
+
+ParkedState: TypeAlias = Literal["waits", "allowed", "refused", "used", "withdrawn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A call, the question that people read, and whether a stored message has `asked` it."""
+
+    number: int
+    call: str
+    text: str
+    state: ParkedState = "waits"
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from actors import ActorError
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.chats.budgets.amounts import Amount, parse_amount
 from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People

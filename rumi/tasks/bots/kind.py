@@ -9,10 +9,9 @@ from functools import partial
 from secrets import token_hex
 from typing import Any, Final
 
-from rumi.agent.events import Reason
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompts import Prompts
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.forget import ForgetTool
@@ -37,7 +36,7 @@ from rumi.sandbox.types import SandboxLimits
 from rumi.store.journal.actor import Ask
 from rumi.store.journal.parked import KeepParked, LoadParked
 from rumi.store.journal.reading import ReadHistory
-from rumi.store.journal.records import Button, IterationRecord, Spent
+from rumi.store.journal.records import Button, IterationRecord, Reason, Spent
 from rumi.store.journal.tasks import Iterations
 from rumi.tasks.bots.config import BotConfig, access_of
 from rumi.tasks.bots.files import BotFiles

@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from rumi.agent.permissions.parking import Parked, ParkedCalls
-from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
+from rumi.agent.permissions.parking import ParkedCalls
+from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.chats.budgets.amounts import amount_text, nano_of
 from rumi.models.types import ToolSpec
 from rumi.platform.texts import Detail, Value
 from rumi.platform.untrusted_text import one_line
-from rumi.store.journal.records import Spent
+from rumi.store.journal.records import Parked, Spent
 from rumi.web.types import FetchError, Method, Page
 
 PROPOSE: Final = "propose_plan"

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.bots.config import BotError

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import trio
 
-from rumi.agent.events import Reason
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.errors import RumiError
 from rumi.models.types import Message
 from rumi.platform import texts
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.types import SandboxLimits
+from rumi.store.journal.records import Reason
 from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
 from rumi.tasks.research.prose import commits_in, places_in
 from rumi.tasks.research.receipts import Report, check

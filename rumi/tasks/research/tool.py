@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 import trio
 
-from rumi.agent.tools.base import Progress, Question, ToolResult
+from rumi.agent.tool import Progress, Question, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.texts import Detail, Value
 from rumi.platform.untrusted_text import block

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.tools.base import Progress, Question, Tool, ToolResult
+from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.agent.tools.bash import Shell
 from rumi.agent.tools.web_fetch import WebFetch, page_inside, page_result
 from rumi.agent.tools.web_search import WebSearch

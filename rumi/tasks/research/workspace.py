@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from rumi.agent.tools.base import CommandTrace, Tool, ToolResult
+from rumi.agent.tool import CommandTrace, Tool, ToolResult
 from rumi.agent.tools.bash import Shell
 from rumi.agent.tools.file_access import NO_LINKS, FileTool, named
 from rumi.agent.tools.read_file import ReadFile

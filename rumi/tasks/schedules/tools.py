@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from rumi.platform import texts

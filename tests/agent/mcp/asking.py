@@ -11,7 +11,7 @@ from rumi.agent.mcp.tool import McpTool
 from rumi.agent.mcp.types import RemoteTool
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.permissions.intent import DeclareFor
-from rumi.agent.tools.base import Tool, ToolResult
+from rumi.agent.tool import Tool, ToolResult
 from rumi.models.types import Message
 from rumi.platform.texts import Verdict
 

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from rumi.agent.mcp.tool import McpTool
 from rumi.agent.mcp.types import RemoteTool
+from rumi.agent.permissions.declare import Declaration
 from rumi.agent.permissions.destinations import is_destination
-from rumi.agent.tools.declare import Declaration
 from tests.agent.mcp.asking import bound
 
 Call: TypeAlias = tuple[str, Mapping[str, object]]

@@ -9,7 +9,7 @@ import pytest
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.mcp.finding import MOST_BROUGHT, FindTools
 from rumi.agent.mcp.tool import names_for
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.models.chain import Chain
 from rumi.models.fitting import request_tokens

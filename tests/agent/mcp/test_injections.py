@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from rumi.agent.tools.declare import Declaration, DeclareTool
+from rumi.agent.permissions.declare import Declaration, DeclareTool
 from rumi.models.types import Message, ToolSpec
 from tests.agent.mcp.asking import Asking
 from tests.agent.mcp.injections import EARLIER, TASKS, Task, attacks, declared, tools

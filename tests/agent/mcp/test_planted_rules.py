@@ -6,11 +6,10 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from rumi.agent.mcp.types import RemoteTool
-from rumi.agent.permissions import carried, consent, gate
+from rumi.agent.permissions import carried, consent, declare, gate
 from rumi.agent.permissions.consent import Place, Words, plain
+from rumi.agent.permissions.declare import Declaration
 from rumi.agent.permissions.intent import Intent
-from rumi.agent.tools import declare
-from rumi.agent.tools.declare import Declaration
 from tests.agent.mcp.asking import Asking, bound
 from tests.agent.mcp.injections import EARLIER, TASKS, attacks, tools
 from tests.agent.mcp.test_injections import behind

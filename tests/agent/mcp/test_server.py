@@ -17,7 +17,7 @@ from rumi.agent.mcp.described import changes_of, said_of
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.agent.mcp.servers import try_once
 from rumi.agent.mcp.types import McpError
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 from tests.agent.mcp.world import House, fake, house, processes_with, until
 from tests.conftest import ROOT
 

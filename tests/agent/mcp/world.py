@@ -12,7 +12,7 @@ import trio
 from actors import Supervisor
 from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.mcp.types import ServerSettings
-from rumi.agent.tools.base import Tool, ToolResult
+from rumi.agent.tool import Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import Message, Picture
 from rumi.web.readers.files.viewer import Seen

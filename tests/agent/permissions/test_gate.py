@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolStarted, TurnEvent, TurnFinished
-from rumi.agent.tools.base import Calls, Question, Tool, ToolResult
+from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Verdict

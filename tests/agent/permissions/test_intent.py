@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from rumi.agent.mcp.types import RemoteTool
+from rumi.agent.permissions.declare import Declaration, DeclareTool
 from rumi.agent.permissions.intent import declaring
-from rumi.agent.tools.declare import Declaration, DeclareTool
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply, ToolCall
 from tests.agent.mcp.asking import FREE, Asking, bound
 

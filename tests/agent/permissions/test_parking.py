@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import trio
 
-from rumi.agent.permissions.parking import MOST_WAITING, Parked, ParkedCalls
-from rumi.agent.tools.base import Question
+from rumi.agent.permissions.parking import MOST_WAITING, ParkedCalls
+from rumi.agent.tool import Question
+from rumi.store.journal.records import Parked
 
 MAY_I = Question("remember", {"key": "boss"})
 CALL = 'remember {"key": "boss"}'

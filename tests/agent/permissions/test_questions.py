@@ -19,7 +19,7 @@ from rumi.agent.events import ConfirmationAsked
 from rumi.agent.mcp.showing import values_of
 from rumi.agent.mcp.types import RemoteTool
 from rumi.agent.permissions.parking import MOST_CALL_CHARS, ParkedCalls
-from rumi.agent.tools.base import Question
+from rumi.agent.tool import Question
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile

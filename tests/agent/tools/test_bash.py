@@ -2,7 +2,7 @@
 
 import pytest
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.bash import Bash
 from rumi.sandbox.policy import CommandPolicy
 from rumi.sandbox.types import Command, CommandResult, Output, SandboxError

@@ -12,7 +12,7 @@ import pytest
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, TurnFinished
-from rumi.agent.tools.base import Question, Tool
+from rumi.agent.tool import Question, Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.turn import TurnInput, run_turn

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.tools.send_file import MAX_FILE_BYTES, SendFile
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.errors import RumiError

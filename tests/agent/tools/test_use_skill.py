@@ -11,7 +11,7 @@ from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import Source
-from rumi.agent.tools.base import Calls, CallsTools, ToolResult
+from rumi.agent.tool import Calls, CallsTools, ToolResult
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.errors import RumiError
 from tests.agent.skills.making import Threads, asked, write_skill

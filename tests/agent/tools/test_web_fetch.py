@@ -5,7 +5,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.agent.tools.base import Progress, Question
+from rumi.agent.tool import Progress, Question
 from rumi.agent.tools.web_fetch import MAX_TEXT_CHARS, WebFetch, report
 from rumi.platform.untrusted_text import CLOSING, WARNING, harmless
 from rumi.web.types import FetchError, FetchRefused, Method, Page

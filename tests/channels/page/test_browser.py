@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.reply import format_reply
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
 from rumi.chats.events import ChatEvent, Happening, TurnStarted

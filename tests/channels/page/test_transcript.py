@@ -3,7 +3,7 @@
 import json
 
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.page.board import Board
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
 from rumi.channels.page.windows import Window

@@ -14,7 +14,7 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.tools.base import Question, Tool, ToolResult
+from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.receiving.reading import Who
 from rumi.channels.telegram.room import Telegram
@@ -27,7 +27,7 @@ from rumi.chats.services import ChatServices, Workspaces
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.store.journal.actor import Journal
 from tests.channels.telegram.sending import bot_in_memory
 from tests.chats.house import FunctionModel, InPlace, MemorySandboxes

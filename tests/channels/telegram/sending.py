@@ -15,7 +15,7 @@ from telegram import Bot
 
 from actors import ActorError, ActorRef, ChildSpec, Supervisor
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnFinished
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.api.guarded import Guarded
 from rumi.channels.telegram.messages import Flush, SenderMessage
 from rumi.channels.telegram.receiving.updates import update_of

@@ -23,7 +23,7 @@ from rumi.channels.telegram.files.download import MAX_BYTES, Patience
 from rumi.errors import RumiError
 from rumi.models.transcription import Transcriber
 from rumi.platform.logs.logs import program_log
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
 from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace

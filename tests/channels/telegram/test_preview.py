@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from actors import ActorError
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import Part
 from rumi.channels.telegram.sending import preview

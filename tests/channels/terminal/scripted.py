@@ -13,18 +13,17 @@ import trio
 from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
-    Reason,
     Thinking,
     ToolFinished,
     ToolStarted,
     TurnFinished,
 )
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_of
 from rumi.chats.local import Exchange
 from rumi.errors import ConfigError
 from rumi.models.types import TextDelta, ToolCall, Usage
-from rumi.store.journal.records import Attachment
+from rumi.store.journal.records import Attachment, Reason
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."
 STOPPED = "⏹ Stopped."

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal import TerminalOptions, run_terminal
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied

@@ -14,7 +14,7 @@ from rumi.agent.events import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.jsonl import JsonView, encode, printed
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import converse

@@ -11,14 +11,13 @@ from trio.testing import MockClock
 from rumi.agent.events import (
     ConfirmationAsked,
     ConfirmationEnded,
-    Reason,
     Thinking,
     ToolFinished,
     ToolProgress,
     ToolStarted,
     TurnFinished,
 )
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.calls import DIFF_LINES
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.once import once
@@ -27,6 +26,7 @@ from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.store.journal.records import Reason
 from tests.channels.terminal.scripted import (
     STOPPED,
     Ask,

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.events import Reason, Thinking
+from rumi.agent.events import Thinking
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
@@ -14,6 +14,7 @@ from rumi.channels.terminal.streams import Input
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied, TurnStarted, turn_of
 from rumi.models.types import Discarded, Waiting
+from rumi.store.journal.records import Reason
 from tests.channels.terminal.scripted import (
     BUSY,
     STOPPED,

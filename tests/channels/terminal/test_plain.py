@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines

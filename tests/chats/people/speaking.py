@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.app.settings import people_of
 from rumi.channels.built_in import BUILT_IN
 from rumi.chats.people.people import People

@@ -10,7 +10,7 @@ import trio
 
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.prompts.prompts import Prompts, built_in
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.app.toolbox import specs_now
 from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
@@ -18,7 +18,7 @@ from rumi.chats.recorder.recording import find_recording, read_recording
 from rumi.chats.recorder.replaying import Now, fork, replay
 from rumi.chats.recorder.report import contents, pack
 from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from tests.chats.house import FunctionModel
 from tests.fakes.tools import Unasked
 

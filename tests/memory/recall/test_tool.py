@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.tools.recall import RecallTool
-from rumi.app.recall_calls import recall_calls, search_of
+from rumi.app.recall_calls import recall_calls
 from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
 from rumi.memory.recall.actor import open_recall
+from rumi.memory.recall.request import search_of
 from rumi.memory.types import NewFact, Remember
 from rumi.platform.caller import TERMINAL
 from rumi.platform.untrusted_text import opened

@@ -13,7 +13,7 @@ from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.commands import read_keys, unread
 from rumi.platform.config.editing import set_keys
 from rumi.platform.config.secrets import Secret
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 from tests.conftest import ROOT
 
 KEY = "sk_abcdefghijklmnopqrstuvwxyz0123"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rumi.platform.logs.audit import FIELDS, AuditLog, read_audit
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 SECRET = 'sesame"open\\now'
 NOTHING = Redactor([])
@@ -243,7 +243,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 audit = AuditLog(Path(sys.argv[1]), 0.004, 1000, Redactor([]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     audit.write("x", chat_id="cli", exit_code=number)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from rumi.platform.logs.logs import program_log
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 TOKEN = "123456789:AAH-abcdefghijklmnopqrstuvwxyz_0123"
 log = logging.getLogger("rumi.tests")

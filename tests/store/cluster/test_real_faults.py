@@ -14,7 +14,7 @@ from bench.chaos import Model
 from bench.chaos_cluster import SECTIONS, WEIGHTS, Plan, database, torment
 from bench.cluster_house import Cluster, cluster, leftovers
 from bench.telegram_house import until
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from rumi.store.ownership import partition_of
 from tests.fakes.groq_server import Answer, Behaviour, Body, answered_calls
 from tests.postgres import Server, programs

@@ -1,11 +1,10 @@
 """Calls that wait for a yes, and what the buttons below replies say, as `state.db` stores them."""
 
-from rumi.agent.permissions.parking import Parked
 from rumi.store.journal.forgetting import DeleteChat
 from rumi.store.journal.inbox import Accept, OpenMessages
 from rumi.store.journal.outbox import Settle, Undelivered
 from rumi.store.journal.parked import KeepParked, LoadParked
-from rumi.store.journal.records import Button, Incoming
+from rumi.store.journal.records import Button, Incoming, Parked
 from rumi.store.journal.store import Store
 from tests.store.journal.accepting import accept, do, tg
 

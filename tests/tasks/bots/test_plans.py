@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import trio
 
-from rumi.agent.permissions.parking import Parked, ParkedCalls
-from rumi.agent.tools.base import Question
+from rumi.agent.permissions.parking import ParkedCalls
+from rumi.agent.tool import Question
 from rumi.platform.texts import Value
-from rumi.store.journal.records import Spent
+from rumi.store.journal.records import Parked, Spent
 from rumi.tasks.bots.plans import (
     PROPOSE,
     Approved,

@@ -9,11 +9,10 @@ import pytest
 import trio
 import trio.testing
 
-from rumi.agent.events import Reason
 from rumi.store.journal import actor as journal_actor
 from rumi.store.journal import tasks as journal_tasks
 from rumi.store.journal.inbox import Accept
-from rumi.store.journal.records import Incoming, TaskRecord
+from rumi.store.journal.records import Incoming, Reason, TaskRecord
 from rumi.store.journal.tasks import BeginTask, EndIteration
 from rumi.tasks import task, tasks
 from rumi.tasks.kinds import Again

@@ -16,11 +16,10 @@ from sqlite3 import connect
 import trio
 
 from rumi.agent.conversation import NO_RESULT
-from rumi.agent.events import Reason
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
-from rumi.store.journal.records import TaskRecord
+from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
 from rumi.tasks.tasks import Tasks
 from tests.chats.house import house

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.agent.tools.base import Tool, ToolResult
+from rumi.agent.tool import Tool, ToolResult
 from rumi.tasks.research.sources import Source, Sources
 from rumi.tasks.research.workspace import workspace_tools
 from tests.sandbox.desk import SandboxDesk

@@ -8,7 +8,7 @@ from pathlib import Path
 import trustme
 
 from actors import Supervisor
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import Command, CommandResult, Engine, SandboxLimits
 from rumi.tasks.research.repository.cache import RepositoryCache

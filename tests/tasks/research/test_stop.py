@@ -16,7 +16,7 @@ from rumi.app.engine import ready_engine
 from rumi.chats.hub import reply_to
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
-from rumi.sandbox.bubblewrap.processes import descendants
+from rumi.sandbox.processes import descendants
 from tests.cli.conftest import containers
 from tests.fakes.groq_server import KEY, serve_groq
 from tests.fakes.stalling import LEAVES, stalling

@@ -13,7 +13,7 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.prompts.prompts import words_in
-from rumi.agent.tools.base import Progress
+from rumi.agent.tool import Progress
 from rumi.agent.turn import Kept, TurnInput, run_turn
 from rumi.models.chain import Chain, Step
 from rumi.models.chat_completions import ChatCompletions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.agent.tools.base import ToolResult
+from rumi.agent.tool import ToolResult
 from rumi.platform.untrusted_text import CLOSING, WARNING, opened
 from rumi.tasks.research.workspace import _GREP, MOST_BYTES, MOST_LINES
 from tests.tasks.research.desk import Desk

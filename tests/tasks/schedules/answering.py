@@ -14,7 +14,7 @@ import trio.testing
 
 from rumi.agent.events import ConfirmationAsked
 from rumi.agent.permissions.parking import answers_in
-from rumi.agent.tools.base import Question, ToolResult
+from rumi.agent.tool import Question, ToolResult
 from rumi.chats.commands import answer_in
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.store.journal.records import ScheduleRecord

@@ -8,11 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from rumi.agent.permissions.parking import Parked, ParkedCalls
+from rumi.agent.permissions.parking import ParkedCalls
 from rumi.store.journal import actor as journal_actor
 from rumi.store.journal import schedules as journal_schedules
 from rumi.store.journal.inbox import Accept
-from rumi.store.journal.records import Fired, Firing
+from rumi.store.journal.records import Fired, Firing, Parked
 from rumi.store.journal.schedules import Fire, MoveSchedules
 from rumi.tasks.schedules import clock, firing
 from rumi.tasks.schedules.clock import ScheduleClock

@@ -31,7 +31,7 @@ from telegram.error import (
 from rumi.channels.telegram.api.guarded import NO_ANSWER, GuardedHTTP, one_line
 from rumi.errors import ConfigError, RumiError
 from rumi.platform import http
-from rumi.platform.logs.redact import Redactor
+from rumi.platform.redact import Redactor
 
 OFFICIAL: Final = "https://api.telegram.org"
 

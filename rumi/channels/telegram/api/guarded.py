@@ -11,7 +11,7 @@ import httpx
 from telegram.error import NetworkError, RetryAfter
 from telegram.request import BaseRequest, HTTPXRequest
 
-from rumi.platform.logs.redact import HIDDEN
+from rumi.platform.redact import HIDDEN
 
 MAX_WORDS: Final = 300
 """The maximum length of a kept error description, in characters."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from rumi.platform.logs.redact import HIDDEN
+from rumi.platform.redact import HIDDEN
 
 
 class UnspokenURL(httpx.URL):

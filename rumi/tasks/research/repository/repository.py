@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 import trio
 
-from rumi.agent.tools.base import Tool
+from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Shell
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import Landing, let_cancellation_through

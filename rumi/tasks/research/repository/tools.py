@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from rumi.agent.tools.base import CommandTrace, Question, Tool, ToolResult
+from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import block, one_line
 from rumi.tasks.research.repository.errors import CloneError

@@ -1,6 +1,6 @@
 """The one table of forms that secrets have: keys of known services, private keys, tokens, named passwords.
 
-Logs, the audit log, recordings, reports and errors hide what has such a form (`rumi.platform.logs.redact`);
+Logs, the audit log, recordings, reports and errors hide what has such a form (`rumi.platform.redact`);
 the memory refuses it (`rumi.memory.secrets`). A form of the table is a form for all of them.
 """
 

@@ -18,11 +18,11 @@ from rumi.memory.types import NewFact
 from rumi.models.failures import scrub
 from rumi.models.hiding import Hiding
 from rumi.models.types import ModelEvent, Reply, TextDelta, ToolCall
-from rumi.platform.logs import redact
+from rumi.platform import redact
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.logs.logs import program_log
-from rumi.platform.logs.redact import HIDDEN, Redactor
-from rumi.platform.logs.secret_forms import TABLE, Table
+from rumi.platform.redact import HIDDEN, Redactor
+from rumi.platform.secret_forms import TABLE, Table
 from rumi.platform.texts import told_error
 
 BODY = "q9XzK0aa" * 8

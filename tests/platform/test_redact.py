@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.platform.logs.redact import HIDDEN, Redactor
+from rumi.platform.redact import HIDDEN, Redactor
 
 SECRET = 'p@ss w/ö+rd"\\%&=1'
 TOKEN = "123456789:AAH-abcdefghijklmnopqrstuvwxyz_0123"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
-from rumi.platform.logs.secret_forms import HIDDEN, TABLE
+from rumi.platform.secret_forms import HIDDEN, TABLE
 
 __all__ = ["HIDDEN", "Redactor", "StreamRedactor"]
 

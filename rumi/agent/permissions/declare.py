@@ -13,7 +13,7 @@ import trio
 
 from rumi.agent.permissions.consent import Place, Words, chooses, places
 from rumi.agent.permissions.destinations import is_destination, leads_in
-from rumi.agent.tools.base import Claims, Question, Tool, ToolResult
+from rumi.agent.tool import Claims, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
 
 MOST_CALLS: Final = 20

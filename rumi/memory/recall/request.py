@@ -1,0 +1,46 @@
+"""A search as a request of a client or a model describes it."""
+
+from collections.abc import Mapping
+from datetime import datetime, time, timedelta
+
+from rumi.errors import UsageError
+from rumi.memory.recall.dates import Span, span_in
+from rumi.memory.recall.types import MOST, MOST_QUERY_CHARS, Search, Who
+from rumi.store.journal.reading import folded
+
+MOST_LIMIT = 20
+
+
+def search_of(owner: str, request: Mapping[str, object], now: float) -> Search:
+    """Return the search that a request describes.
+
+    Raises:
+        UsageError: It has no query, or a day that is not understood.
+    """
+    query, limit = request.get("query"), request.get("limit")
+    if not isinstance(query, str) or not query.strip():
+        raise UsageError("The query cannot be empty.")
+    who: Who = (
+        "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
+    )
+    since, until = (_span(request.get(name), now) for name in ("since", "until"))
+    return Search(
+        owner,
+        query[:MOST_QUERY_CHARS],
+        datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,
+        datetime.combine(until.last + timedelta(1), time.min).astimezone().timestamp() - 0.001
+        if until is not None
+        else None,
+        who,
+        min(limit, MOST_LIMIT) if isinstance(limit, int) and limit > 0 else MOST,
+    )
+
+
+def _span(given: object, now: float) -> Span | None:
+    if not isinstance(given, str) or not given.strip():
+        return None
+    text, today = folded(given.strip()), datetime.fromtimestamp(now).astimezone().date()
+    found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
+    if found is None:
+        raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")
+    return found

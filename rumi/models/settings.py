@@ -1,0 +1,126 @@
+"""The settings of the models, and what is known about a model by its name."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rumi.errors import ConfigError
+from rumi.models.types import Effort
+from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, known
+from rumi.platform.texts import Language
+
+DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
+
+
+DEFAULT_FALLBACKS: Final = ("groq:openai/gpt-oss-20b",)
+
+
+UNKNOWN_CONTEXT_TOKENS: Final = 8192
+"""For models that the table of providers does not know: almost every model has at least this context."""
+
+
+_OFFLINE_CONTEXT_TOKENS: Final = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class CustomServer:
+    """A server that speaks OpenAI chat completions. `api_key` is the key itself, or None for none.
+
+    `fault` says why it cannot be used: its key is missing. `pictures`: its model takes pictures.
+    """
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    fault: ConfigError | None = None
+    pictures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """The settings of the models. `timeout_s` is the longest silence of a server.
+
+    `first_token_timeout_s` is the longest silence before the first word. None means `timeout_s` at Groq, and
+    `FIRST_TOKEN_S` elsewhere: models think, and a local server may read a long prompt for minutes.
+    `groq_base_url` is the root of Groq's API, with or without its `/openai/v1`. `keys`, `base_urls` and
+    `faults` (why a key cannot be had) are those of the other providers, by their schemes; `unread` has those
+    whose key a command will print. `aliases` are other names of models. `secrets` are those of the
+    whole installation: they are hidden in what servers send.
+    """
+
+    default: str = DEFAULT_MODEL
+    fallbacks: tuple[str, ...] = DEFAULT_FALLBACKS
+    timeout_s: float = 60.0
+    first_token_timeout_s: float | None = None
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    reasoning_effort: Effort | None = None
+    context_tokens: int | None = None
+    max_concurrent: int | None = None
+    custom: Mapping[str, CustomServer] = field(default_factory=dict)
+    groq_api_key: str | None = field(default=None, repr=False)
+    groq_base_url: str | None = None
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    base_urls: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, ConfigError] = field(default_factory=dict)
+    unread: Collection[str] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    language: Language = "en"
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def true_name(self, name: str) -> str:
+        """Return the model that a name stands for: that of an alias, or the name itself."""
+        return self.aliases.get(name, name)
+
+    def key_of(self, scheme: str) -> str:
+        """Return the key of a provider; empty for none."""
+        return ((self.groq_api_key if scheme == "groq" else self.keys.get(scheme)) or "").strip()
+
+    def base_url_of(self, scheme: str) -> str:
+        """Return the address of a provider."""
+        given = self.groq_base_url if scheme == "groq" else self.base_urls.get(scheme)
+        return given or PROVIDERS[scheme].url
+
+
+def missing_key(settings: ModelSettings, name: str = "") -> str:
+    """Return the variable of the key that a model (the default one) needs and that is not set; else empty."""
+    scheme = settings.true_name(name or settings.default).partition(":")[0]
+    provider = PROVIDERS.get(scheme)
+    if provider is None or provider.key is None or scheme in settings.faults or scheme in settings.unread:
+        return ""
+    return "" if settings.key_of(scheme) else provider.key
+
+
+def lacks_key(settings: ModelSettings) -> bool:
+    """Return True if the default model's provider needs a key and there is none for it."""
+    return bool(missing_key(settings))
+
+
+def model_takes_pictures(name: str, settings: ModelSettings) -> bool:
+    """Return True if a model, or the model of an alias, takes pictures, as far as is known."""
+    name = settings.true_name(name)
+    scheme, _, model = name.partition(":")
+    if scheme == CUSTOM:
+        return model in settings.custom and settings.custom[model].pictures
+    facts = known(name)
+    return name == OFFLINE or (facts is not None and facts.pictures)
+
+
+def models_with_pictures(settings: ModelSettings) -> tuple[str, ...]:
+    """Return the names of configured models that take pictures and can be used."""
+    custom = (f"custom:{name}" for name, server in settings.custom.items() if server.fault is None)
+    names = dict.fromkeys(map(settings.true_name, (settings.default, *settings.fallbacks, *custom)))
+    return tuple(name for name in names if name != OFFLINE and model_takes_pictures(name, settings))
+
+
+def context_tokens_of(name: str) -> int:
+    """Return a model's maximum of tokens, or `UNKNOWN_CONTEXT_TOKENS` if it is not known."""
+    return known_context(name) or UNKNOWN_CONTEXT_TOKENS
+
+
+def known_context(name: str) -> int | None:
+    """Return a model's maximum of tokens, or what its server is asked for; None if it is not known."""
+    if name == OFFLINE:
+        return _OFFLINE_CONTEXT_TOKENS
+    facts = known(name)
+    return None if facts is None else facts.context or PROVIDERS[name.partition(":")[0]].context
