@@ -42,7 +42,7 @@ COMMANDS = {
     "skills": ("rumi.cli.skills", "Show the skills, switch them on and off, make new ones."),
     "mcp": ("rumi.cli.mcp", "Manage servers that bring tools (MCP), and let programs ask Rumi."),
     "sandbox": ("rumi.cli.sandbox", "Build the sandbox, look at it, clean it up."),
-    "doctor": ("rumi.cli.doctor", "Check everything that a working installation needs."),
+    "doctor": ("rumi.cli.doctor.command", "Check everything that a working installation needs."),
     "backup": ("rumi.cli.backup", "Copy databases, configuration, skills and files, also while running."),
     "store": ("rumi.cli.store", "Show the store, and copy it to a PostgreSQL database or back."),
     "restore": ("rumi.cli.restore", "Put a backup in place of what the home has."),

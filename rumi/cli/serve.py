@@ -187,7 +187,7 @@ def _listener(
     if where is None:
         yield ()
         return
-    from rumi.channels.http import open_listener
+    from rumi.channels.http.listener import open_listener
 
     with open_listener(where, language, [bot.deliveries for bot in bots if webhook]) as listener:
         yield (listener,)

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from rumi.channels.http import Listener, listen
 from rumi.channels.http import server as listening_server
+from rumi.channels.http.address import listen
+from rumi.channels.http.listener import Listener
 from rumi.channels.http.routes import make_app
 from rumi.channels.http.server import serve
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Never, Protocol
+from typing import Final, Never
 
 import trio
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
 from rumi.channels.http.address import Bound, listen
+from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.platform import texts
@@ -19,47 +20,15 @@ MOST_RESTARTS: Final = 100
 """In five seconds; with the waits between them there are three at most."""
 
 
-class Taker(Protocol):
-    """Takes what another server delivers by POST, such as a webhook's updates."""
-
-    @property
-    def path(self) -> str:
-        """Its path on the listener."""
-        ...
-
-    @property
-    def most_bytes(self) -> int:
-        """The largest body that it takes."""
-        ...
-
-    def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return the status of a request that it refuses by its headers, before the body is read; else 0."""
-        ...
-
-    async def take(self, body: bytes) -> bool | None:
-        """Store what came. Return False if it cannot be stored now and may come again; None if it is
-        unreadable.
-
-        Cancelled, it has stored it or has not.
-        """
-        ...
-
-
-class Listener(Channel):
-    """The socket and what answers there. It outlives every incarnation of the server.
-
-    `bound` is the socket, `requests` counts the answers by their status.
-    """
+class Listener(ListenerState, Channel):
+    """The channel of other machines: its socket, `bound`, outlives every incarnation of the server."""
 
     name = "listener"
 
     def __init__(self, bound: Bound, language: Language, takers: Sequence[Taker] = ()) -> None:
+        super().__init__(takers)
         self.bound = bound
-        self.takers = tuple(takers)
-        self.ending = False
-        self.requests: dict[int, int] = {}
         self._language = language
-        self.status: Callable[[], Mapping[str, Any]]
 
     def add_view(
         self,
@@ -84,20 +53,6 @@ class Listener(Channel):
     async def stop_receiving(self) -> None:
         """Answer from now on that the process is not ready. Health and metrics are there until the end."""
         self.ending = True
-
-    def unready(self) -> list[str]:
-        """Return why the process should get no requests, one line each; empty when it is ready."""
-        dump = self.status()
-        reasons = ["The process is ending."] if self.ending else []
-        trouble = dump["storage"]["trouble"]
-        if trouble is not None:
-            reasons.append(f"The journal cannot be written: {trouble}.")
-        for child in dump["tree"]["children"]:
-            if child["state"] != "running":
-                reasons.append(f"The actor {child['id']} is not running: {child['state']}.")
-            elif child["figures"].get("unready"):
-                reasons.append(f"The actor {child['id']} is not ready: {child['figures']['unready']}.")
-        return reasons
 
 
 class ListenerServer(Actor[Never]):

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rumi.channels.http.bodies import read_body
-from rumi.channels.http.listener import Listener, Taker
+from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 
 TAKE_S: Final = 20.0
@@ -22,7 +22,7 @@ AGAIN_S: Final = 1
 """After how many seconds the other server may deliver again what could not be stored."""
 
 
-def make_app(listener: Listener) -> ASGIApp:
+def make_app(listener: ListenerState) -> ASGIApp:
     """Return the listener as an ASGI application."""
     routes = [
         Route("/healthz", _health),
@@ -55,17 +55,17 @@ async def _health(request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def _ready(listener: Listener, request: Request) -> Response:
+async def _ready(listener: ListenerState, request: Request) -> Response:
     """Say if the process can take requests, and otherwise why not."""
     reasons = listener.unready()
     return PlainTextResponse("".join(f"{each}\n" for each in reasons) or "ready\n", 503 if reasons else 200)
 
 
-async def _metrics(listener: Listener, request: Request) -> Response:
+async def _metrics(listener: ListenerState, request: Request) -> Response:
     return Response(metrics(listener.status()), headers={"content-type": CONTENT_TYPE})
 
 
-async def _take(listener: Listener, taker: Taker, request: Request) -> Response:
+async def _take(listener: ListenerState, taker: Taker, request: Request) -> Response:
     """Have something stored that another server delivers; 200 says that it is stored."""
     refused = taker.refuses(request.headers)
     if refused:

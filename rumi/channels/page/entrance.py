@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
-from rumi.channels.http import Bound, listen
+from rumi.channels.http.address import Bound, listen
 from rumi.channels.page.login import LINK_S, Door
 from rumi.platform import texts
 from rumi.platform.texts import Language

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from rumi.channels.page.guard import FILE_POLICY
-from rumi.channels.page.page import Page
+from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
 from rumi.platform.threads import Threads
 from rumi.sandbox.incoming import safe_name
@@ -50,7 +50,7 @@ _DRAWING: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<svg[\s>]",
 class Files:
     """Answers requests about files. Reading never follows a link, and never waits for a pipe."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageState) -> None:
         self._page = page
         self._offload = Threads(4)
 

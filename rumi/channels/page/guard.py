@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http import Bound
+from rumi.channels.http.address import Bound
 from rumi.channels.page.login import Door
 
 OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})

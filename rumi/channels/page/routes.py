@@ -17,13 +17,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actors import ActorError
-from rumi.channels.http import is_loopback
+from rumi.channels.http.address import is_loopback
 from rumi.channels.http.bodies import read_body
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import Guard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
-from rumi.channels.page.page import Page
+from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.transcript import MOST_ENTRIES, told_before
 from rumi.channels.page.windows import Window, rendered_entry
@@ -48,7 +48,7 @@ ASKED_S = 10.0
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
-def make_app(page: Page, programs: Programs | None = None) -> ASGIApp:
+def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
     """Return the page as an ASGI application, with the one for programs below it."""
     handlers = Handlers(page)
     app = Starlette(
@@ -80,7 +80,7 @@ def make_app(page: Page, programs: Programs | None = None) -> ASGIApp:
 class Handlers:
     """Answers requests that have passed the guard."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageState) -> None:
         self._page = page
         self._bound = page.entrance.bound
         self._door = page.entrance.door
@@ -338,7 +338,7 @@ class Handlers:
 class _Opened(Response):
     """A window that counts as open while its browser is told."""
 
-    def __init__(self, page: Page, window: Window) -> None:
+    def __init__(self, page: PageState, window: Window) -> None:
         self._page = page
         self._window = window
         self.background = None

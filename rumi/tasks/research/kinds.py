@@ -23,6 +23,7 @@ from rumi.tasks.research.prose import commits_in, places_in
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.research.repository.repository import Repository, open_repository
+from rumi.tasks.research.repository.tools import git_tools
 from rumi.tasks.research.sources import Source, Sources
 from rumi.tasks.research.tool import Ask, ResearchTool
 from rumi.tasks.research.web import Note, WebResearch
@@ -148,7 +149,7 @@ class RepositoryKind:
 
             yield TaskWork(
                 instructions=f"{self._words}\n\n{repository.facts()}",
-                tools=(*repository.tools(), *workspace_tools(room.shell, noted), Note(sources)),
+                tools=(*git_tools(repository), *workspace_tools(room.shell, noted), Note(sources)),
                 finish=finish,
                 given=given_in(room.task.question),
                 sources=lambda: len(sources.all),

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from rumi.channels.http import STUCK_MS, Bound, listen
+from rumi.channels.http.address import STUCK_MS, Bound, listen
 from rumi.channels.http.server import MOST_CONNECTIONS
 from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
-from rumi.channels.page.page import MOST_TALKS
+from rumi.channels.page.state import MOST_TALKS
 from rumi.channels.page.view import TOOLS
 from rumi.chats.context import ChatView
 from rumi.errors import UsageError

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from rumi.app.status import StatusSource
-from rumi.channels.http import Listener, open_listener
+from rumi.channels.http.listener import Listener, open_listener
 from rumi.channels.http.server import MOST_CONNECTIONS
 from rumi.channels.telegram.receiving.webhook import MOST_BYTES, PATH, SECRET_HEADER, secret_of, with_path
 from rumi.channels.telegram.room import Telegram

@@ -649,8 +649,10 @@ def test_whatever_is_in_the_files_is_settings_or_a_clear_error(tmp_path: Path, r
 
 
 def test_finding_the_home_does_not_import_pydantic() -> None:
-    code = """import sys, rumi.platform.config
-print("pydantic" in sys.modules, rumi.platform.config.cascade.load_settings and "pydantic" in sys.modules)"""
+    code = """import sys, rumi.platform.config.files
+print("pydantic" in sys.modules)
+import rumi.platform.config.cascade
+print("pydantic" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "True"]
 

@@ -35,16 +35,16 @@ CHECKED = {"found", "fix", "said", "held", "room", "source", "late", "REBUILD", 
 """What the doctor's checks are made from: variables that hold a sentence."""
 
 SAMPLES = {
-    "doctor/online.py: {…} s {…} the model server's": ["3 s ahead of the model server's"],
-    "doctor/machine.py: {…} free": ["2.0 GB free", "17 MB free"],
+    "cli/doctor/online.py: {…} s {…} the model server's": ["3 s ahead of the model server's"],
+    "cli/doctor/machine.py: {…} free": ["2.0 GB free", "17 MB free"],
     "cli/skills.py: {…} {…} off: rumi skills list -a shows {…}.": [
         "1 is off: rumi skills list -a shows it.",
         "2 are off: rumi skills list -a shows them.",
     ],
-    "control/watch.py: by {…}": ["by age", "by mail"],
+    "channels/control/watch.py: by {…}": ["by age", "by mail"],
     "cli/skills.py: Change that line in {…}": ["Change that line in /home/skills/a/SKILL.md."],
-    "config/given.py: {…}{…}: {…}.": ["Did you mean agent.max_turns? Known in [agent]: max_turns."],
-    "config/given.py: {…} = {…} ({…}) is not allowed.": ["agent.max_turns = 0 (flag) is not allowed."],
+    "platform/config/given.py: {…}{…}: {…}.": ["Did you mean agent.max_turns? Known in [agent]: max_turns."],
+    "platform/config/given.py: {…} = {…} ({…}) is not allowed.": ["agent.max_turns = 0 (flag) is not allowed."],
     "memory/serving.py: The {…} cannot be empty.": ["The key cannot be empty.", "The owner cannot be empty."],
     "memory/writing.py: The {…} of a fact cannot be empty.": ["The key of a fact cannot be empty."],
     "memory/writing.py: The {…} of a fact may have {…} characters, and this one has {…}.": [
@@ -56,11 +56,11 @@ SAMPLES = {
         "Refused: a variable that makes bash run a command near `BASH_ENV=x`.",
     ],
     "sandbox/sandbox.py: {…} {…}": ["The sandbox was not made. The Docker daemon does not answer in time."],
-    "skills/front_matter.py: its front matter is not YAML{…}: {…}": [
+    "agent/skills/front_matter.py: its front matter is not YAML{…}: {…}": [
         "its front matter is not YAML (line 2): odd",
         "its front matter is not YAML: odd",
     ],
-    "skills/opening.py: {…}: {…}.": ["/skills/a/SKILL.md: its tags must be true or false."],
+    "agent/skills/opening.py: {…}: {…}.": ["/skills/a/SKILL.md: its tags must be true or false."],
     "web/search/api.py: {…} {…} (HTTP {…}).": ["Tavily failed (HTTP 500)."],
 }
 """What values must be for a sentence to be one: where they are words of ours themselves."""

@@ -14,6 +14,7 @@ from rumi.sandbox.types import Command, CommandResult, Engine, SandboxLimits
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.repository import Repository, open_repository
+from rumi.tasks.research.repository.tools import git_tools
 from rumi.web.fetch.stream import GuardedStreams
 from rumi.web.guard import Guard
 from rumi.web.network import GuardedNetwork
@@ -89,7 +90,7 @@ class Room:
 
 async def call(repository: Repository, tool: str, **arguments: object) -> ToolResult:
     """The result of a tool's call, as the model reads it."""
-    (found,) = (each for each in repository.tools() if each.spec.name == tool)
+    (found,) = (each for each in git_tools(repository) if each.spec.name == tool)
     return await found.call({name.rstrip("_"): value for name, value in arguments.items()})
 
 

@@ -61,7 +61,7 @@ def with_path(url: str, bot: str = "") -> str:
 
 
 class Deliveries:
-    """What the listener hands on to the webhook's actor: a `rumi.channels.http.Taker`."""
+    """What the listener hands on to the webhook's actor: a `rumi.channels.http.listener_state.Taker`."""
 
     most_bytes = MOST_BYTES
 

@@ -12,7 +12,6 @@ from typing import BinaryIO, Final
 
 import trio
 
-from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Shell
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import Landing, let_cancellation_through
@@ -149,12 +148,6 @@ class Repository:
             self.tree = await written(self.git, commit, self.limits.most_files)
             self._written = commit
         return self.tree
-
-    def tools(self) -> tuple[Tool, ...]:
-        """Return the tools that a model reads the repository with."""
-        from rumi.tasks.research.repository.tools import git_tools
-
-        return git_tools(self)
 
     def facts(self) -> str:
         """Return what a prompt says about the repository."""
