@@ -113,8 +113,8 @@ class Topic(Generic[K, E]):
 
     def publish(self, key: K, event: E) -> None:
         """Give an event to those who listen now. Never waits, and never fails because of a reader."""
-        for each in (key, None):
-            for subscription in self._subscriptions.get(each, ()):
+        for topic_key in (key, None):
+            for subscription in self._subscriptions.get(topic_key, ()):
                 subscription.put(event)
 
     def subscribe(

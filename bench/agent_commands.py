@@ -68,17 +68,17 @@ def show() -> None:
     lines = sum(map(len, kinds.values()))
     print(f"\n{f'{lines:,} ordinary command lines':48}" + "".join(f"{name:>13}" for name in POLICIES))
     judged = {name: Judged() for name in POLICIES}
-    for kind, each in kinds.items():
+    for kind, kind_lines in kinds.items():
         shares = (
-            sum(judged[name].judge(policy, line) for line in each) / len(each)
+            sum(judged[name].judge(policy, line) for line in kind_lines) / len(kind_lines)
             for name, policy in POLICIES.items()
         )
-        print(f"  {f'{kind} ({len(each)})':46}" + "".join(f"{share:13.1%}" for share in shares))
-    print(f"  {'allowed':46}" + "".join(f"{each.allowed / lines:13.1%}" for each in judged.values()))
-    for name, each in judged.items():
-        if each.reasons:
-            print(f"\n  why `{name}` refuses {lines - each.allowed}, and what most often:")
-            print("\n".join(each.why()))
+        print(f"  {f'{kind} ({len(kind_lines)})':46}" + "".join(f"{share:13.1%}" for share in shares))
+    print(f"  {'allowed':46}" + "".join(f"{verdict.allowed / lines:13.1%}" for verdict in judged.values()))
+    for name, verdict in judged.items():
+        if verdict.reasons:
+            print(f"\n  why `{name}` refuses {lines - verdict.allowed}, and what most often:")
+            print("\n".join(verdict.why()))
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ class Model:
         instructions = str(body["messages"][0]["content"])
         reply = self._next(Seen(instructions, last_user_text(body), answered_calls(body)))
         text, calls = (reply, []) if isinstance(reply, str) else ("", _calls(reply))
-        self.completion += text_tokens(text) + sum(text_tokens("".join(each)) for each in calls)
+        self.completion += text_tokens(text) + sum(text_tokens("".join(words)) for words in calls)
         return Answer(text, calls)
 
     def _next(self, seen: Seen) -> Reply:

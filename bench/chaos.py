@@ -465,7 +465,7 @@ async def main() -> int:
             while chaos.kills.total() < wanted and time.monotonic() - began < limit_s:
                 books = read_books(root)
                 crowd.ask_for_tasks(sum(task.ended is not None for task in books.tasks.values()))
-                crowd.ask_for_reminders(sum(each.waits for each in books.schedules.values()))
+                crowd.ask_for_reminders(sum(schedule.waits for schedule in books.schedules.values()))
                 await chaos.once()
                 if chaos.kills.total() >= shown + 20:
                     shown = chaos.kills.total()

@@ -114,8 +114,8 @@ class ClusterLedger(Ledger):
         for chat, message in self._seen():
             taken.setdefault((chat, message.text), []).append(taken_at(message))
         for (chat, text), times in taken.items():
-            for each in sorted(times)[: max(0, len(times) - (1 if (chat, text) in due else 0))]:
-                self.windows[chat, text] += self._may_be_unmarked(chat, each)
+            for moment in sorted(times)[: max(0, len(times) - (1 if (chat, text) in due else 0))]:
+                self.windows[chat, text] += self._may_be_unmarked(chat, moment)
         wrong = len(self.wrong)
         closing = super().close()
         marks = {
@@ -124,7 +124,7 @@ class ClusterLedger(Ledger):
         for (chat, text), times in taken.items():
             if any(sentence.startswith(f"{chat} saw {text[:60]!r}") for sentence in self.wrong[wrong:]):
                 marked = marks.get((chat, text))
-                words = ", ".join(f"{each:.2f}" for each in sorted(times))
+                words = ", ".join(f"{moment:.2f}" for moment in sorted(times))
                 at = f"marked at {marked - EPOCH:.2f}" if marked else "no reply"
                 self.wrong.append(f"  {chat} {text[:30]!r}: taken at {words}, {at}")
         self._check_order(books, due)
@@ -357,7 +357,11 @@ class Chaos:
                 return None
             self.doing.add("database")
             return name, None
-        free = [each for each in self.cluster.workers if each not in self.doing and each.runs]
+        free = [
+            free_worker
+            for free_worker in self.cluster.workers
+            if free_worker not in self.doing and free_worker.runs
+        ]
         if not free or (len(self.doing) > 1 and self.dice.random() < 0.7):
             return None
         worker = self.dice.choice(free)
@@ -421,7 +425,7 @@ class Eyes:
     """The watcher's process, and what it has seen."""
 
     def __init__(self, workers: list[Worker]) -> None:
-        words = [sys.executable, "-m", "bench.cluster_house", *(each.installation for each in workers)]
+        words = [sys.executable, "-m", "bench.cluster_house", *(worker.installation for worker in workers)]
         self._popen = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=house.ROOT, text=True)
 
     def close(self) -> tuple[list[str], dict[str, float]]:
@@ -429,7 +433,7 @@ class Eyes:
         self._popen.terminate()
         said, _ = self._popen.communicate(timeout=20)
         lines = [json.loads(line) for line in said.splitlines()] or [{}]
-        return [f"{each['at'] - EPOCH:.2f} {each['doubled']}" for each in lines[:-1]], lines[-1]
+        return [f"{line['at'] - EPOCH:.2f} {line['doubled']}" for line in lines[:-1]], lines[-1]
 
 
 def setting(name: str, default: float) -> float:
@@ -519,7 +523,11 @@ async def torment(
 
     out = workers.out
     ledger = ClusterLedger(
-        out.api, [each.root for each in workers.workers], model.confirmed, read, workers.workspaces
+        out.api,
+        [any_worker.root for any_worker in workers.workers],
+        model.confirmed,
+        read,
+        workers.workspaces,
     )
     crowd = Crowd(out, plan.seed, plan.chats - plan.groups, plan.groups, plan.pause_s)
     chaos = Chaos(workers, ledger, Random(plan.seed), disk)
@@ -544,7 +552,7 @@ async def torment(
             ):
                 if plan.reminders and time.monotonic() > reminded + 1:
                     reminded = time.monotonic()
-                    crowd.ask_for_reminders(sum(each.waits for each in read().schedules.values()))
+                    crowd.ask_for_reminders(sum(schedule.waits for schedule in read().schedules.values()))
                 await trio.sleep(chaos.dice.expovariate(1 / plan.between_s))
                 if (drawn := chaos.draw(plan.weights)) is not None:
                     nursery.start_soon(chaos.run, *drawn)
@@ -596,7 +604,7 @@ def report(outcome: Outcome) -> None:
     row("looks at all sandboxes", f"{looks['looks']:.0f}, slowest {looks['slowest_s'] * 1000:.0f} ms")
     row("sandboxes at once, at most", f"{looks['most']:.0f}", "one for each chat")
     row("bubblewraps stranded until the next start", str(chaos.stranded))
-    row("starts of workers", spread([float(each.starts) for each in chaos.cluster.workers]))
+    row("starts of workers", spread([float(worker.starts) for worker in chaos.cluster.workers]))
     for words, times in chaos.by_itself.most_common(6):
         row("a worker ended by itself", f"{times} times with {words}")
     row("processes and sandboxes left at the end", str(len(outcome.left)), "0")

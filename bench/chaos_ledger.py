@@ -155,8 +155,8 @@ def books_of(query: Callable[[str], list[Any]]) -> Books:
     rows = query("SELECT id, question, state, ended FROM tasks")
     tasks = {number: Ended(*row) for number, *row in rows}
     iterations: dict[int, list[int]] = {}
-    for number, each in query("SELECT task, number FROM iterations ORDER BY number"):
-        iterations.setdefault(number, []).append(each)
+    for number, iteration in query("SELECT task, number FROM iterations ORDER BY number"):
+        iterations.setdefault(number, []).append(iteration)
     fires: dict[int, list[float]] = {}
     for number, instant in query("SELECT schedule, instant FROM fires ORDER BY instant"):
         fires.setdefault(number, []).append(instant)
@@ -356,19 +356,21 @@ class Ledger:
     def _check_schedules(self, books: Books, closing: "Closing") -> None:
         """Each reminder came once, and each minute of a recurring one fired once or is told as missed."""
         fired = [message for message in books.messages if message.schedule]
-        said = Counter(found[0] for each in fired if (found := REMINDED.search(each.text)))
+        said = Counter(found[0] for reminder in fired if (found := REMINDED.search(reminder.text)))
         told = Counter({number: schedule.missed for number, schedule in books.schedules.items()})
-        for each in fired:
-            for number, times in MISSED.findall(each.text):
+        for reminder in fired:
+            for number, times in MISSED.findall(reminder.text):
                 told[int(number)] += int(times)
-            for times in MISSED_BEFORE.findall(each.text):
-                told[each.schedule or 0] += int(times)
+            for times in MISSED_BEFORE.findall(reminder.text):
+                told[reminder.schedule or 0] += int(times)
         asked = Counter(found[0] for _, message in self._said() if (found := REMINDED.search(message.text)))
         if again := asked - Counter(schedule.text for schedule in books.schedules.values()):
             self.wrong.append(f"reminders were asked for and not stored: {again}")
         for number, schedule in books.schedules.items():
-            texts = sum(each.schedule == number and schedule.text in each.text for each in fired)
-            texts -= sum(each.schedule == number and bool(MISSED.search(each.text)) for each in fired)
+            texts = sum(reminder.schedule == number and schedule.text in reminder.text for reminder in fired)
+            texts -= sum(
+                reminder.schedule == number and bool(MISSED.search(reminder.text)) for reminder in fired
+            )
             if not schedule.cron and (said[schedule.text], len(schedule.fires)) != (1, 1):
                 self.wrong.append(f"the reminder {schedule.text} came {said[schedule.text]} times")
             if schedule.cron and schedule.fires:

@@ -165,7 +165,9 @@ async def several(workers: Cluster, out: Outside, figures: Figures, messages: in
     before, began = await costs_of(workers), trio.current_time()
     await trio.sleep(IDLE_S)
     idle_a_second = (await costs_of(workers)).since(before, trio.current_time() - began)
-    pids = [each.process.pid for each in workers.workers[:number] if each.process]
+    pids = [
+        running_worker.process.pid for running_worker in workers.workers[:number] if running_worker.process
+    ]
     before, began = await costs_of(workers), trio.current_time()
     used, kept = seconds_of(pids), seconds_of(database_pids(workers.server))
     took_s = await replied(count, out, messages)
@@ -204,7 +206,7 @@ async def stops(workers: Cluster, out: Outside, messages: int) -> list[float]:
 
 
 def told(chat: Chat, words: str) -> bool:
-    return any(words in each.text for each in chat.said)
+    return any(words in message.text for message in chat.said)
 
 
 async def takeover(workers: Cluster) -> float:
@@ -213,10 +215,10 @@ async def takeover(workers: Cluster) -> float:
     await workers.ready(len(workers.workers), 90)
     victim.kill()
     began = trio.current_time()
-    live = [each.address for each in workers.workers if each is not victim]
+    live = [worker.address for worker in workers.workers if worker is not victim]
 
     def served() -> bool:
-        return sum(each.partitions for each in workers.members() if each.address in live) == 256
+        return sum(member.partitions for member in workers.members() if member.address in live) == 256
 
     await until(served, "all partitions are served", 60, 0.01)
     took_s = trio.current_time() - began
@@ -236,7 +238,7 @@ def report(kinds: dict[str, Figures], stopped: list[float], taken: list[float]) 
         row("  … and the database", spread(figures.database_ms, "ms"))
         for what in vars(Costs()):
             words = {"log_bytes": "bytes of the log"}.get(what, what)
-            row(f"  {words} of a message", spread([getattr(each, what) for each in figures.costs]))
+            row(f"  {words} of a message", spread([getattr(cost, what) for cost in figures.costs]))
     row("/stop through another worker, p99", f"{percentile(stopped, 0.99) * 1000:.0f} ms of {len(stopped)}")
     row("  median", spread(stopped, "ms", 1000))
     row(f"kill -9 until all is served (lease {LEASE_S:.0f} s)", spread(taken, "s"))

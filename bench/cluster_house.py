@@ -235,7 +235,7 @@ class Cluster:
 
     def served(self) -> int:
         """How many partitions have an owner whose lease lasts."""
-        return sum(each.partitions for each in self.members())
+        return sum(member.partitions for member in self.members())
 
     def partitions_of(self, worker: Worker) -> frozenset[int]:
         """The partitions of a worker and of its earlier incarnations; the last that were known of while the
@@ -255,7 +255,7 @@ class Cluster:
             "SELECT address FROM workers WHERE name ="
             f" (SELECT worker FROM partitions WHERE number = {partition})"
         )
-        return next((each for each in self.workers if rows and each.address == rows[0][0]), None)
+        return next((worker for worker in self.workers if rows and worker.address == rows[0][0]), None)
 
     async def ready(self, running: int, within_s: float = 60.0) -> None:
         """Wait until so many workers share all partitions."""
@@ -264,14 +264,14 @@ class Cluster:
             members = self.members()
             return (
                 len(members) == running
-                and sum(each.partitions for each in members) == 256
-                and min(each.partitions for each in members) >= 256 // running
+                and sum(member.partitions for member in members) == 256
+                and min(member.partitions for member in members) >= 256 // running
             )
 
         try:
             await until(shared, f"{running} workers share all partitions", within_s, 0.1)
         except TimeoutError as error:
-            said = [each.said.read_text()[-300:] for each in self.workers if each.said.exists()]
+            said = [worker.said.read_text()[-300:] for worker in self.workers if worker.said.exists()]
             raise TimeoutError(f"{error}: {self.members()}, {said}") from None
 
 
@@ -397,7 +397,7 @@ class Watcher:
         pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
         for pid in self._others.keys() - pids:
             del self._others[pid]
-        for pid in [each for each in self.keepers if each not in pids or not self._lives(each)]:
+        for pid in [keeper for keeper in self.keepers if keeper not in pids or not self._lives(keeper)]:
             del self.keepers[pid]
         for pid in pids - self.keepers.keys():
             looked = self._others.get(pid, 0)
@@ -469,8 +469,8 @@ def watch() -> None:
         watcher.slowest_s = max(watcher.slowest_s, taken)
         time.sleep(max(0.0, 0.01 - taken))
     watcher.end()
-    for each in watcher.doubled[told:]:
-        print(json.dumps({"doubled": str(each), "at": each.begun}))
+    for doubled in watcher.doubled[told:]:
+        print(json.dumps({"doubled": str(doubled), "at": doubled.begun}))
     print(json.dumps({"looks": watcher.looks, "slowest_s": watcher.slowest_s, "most": watcher.most}))
 
 

@@ -95,7 +95,7 @@ class Reader:
         self._order = [1]
         for page in self._order:  # it grows while it is read
             linked = (page * step % PAGES + 1 for step in (2, 3, 5))
-            self._order += [each for each in dict.fromkeys(linked) if each not in (*self._order, LARGE)]
+            self._order += [link for link in dict.fromkeys(linked) if link not in (*self._order, LARGE)]
         assert len(self._order) >= READ
 
     def __call__(self, body: Body) -> Answer:

@@ -101,12 +101,12 @@ async def one_by_one(sandboxes: Sandboxes, home: Path, rounds: int) -> None:
     print(f"of each round: quartiles {ratios[quarter]:.2f} to {ratios[-quarter - 1]:.2f}   ({rounds} rounds)")
 
 
-async def at_once(sandboxes: Sandboxes, what: str, chats: int, each: int) -> None:
+async def at_once(sandboxes: Sandboxes, what: str, chats: int, commands_each: int) -> None:
     """Every chat runs its commands one after the other, all chats at the same time."""
     taken = list[float]()
 
     async def chat(name: str) -> None:
-        for _ in range(each):
+        for _ in range(commands_each):
             began = time.perf_counter()
             assert (await sandboxes.run(name, TRUE)).exit_code == 0
             taken.append(time.perf_counter() - began)

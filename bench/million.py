@@ -73,7 +73,7 @@ def measured(postgres: Server, chats: int) -> None:
     store.run([Join("bench", "1", "", 600.0)])
     with timed() as claimed:
         (parts,) = store.run([Claim("bench", 256)])
-    ownership.set({each.number: each.fence for each in parts})  # type: ignore[attr-defined]
+    ownership.set({partition.number: partition.fence for partition in parts})  # type: ignore[attr-defined]
     row("claim of 256 partitions", f"{claimed[0] * 1000:.1f} ms")
     for what, request in (
         ("which chats wait, after a claim", OpenChats()),

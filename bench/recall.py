@@ -101,7 +101,7 @@ class Bm25:
 
 
 def answered(passages: Sequence[Passage], turn: Turn) -> bool:
-    text = " ".join(" ".join((each.before, each.said, each.after)) for each in passages)
+    text = " ".join(" ".join((passage.before, passage.said, passage.after)) for passage in passages)
     return " ".join(turn.user.split()) in " ".join(text.split())
 
 
@@ -109,7 +109,7 @@ def compare(
     store: Store, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int
 ) -> list[tuple[bool, bool]]:
     """Return for each question whether the recall and BM25 answer it."""
-    plain = {name: Bm25(each) for name, each in turns.items()}
+    plain = {name: Bm25(turn_list) for name, turn_list in turns.items()}
     results = []
     for question in questions:
         found = store.do(Search(question.conversation, question.question, limit=limit))
@@ -126,9 +126,9 @@ def rate(results: Sequence[bool]) -> str:
 def hand_made(folder: Path) -> None:
     turns, questions = read_set()
     state = State(folder / "set-state.db")
-    for each in (turn for conversation in turns.values() for turn in conversation):
-        state.exchange(each.conversation, each.user, each.assistant, at=each.at, session=each.session)
-    latest = max(turn.at for each in turns.values() for turn in each)
+    for said in (turn for conversation in turns.values() for turn in conversation):
+        state.exchange(said.conversation, said.user, said.assistant, at=said.at, session=said.session)
+    latest = max(turn.at for turn_list in turns.values() for turn in turn_list)
     store = Store(folder / "set.db", state.path, lambda: latest + 7 * 86_400)
     catch_up(store)
     other = {q: not content(q.question) & content(turns[q.conversation][q.answer].text) for q in questions}
@@ -136,7 +136,7 @@ def hand_made(folder: Path) -> None:
         f"{len(turns)} conversations, {sum(map(len, turns.values()))} exchanges, {len(questions)} questions,"
     )
     print(f"{sum(other.values())} of them without a content word of their answer\n")
-    tongue = {name: spoken(" ".join(turn.text for turn in each)) for name, each in turns.items()}
+    tongue = {name: spoken(" ".join(turn.text for turn in turn_list)) for name, turn_list in turns.items()}
     groups: dict[str, Callable[[Question], bool]] = {
         "all": lambda q: True,
         "tuned on": lambda q: q.part == "tuned",
@@ -209,7 +209,7 @@ def large(folder: Path, count: int) -> None:
     began = time.perf_counter()
     catch_up(store)
     took = time.perf_counter() - began
-    size = sum(each.stat().st_size for each in folder.glob("large.db*"))
+    size = sum(entry.stat().st_size for entry in folder.glob("large.db*"))
     times, cpu = [], []
     for query in samples[:QUERIES]:
         began, used = time.perf_counter(), time.thread_time()

@@ -96,7 +96,7 @@ async def websocket_times(number: int, path: Path) -> list[float]:
 
 
 def report(name: str, rounds: list[list[float]], aim: str = "") -> None:
-    every = [each * 1000 for times in rounds for each in times]
+    every = [seconds * 1000 for times in rounds for seconds in times]
     p99 = [percentile(times, 0.99) * 1000 for times in rounds]
     row(name, f"median {percentile(every, 0.5):.1f}, p99 {spread(p99)}, max {max(every):.1f} ms", aim)
 

@@ -102,7 +102,7 @@ async def main() -> int:
             }
             with house.home(range(1, 4), **settings) as root:
                 async with house.outside(model) as out:
-                    people = [out.api.user(each) for each in range(1, 4)]
+                    people = [out.api.user(user) for user in range(1, 4)]
                     env = out.environment(root) | {"SSL_CERT_FILE": str(world.trusted)}
                     errors = root.parent / "rumi.err"
                     with house.running(house.WITNESSED, env, errors, read=True) as process:

@@ -215,7 +215,7 @@ class Bench:
         chat, replies = self.out.api.chats[person.id], self.seen.replies
 
         def shown() -> list[Message]:
-            return [each for each in chat.said if each.id > message.id]
+            return [later for later in chat.said if later.id > message.id]
 
         try:
             await until(lambda: len(replies.get(chat_of(person), ())) > before, "", 20, 0.01)
@@ -225,7 +225,7 @@ class Bench:
             return None
         reply, *more = replies[chat_of(person)][before:]
         text = texts.stopped("en")
-        if more or len(reply["messages"]) != 2 or [each.text for each in shown()] != [text]:
+        if more or len(reply["messages"]) != 2 or [shown_message.text for shown_message in shown()] != [text]:
             self.wrong.append(f"{chat_of(person)} was replied to with {reply['text']!r}, {more}")
         assert message.update_id is not None
         handed = self.out.updates.handed_at[message.update_id]

@@ -115,16 +115,18 @@ class Crowd:
             seen.late_s.append(late[:])
             seen.turns.append(turns)
             if tasks:
-                running = [each for each in begun if (await self._tasks.show(each, None)).state == "running"]
+                running = [
+                    task_id for task_id in begun if (await self._tasks.show(task_id, None)).state == "running"
+                ]
                 if len(running) < tasks:
                     seen.wrong.append(f"only {len(running)} of {tasks} tasks ran at once")
                 seen.task_kb.append((own_kb() - before[0]) / tasks)
                 seen.sandbox_kb.append((sandboxes_kb() - before[1]) / tasks)
                 await self._tasks.all_ended()
-                for each in begun:
-                    task = await self._tasks.show(each, None)
+                for task_id in begun:
+                    task = await self._tasks.show(task_id, None)
                     if task.state != "succeeded" or task.spent.calls != FETCHES + 1:
-                        seen.wrong.append(f"task {each} is {task.state}: {task.answer[:200]}")
+                        seen.wrong.append(f"task {task_id} is {task.state}: {task.answer[:200]}")
             nursery.cancel_scope.cancel()
 
     async def _begin(self, number: int) -> int:

@@ -229,7 +229,7 @@ def _machine_s() -> tuple[float, float]:
 def _own_s() -> float:
     """This process's seconds, and those of its children that have ended, with theirs."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 # --- Rumi, witnessed

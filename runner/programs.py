@@ -104,11 +104,11 @@ def has_privileges(name: str) -> bool:
 
 def _source(name: str) -> Path | None:
     """Return the real file of a program: never a shim, a script that starts another version of it."""
-    folders = [each for each in os.get_exec_path() if Path(each).name != "shims"]
+    folders = [folder for folder in os.get_exec_path() if Path(folder).name != "shims"]
     names = PYTHONS if name in PYTHONS else (name,)
     for path in (SYSTEM_PATH, folders):
-        for each in names:
-            if found := shutil.which(each, path=os.pathsep.join(path)):
+        for command in names:
+            if found := shutil.which(command, path=os.pathsep.join(path)):
                 return Path(os.path.realpath(found))
         if name in PYTHONS and path is SYSTEM_PATH:
             # Rumi's own, behind its virtual environment: a version that pyenv or uv has installed.

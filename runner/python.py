@@ -98,8 +98,8 @@ def interpreter(program: Program) -> Interpreter | None:
             told["tag"],
             bytes.fromhex(told["magic"]),
         )
-        for each in found.library:
-            found.inside(each)
+        for path in found.library:
+            found.inside(path)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
         return None
     return found
@@ -126,7 +126,7 @@ def pip_of(python: Interpreter) -> Path | None:
 
 def pip(python: Interpreter) -> Iterator[Entry]:
     """Yield pip for this interpreter, its program and its settings; nothing if this host has no pip."""
-    sites = [each for each in python.sites if each.is_relative_to(python.prefix)]
+    sites = [site for site in python.sites if site.is_relative_to(python.prefix)]
     if (source := pip_of(python)) is None or not sites:
         return
     home = python.inside(sites[0])
@@ -148,7 +148,9 @@ def _unpacked(wheel: Path, home: Path) -> Iterator[Entry]:
 def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Entry]:
     for top, folders, files in os.walk(folder):
         folders[:] = sorted(
-            each for each in folders if each not in LEFT_OUT and not each.startswith(NOT_NEEDED)
+            subfolder
+            for subfolder in folders
+            if subfolder not in LEFT_OUT and not subfolder.startswith(NOT_NEEDED)
         )
         here = Path(top)
         for name in sorted(files):

@@ -196,7 +196,7 @@ def _make_tree(
             raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
     entries = list(companions(found))
     places = {entry.inside.as_posix() for entry in entries}
-    usable = {name: each for name, each in found.items() if not _is_bare_python(name, places)}
+    usable = {name: program_path for name, program_path in found.items() if not _is_bare_python(name, places)}
     _make_skeleton(tree, uid, gid)
     copies, loaded = _Copies(tree), set[Path]()
     for name, program in sorted(usable.items()):

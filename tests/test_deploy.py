@@ -102,7 +102,7 @@ def test_pods_have_no_state_and_their_settings_are_rumis(tmp_path: Path) -> None
     (container,) = pod["containers"]
     assert all("emptyDir" in volume for volume in pod["volumes"])
     assert misread(container["args"]) == ""
-    given = {each["name"]: each["value"] for each in container["env"]}
+    given = {variable["name"]: variable["value"] for variable in container["env"]}
     settings = load_settings(tmp_path, given, {}).settings
     assert pod["terminationGracePeriodSeconds"] > settings.store.drain_s
     (port,) = container["ports"]

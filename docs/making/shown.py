@@ -122,7 +122,7 @@ def failing_commands(documents: list[Path]) -> list[str]:
         others = [line for line in chosen if line[0] not in BOXED]
         homes = [_new_home(Path(folder) / name) for name in ("boxed", "others")]
         told = threads.map(lambda home, lines: [_run(home, line) for line in lines], homes, (boxed, others))
-        return [line for each in told for line in each if line]
+        return [line for lines in told for line in lines if line]
 
 
 def _codes(line: tuple[str, ...]) -> tuple[int, ...]:

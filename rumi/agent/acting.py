@@ -125,7 +125,7 @@ class Acting:
         except BaseException:  # cancelled: a tool that has a nursery raises a group
             self._watch(ToolFinished(call, replace(STOPPED, trace=self._ran(call)), steps.shown))
             raise
-        pictures = tuple(replace(each, data=b"") for each in result.pictures)
+        pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
         self._watch(ToolFinished(call, replace(result, pictures=pictures), steps.shown))
         return result
 

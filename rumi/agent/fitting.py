@@ -37,7 +37,9 @@ class Fitting:
         """
         if self._total <= max_tokens:
             return None
-        seen = max((place for place, each in enumerate(self.messages) if each.role == "assistant"), default=0)
+        seen = max(
+            (place for place, earlier in enumerate(self.messages) if earlier.role == "assistant"), default=0
+        )
         last = None
         for place, message in enumerate(self.messages):
             if self._total <= (max_tokens * STEP_SHARE if place < seen else max_tokens):

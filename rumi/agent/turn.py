@@ -268,7 +268,7 @@ class _Turn:
         messages, room = self.fitting.messages, self._room
         left = room - messages_tokens(messages)
         short = text_tokens("x" * SHORT_CHARS)
-        spare = sum(max(0, each.tokens - short) for each in messages if each.role == "tool")
+        spare = sum(max(0, message.tokens - short) for message in messages if message.role == "tool")
         return int(max(left - room * RESERVE_SHARE, (left + spare) / 2))
 
     @property
@@ -327,7 +327,7 @@ class _Turn:
         A `note` of the program stands behind it.
         """
         self.gate.learn(call.name, result)
-        pictures = tuple(replace(each, data=b"") for each in result.pictures)
+        pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
         is_whole = message is whole

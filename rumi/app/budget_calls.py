@@ -77,17 +77,17 @@ class BudgetCommands:
             row = rows[0] if rows else UsageRow()
             tokens = amount_text("tokens", row.prompt + row.completion)
             sums.append((row.calls, tokens, amount_text("usd", row.nano)))
-        bounds = tuple(budgets.bound(each) for each in budgets.rules.limits)
+        bounds = tuple(budgets.bound(limit) for limit in budgets.rules.limits)
         states = await budgets.ask(Standing(bounds, owner, message.chat if owner else "")) if bounds else ()
         shown = [
             (
-                each.bound.limit.scope,
-                each.name,
-                each.bound.limit.period,
-                amount_text(each.bound.limit.unit, each.used),
-                amount_text(each.bound.limit.unit, each.most),
+                state.bound.limit.scope,
+                state.name,
+                state.bound.limit.period,
+                amount_text(state.bound.limit.unit, state.used),
+                amount_text(state.bound.limit.unit, state.most),
             )
-            for each in states[:MOST_BUDGETS]
+            for state in states[:MOST_BUDGETS]
         ]
         return texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
 

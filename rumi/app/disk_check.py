@@ -37,7 +37,7 @@ def require_room(home: Home, language: Language) -> bool:
 
 def how_to_make_room(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
     """Say how much must be free, what is large, and how to delete it."""
-    found = [(str(each.path), each.bytes / 1e6, each.command) for each in large]
+    found = [(str(candidate.path), candidate.bytes / 1e6, candidate.command) for candidate in large]
     return texts.make_room(language, reserve.wanted / 1e6, found)
 
 

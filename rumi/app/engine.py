@@ -247,7 +247,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     if not own:
         there = [name for name in selection_of(loaded).beyond_core if name not in missing]
         facts.append(("tools", f"{loaded.settings.sandbox.tools}: {', '.join(there) or '-'}"))
-        facts.extend(("missing", each) for each in _lacking(missing))
+        facts.extend(("missing", program) for program in _lacking(missing))
     if engine.kind == "docker":
         containers = await engine.containers()
         facts.extend(

@@ -92,7 +92,7 @@ class Forgetting:
 
     async def _chats(self, owner: str, asked: Incoming | None) -> int:
         listed = await self.journal.ask(ListChats(limit=MOST_CHATS))
-        chats = [each.chat for each in listed if self.ids.owner_of(each.chat) == owner]
+        chats = [stored_chat.chat for stored_chat in listed if self.ids.owner_of(stored_chat.chat) == owner]
         for chat in chats:
             if asked is None or chat != asked.chat:
                 await self.inbox.delete(chat, files=False)
@@ -108,8 +108,8 @@ def schedules_of(schedules: Schedules) -> Deleter:
 
     async def delete(owner: str) -> int:
         found = await schedules.listed(owner)
-        for each in found:
-            await schedules.delete(each.id, owner)
+        for schedule in found:
+            await schedules.delete(schedule.id, owner)
         return len(found)
 
     return delete
@@ -122,8 +122,8 @@ def tasks_of(journal: ActorRef[JournalMessage], tasks: Tasks) -> Deleter:
         await tasks.stop_all(tuple(id for id, task in tasks.open_tasks().items() if task.owner == owner))
         count = 0
         while found := await journal.ask(ListTasks(owner)):
-            for each in found:
-                await tasks.delete(each.id, owner)
+            for task in found:
+                await tasks.delete(task.id, owner)
             count += len(found)
         return count
 

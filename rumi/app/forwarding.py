@@ -89,7 +89,7 @@ class Passing:
 
     def _others(self, members: Sequence[Member]) -> Sequence[Member]:
         """Return those whose lease lasts, but not this one."""
-        return [each for each in members if each.left_s > 0 and each.name != self._ownership.worker]
+        return [member for member in members if member.left_s > 0 and member.name != self._ownership.worker]
 
     # Calls
 
@@ -281,7 +281,7 @@ class Passing:
         async with trio.open_nursery() as nursery:
             for member in self._others(await self._members()):
                 nursery.start_soon(one, member)
-        return sorted(found, key=lambda each: each[0])
+        return sorted(found, key=lambda answer: answer[0])
 
     async def _members(self) -> Sequence[Member]:
         """Return the workers, as they were last read if the database does not answer soon."""

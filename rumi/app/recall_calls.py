@@ -63,8 +63,8 @@ def recall_calls(ask: Ask, ids: ChatIds, now: Callable[[], float]) -> Serve:
         """
         owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
         return [
-            {**asdict(each), "at": utc(each.at), "score": round(each.score, 3)}
-            for each in await ask(search_of(owner, request, now()))
+            {**asdict(passage), "at": utc(passage.at), "score": round(passage.score, 3)}
+            for passage in await ask(search_of(owner, request, now()))
         ]
 
     return serve

@@ -100,7 +100,7 @@ def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: 
     fault = None
     for table in (given.env, given.headers):
         try:
-            tables.append({each: filled(value, known) for each, value in table.items()})
+            tables.append({key: filled(value, known) for key, value in table.items()})
         except KeyError as missing:
             tables.append({})
             fault = ConfigError(
@@ -202,7 +202,8 @@ def budget_rules_of(loaded: Loaded) -> Rules:
     """Return the prices and limits of model calls."""
     given = loaded.settings
     prices = {
-        name: Price.per_million(each.input, each.output, each.cached) for name, each in given.prices.items()
+        name: Price.per_million(price.input, price.output, price.cached)
+        for name, price in given.prices.items()
     }
     limits = []
     for scope in get_args(Scope):

@@ -77,8 +77,8 @@ class Everything:
             language,
             here,
             {
-                name: each if isinstance(each, str) else texts.told_error(language, each)
-                for name, each in said.items()
+                name: outcome if isinstance(outcome, str) else texts.told_error(language, outcome)
+                for name, outcome in said.items()
             },
         )
 

@@ -153,6 +153,6 @@ def specs_now() -> Mapping[str, Sequence[ToolSpec]]:
     for tool in (Bash, ResearchTool, RepositoryTool):
         for spec in tool.specs:
             forms.setdefault(spec.name, []).append(spec)
-    for each in (*_ONE_FORM, *SCHEDULE_TOOLS):
-        forms.setdefault(each.spec.name, []).append(each.spec)
+    for tool_type in (*_ONE_FORM, *SCHEDULE_TOOLS):
+        forms.setdefault(tool_type.spec.name, []).append(tool_type.spec)
     return forms

@@ -459,7 +459,8 @@ class Tree:
             },
             files=(home.state_db, home.memory_db, home.recall_db),
             failed=lambda: {
-                chat: (each.time, redactor.text(each.error)) for chat, each in self.inbox.failed.items()
+                chat: (failure.time, redactor.text(failure.error))
+                for chat, failure in self.inbox.failed.items()
             },
             counts=self._counts.dump,
             pending=lambda: sum(map(len, pending.untold.values())),
@@ -505,7 +506,7 @@ class Tree:
 
     def _channel_of(self, chat: str) -> Channel:
         """Return the channel that the chat belongs to; the files of clients for the chats of no channel."""
-        return next((each for each in self._channels if each.owns(chat)), self._handed)
+        return next((channel for channel in self._channels if channel.owns(chat)), self._handed)
 
     def _happened(self, event: TreeEvent) -> None:
         """Publish an event of the tree to subscribers, and log errors."""
@@ -534,7 +535,7 @@ class Tree:
         workers = () if shown is None else shown()
         lines = [
             *([texts.log_storage(language, trouble)] if trouble is not None else ()),
-            *(texts.worker_line(language, each) for each in workers),
+            *(texts.worker_line(language, worker) for worker in workers),
         ]
         return "\n".join([*lines, f"```\n{outline(self.root.status())}\n```"])
 

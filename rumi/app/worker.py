@@ -164,4 +164,4 @@ class Worker(Alone):
 
     async def _stop_others(self, language: Language) -> dict[str, str | RumiError]:
         found = await self._reaching().everywhere(WORKER, "stop", {"all": True, "language": language})
-        return {name: each if isinstance(each, RumiError) else str(each) for name, each in found}
+        return {name: outcome if isinstance(outcome, RumiError) else str(outcome) for name, outcome in found}

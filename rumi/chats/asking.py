@@ -43,14 +43,18 @@ class HeardAnswers:
 
 async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
     """Take an answer such as `yes 1 no 2`; it can only be for calls that were `seen` when it came."""
-    known = {each.number: each for each in parked.all if each.number in seen and each.call}
+    known = {
+        parked_call.number: parked_call
+        for parked_call in parked.all
+        if parked_call.number in seen and parked_call.call
+    }
     answers = answers_in(answer)
     if not answers:
-        waiting = [each.number for each in known.values() if each.state == "waits"]
+        waiting = [parked_call.number for parked_call in known.values() if parked_call.state == "waits"]
         return HeardAnswers(texts.answer_usage(language, waiting))
     heard = await parked.hear([answer], known)
-    late = sorted(answers.keys() - {each.number for each in heard})
-    refused = [each.number for each in heard if each.state == "refused"]
+    late = sorted(answers.keys() - {parked_call.number for parked_call in heard})
+    refused = [parked_call.number for parked_call in heard if parked_call.state == "refused"]
     not_open = texts.calls_not_open(
         language,
         [number for number in late if number not in known],

@@ -269,7 +269,9 @@ class Chat(Actor[ChatMessage]):
         if of is None or (self._job is not None and self._job.message.id in of):
             self._end_turn(by)
         if of is not None:
-            self._withdrawn = frozenset(each for each in self._withdrawn | of if each > self._cursor.judged)
+            self._withdrawn = frozenset(
+                message for message in self._withdrawn | of if message > self._cursor.judged
+            )
 
     def _judge(self, message: Incoming) -> None:
         if message.ready:

@@ -199,7 +199,7 @@ class TurnState:
                 return self
 
     def _left(self, *messages: int) -> tuple[At[Queued], ...]:
-        return tuple(each for each in self.queued if each.what.message not in messages)
+        return tuple(event for event in self.queued if event.what.message not in messages)
 
     def catch_up(self, chat: str) -> Iterator[ChatEvent]:
         """The events that a late subscriber needs: folded, they are this state."""
@@ -207,9 +207,9 @@ class TurnState:
         steps = chain.from_iterable(self.steps.values())
         work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
         kept = (*work, self.question, self.waiting, self.finished)
-        for each in kept:
-            if each is not None:
-                yield ChatEvent(chat, self.turn, each.time, each.what)
+        for event in kept:
+            if event is not None:
+                yield ChatEvent(chat, self.turn, event.time, event.what)
         for queued in self.queued:
             yield ChatEvent(chat, turn_of(queued.what.message), queued.time, queued.what)
 
@@ -240,7 +240,7 @@ class TurnState:
 
 
 def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
-    return {other: each for other, each in calls.items() if other != id}
+    return {other: call for other, call in calls.items() if other != id}
 
 
 # The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
@@ -280,7 +280,9 @@ _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens"})
 """Fields that only a model needs, or a price."""
 _FIELDS: Final = {
-    kind: tuple(each.name for each in fields(kind) if each.name not in _LEFT_OUT)
+    kind: tuple(
+        dataclass_field.name for dataclass_field in fields(kind) if dataclass_field.name not in _LEFT_OUT
+    )
     for kind in (*KINDS.values(), *_PARTS.values())
 }
 

@@ -134,7 +134,7 @@ class Inbox:
             NotTaken: nothing can be stored now; what is to be stopped is stopped nevertheless.
             RumiError: nothing of it was stored.
         """
-        return [each is not None for each in await self._store(messages, self._services.context.language)]
+        return [stored is not None for stored in await self._store(messages, self._services.context.language)]
 
     async def join_albums(self, quiet_s: float) -> float | None:
         """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be.
@@ -162,10 +162,12 @@ class Inbox:
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
         batch = tuple(
-            replace(each, attachments=bounded(each.attachments, most)) if each.attachments else each
-            for each in messages
+            replace(message, attachments=bounded(message.attachments, most))
+            if message.attachments
+            else message
+            for message in messages
         )
-        stops = tuple(each.chat for each in batch if is_stop(each))
+        stops = tuple(message.chat for message in batch if is_stop(message))
         stored: Sequence[Incoming | None] | NotStored = ()
         failed: Exception | None = None
 

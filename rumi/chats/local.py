@@ -126,7 +126,7 @@ class LocalChat:
         """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
         rows = await self.journal.ask(ReadHistory(self.chat, limit=RECENT_ENTRIES, going_on=True))
         runs = self.hub.turn(self.chat).turn
-        return [each for each in exchanges_of(rows) if each.turn != runs][-RECENT:]
+        return [exchange for exchange in exchanges_of(rows) if exchange.turn != runs][-RECENT:]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
@@ -175,4 +175,4 @@ def exchanges_of(rows: Iterable[StoredEntry]) -> list[Exchange]:
             found[turn] = replace(known, question=message.content)
         elif message.role == "assistant" and (said := ended(message.content)[0]):
             found[turn] = replace(known, answer=said)
-    return [each for each in found.values() if each.question]
+    return [exchange for exchange in found.values() if exchange.question]

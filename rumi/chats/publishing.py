@@ -81,8 +81,8 @@ class PendingMessages:
         """Be a worker among others. A new one knows nothing of what an earlier one has done."""
         if worker != self.worker:
             self.worker = worker
-            for each in (self.served, self.closing, self.untold, self.cursors):
-                each.clear()
+            for numbers in (self.served, self.closing, self.untold, self.cursors):
+                numbers.clear()
             self._has_changed()
 
     def takes(self, chat: str) -> bool:

@@ -47,15 +47,19 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds
         match request.get("do"):
             case "list":
                 chats = await ask(ListChats(limit=MOST_CHATS))
-                return [asdict(each) | {"at": utc(each.at)} for each in chats if sees(caller, each.chat)]
+                return [
+                    asdict(stored_chat) | {"at": utc(stored_chat.at)}
+                    for stored_chat in chats
+                    if sees(caller, stored_chat.chat)
+                ]
             case "show":
                 chat = await known(caller, request)
                 entries = await ask(ReadHistory(chat, _before(request), PAGE))
-                return {"entries": [as_json(each) for each in entries]}
+                return {"entries": [as_json(entry) for entry in entries]}
             case "search":
                 chat = await known(caller, request) if request.get("chat") else ""
                 found = await ask(_search(request, chat))
-                seen = [as_json(each) for each in found.entries if sees(caller, each.chat)]
+                seen = [as_json(entry) for entry in found.entries if sees(caller, entry.chat)]
                 return {"entries": seen, "next": found.next}
             case "delete":
                 await delete(await known(caller, request))

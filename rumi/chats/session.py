@@ -79,7 +79,7 @@ class HistoryRoom:
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     """Tokens without the whole note, which stands with the instructions; messages without any note."""
-    messages = [each.message for each in entries if each.message.role != "system" or not is_whole(each)]
+    messages = [entry.message for entry in entries if entry.message.role != "system" or not is_whole(entry)]
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
 
 
@@ -159,7 +159,10 @@ class ChatSession:
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
         # A yes is for one turn, and none runs: a call of an earlier process's that was not made waits again.
-        again = [replace(each, state="waits") if each.state == "allowed" else each for each in record.parked]
+        again = [
+            replace(parked_call, state="waits") if parked_call.state == "allowed" else parked_call
+            for parked_call in record.parked
+        ]
         self.parked = ParkedCalls(again, self._keep_parked)
         return record
 

@@ -18,7 +18,7 @@ _TELLING = ("command", "url", "query", "path", "key", "name", "question")
 def gist(arguments: Mapping[str, object]) -> str:
     """Return the argument that tells most about a call; empty where none does."""
     given = (arguments.get(name) for name in _TELLING)
-    return next((each for each in given if isinstance(each, str) and each), "")
+    return next((value for value in given if isinstance(value, str) and value), "")
 
 
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
@@ -75,7 +75,7 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case "write_skill":
             return f"write_skill {get('name')}: {get('description')}"
         case name if name.startswith("git_"):
-            return " ".join([name, *(clean(str(each)) for each in started.arguments.values())])
+            return " ".join([name, *(clean(str(argument)) for argument in started.arguments.values())])
         case name:
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
 

@@ -129,7 +129,7 @@ def _remaining(calls: Iterable[ToolCall]) -> Iterable[str]:
         if call.name not in TAKEN_BACK:
             try:
                 given = json.loads(call.arguments or "{}")
-                words = " ".join(str(each) for each in given.values())
+                words = " ".join(str(argument) for argument in given.values())
             except (ValueError, AttributeError):
                 words = ""
             yield one_line(f"{call.name} {words}", CALL_CHARS)

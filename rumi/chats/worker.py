@@ -212,16 +212,16 @@ class Worker:
         if not to_fetch:
             return
         job.stage = "fetching what came with the message"
-        if any(each.kind == "file" for each in to_fetch):
+        if any(attachment.kind == "file" for attachment in to_fetch):
             await self._shell.keep()
             await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
         left, came = self._context.limits.handed_chars, list[Kept]()
-        for each in to_fetch:
-            seen = Seen(await self._context.bring(self._chat, each))
+        for attachment in to_fetch:
+            seen = Seen(await self._context.bring(self._chat, attachment))
             if self._context.seen_of is not None:
                 seen = await self._context.seen_of(self._chat, seen.about, left)
             left -= len(seen.about)
-            kept = brought(each, seen.about)
+            kept = brought(attachment, seen.about)
             references = tuple(replace(picture, data=b"") for picture in seen.pictures)
             came.append(replace(kept, message=replace(kept.message, pictures=references)))
             if references and not takes_pictures(model):
@@ -327,7 +327,7 @@ class Worker:
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
         said = job.message
-        outside = said.tainted or any(each.outside for each in said.attachments)
+        outside = said.tainted or any(attachment.outside for attachment in said.attachments)
         self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
         return None
 
@@ -474,4 +474,4 @@ class Worker:
 
 def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:
     """Return the messages of a session, of its users' only what they wrote themselves."""
-    return [each.message for each in entries if each.message.role != "user" or not each.tainted]
+    return [entry.message for entry in entries if entry.message.role != "user" or not entry.tainted]

@@ -175,8 +175,8 @@ def history(name: str, as_json: bool) -> None:
     for session in found:
         state = texts.task_state(language, session["state"])
         echo(f"{session['id']} · {state} · {flat(texts.shortly(session['question']))}")
-        for each in session["iterations"]:
-            echo(f"  {each['number']}. {flat(texts.shortly(each['summary']))}")
+        for iteration in session["iterations"]:
+            echo(f"  {iteration['number']}. {flat(texts.shortly(iteration['summary']))}")
 
 
 command.add_command(diff)
@@ -283,7 +283,10 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
     from rumi.platform import texts
     from rumi.tasks.bots.config import BotError
 
-    language, found = reader(), [each for each in skills_of(source) if not wanted or each.name in wanted]
+    language, found = (
+        reader(),
+        [bot_skill for bot_skill in skills_of(source) if not wanted or bot_skill.name in wanted],
+    )
     if not found:
         raise BotError(f"{source} has no such skill.", "List its skills: rumi bot skills NAME search SOURCE")
     for skill in found:
@@ -291,7 +294,10 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
         echo("\n".join(flat(line) for line in skill.text.split("\n")) + "\n")
     if not yes and not confirm(texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
-    shown = [{"name": each.name, "description": each.description, "text": each.text} for each in found]
+    shown = [
+        {"name": bot_skill.name, "description": bot_skill.description, "text": bot_skill.text}
+        for bot_skill in found
+    ]
     for installed in _ask("install_skills", name=name, skills=shown):  # what was shown, and nothing newer
         echo(flat(installed))
 

@@ -25,7 +25,7 @@ def skills_of(source: str) -> "list[BotSkill]":
     if is_remote(source):
         checked_source(source)  # what is refused starts no process
         found = run_async(_fetched, begin(DEFAULT_CHAT, {}), source)
-        skills = [BotSkill(**each, path=Path()) for each in found["skills"]]
+        skills = [BotSkill(**fields, path=Path()) for fields in found["skills"]]
         problems = found["problems"]
     else:
         files = BotFiles(Home(home_from(os.environ)).make().root)

@@ -55,7 +55,7 @@ def show(chat: str, lines: int, turn: str, session: int | None, as_json: bool) -
     """Show what was last said in CHAT, oldest first, with the tools that were called."""
     entries: list[dict[str, Any]] = []
     for page in _pages(chat):
-        wanted = [each for each in page if turn in ("", each["turn"]) and session in (None, each["session"])]
+        wanted = [row for row in page if turn in ("", row["turn"]) and session in (None, row["session"])]
         entries = wanted + entries
         if len(_shown(entries)) >= lines:
             break
@@ -110,7 +110,7 @@ def export(chat: str, as_json: bool) -> None:
         return
     echo(f"# {chat}")
     session = None
-    for entry in (each for each in entries if each["role"] != "system"):
+    for entry in (row for row in entries if row["role"] != "system"):
         if entry["session"] != session:
             session = entry["session"]
             echo(f"\n## {told('Session')} {session}")

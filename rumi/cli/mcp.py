@@ -49,20 +49,22 @@ def list_(as_json: bool = False) -> None:
     states: dict[str, Any] = {}
     if Home(root).holder():
         found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
-        states = {each["name"]: each for each in found}
-    listed = [{"name": each.name, **states.get(each.name, {}), **_rights(each)} for each in servers.values()]
+        states = {server["name"]: server for server in found}
+    listed = [
+        {"name": server.name, **states.get(server.name, {}), **_rights(server)} for server in servers.values()
+    ]
     if as_json:
         echo_json(listed, indent=2)
         return
     if not servers:
         say("There are no servers of tools. Add one with: rumi mcp add NAME -- COMMAND")
-    for row, each in zip(listed, servers.values(), strict=True):
+    for row, server in zip(listed, servers.values(), strict=True):
         tools = f"{len(row['tools'])}" if "tools" in row else "-"
         state = told(str(row.get("state", NOT_RUNNING)))
-        echo(f"{each.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(each)))}".rstrip())
+        echo(f"{server.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(server)))}".rstrip())
         if row.get("withheld"):
             names = ", ".join(map(flat, row["withheld"]))
-            say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {each.name}")
+            say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {server.name}")
         if row.get("why") and row.get("state") != "ready":
             echo(f"  {told(flat(row['why']))}")
 
@@ -116,7 +118,7 @@ def add(
         "env": _pairs(env),
         "headers": _pairs(header),
         "tools": [*tool],
-        "paths": [str(Path(each).expanduser().absolute()) for each in path],
+        "paths": [str(Path(folder).expanduser().absolute()) for folder in path],
         "network": network,
         "trusted": trusted,
     }
@@ -132,10 +134,15 @@ def add(
     home = Home(root).make()
     set_keys(home.root / "config.toml", keys)
     say(f"Added {name}. Try it with: rumi mcp test {name}")
-    unseen = [each for each in words[1:] if os.path.isabs(each) and os.path.exists(each)]
-    for each in () if no_sandbox else unseen:
-        if not any(Path(each).is_relative_to(folder) for folder in ("/usr", *map(os.path.abspath, path))):
-            say(f"Its sandbox does not have {each}. To give it to the server: --path {each}", err=True)
+    unseen = [word for word in words[1:] if os.path.isabs(word) and os.path.exists(word)]
+    for path_name in () if no_sandbox else unseen:
+        if not any(
+            Path(path_name).is_relative_to(folder) for folder in ("/usr", *map(os.path.abspath, path))
+        ):
+            say(
+                f"Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
+                err=True,
+            )
     if holder := home.holder():
         say(f"{holder} uses it after its next start.", err=True)
 
@@ -170,7 +177,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
                 "name": tool.name,
                 "asks": told(_asks(tool)),
                 "accepted": taken[tool.name],
-                "changes": [asdict(each) for each in changes.get(tool.name, ())],
+                "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }
             for tool in tools
         ]
@@ -182,7 +189,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         echo(f"{flat(tool.name)}  ({told(_asks(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
-    for gone in (each for each in changes if each not in taken):
+    for gone in (change for change in changes if change not in taken):
         say(f"{flat(gone)} is gone.")
     say(f"{name} works: tools: {len(tools)}.")
     if not all(taken.values()):
@@ -225,7 +232,7 @@ def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
     from rumi.platform.config.files import home_from
 
     root = home_from(os.environ)
-    return root, {each.name: each for each in mcp_settings_of(load_settings(root, os.environ, {}))}
+    return root, {server.name: server for server in mcp_settings_of(load_settings(root, os.environ, {}))}
 
 
 def _named(servers: "Mapping[str, ServerSettings]", name: str) -> "ServerSettings":
@@ -249,16 +256,16 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _rights(each: "ServerSettings") -> dict[str, object]:
-    return {"command": each.command, "url": each.url, "marks": _marks(each)}
+def _rights(server: "ServerSettings") -> dict[str, object]:
+    return {"command": server.command, "url": server.url, "marks": _marks(server)}
 
 
-def _marks(each: "ServerSettings") -> list[str]:
-    local = bool(each.command)
-    marks = ["address"] if not local else ["sandbox" if each.sandbox else "no sandbox"]
-    marks += ["network"] * (local and each.sandbox and each.network)
-    marks += ["closed"] * (not each.open_world)
-    return marks + ["trusted"] * each.trusted + (["fault"] if each.fault else [])
+def _marks(server: "ServerSettings") -> list[str]:
+    local = bool(server.command)
+    marks = ["address"] if not local else ["sandbox" if server.sandbox else "no sandbox"]
+    marks += ["network"] * (local and server.sandbox and server.network)
+    marks += ["closed"] * (not server.open_world)
+    return marks + ["trusted"] * server.trusted + (["fault"] if server.fault else [])
 
 
 def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
@@ -281,10 +288,10 @@ def _show(changes: "Sequence[Change]") -> None:
     """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
     from rumi.platform.texts import visible
 
-    for each in changes:
-        for mark, text in (("-", each.before), ("+", each.now)):
+    for change in changes:
+        for mark, text in (("-", change.before), ("+", change.now)):
             if text is not None:
-                echo(f"  {mark} {visible(each.path)}: {visible(text)}")
+                echo(f"  {mark} {visible(change.path)}: {visible(text)}")
 
 
 def _asks(tool: "RemoteTool") -> str:

@@ -63,12 +63,12 @@ def test(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         echo_json(results, indent=2)
     else:
-        for each in results:
-            if each["ok"]:
-                say(f"✓ {each['model']} answered in {each['seconds']:.1f} s")
+        for result in results:
+            if result["ok"]:
+                say(f"✓ {result['model']} answered in {result['seconds']:.1f} s")
             else:
-                echo(f"✗ {each['model']}: {each['told']}")
-    if not all(each["ok"] for each in results):
+                echo(f"✗ {result['model']}: {result['told']}")
+    if not all(result["ok"] for result in results):
         raise click.exceptions.Exit(EXIT_NO_ANSWER)
 
 
@@ -126,7 +126,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     price = (
         ("-", "-", "-") if row["usd_per_million"] is None else tuple(f"{n:g}" for n in row["usd_per_million"])
     )
-    used = ", ".join(told(each) for each in row["used_as"]) or "-"
+    used = ", ".join(told(use) for use in row["used_as"]) or "-"
     pictures = told("yes") if row["pictures"] else "-"
     return (row["model"], used, told(row["key"]), f"{row['context']:,}", *price, pictures)
 

@@ -86,7 +86,7 @@ def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str,
     from rumi.channels.built_in import BUILT_IN
     from rumi.chats.people.people import OWNER
 
-    speakers = {each.name: each for each in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
+    speakers = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
     rows = []
     for name, speaker in speakers.items():
         rights, today = speaker.rights, used.get(name, {})

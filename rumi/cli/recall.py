@@ -46,7 +46,7 @@ def command(
         echo_json(found, indent=2)
     elif found:
         passages = [
-            Passage(**{**each, "at": datetime.fromisoformat(each["at"]).timestamp()}) for each in found
+            Passage(**{**fields, "at": datetime.fromisoformat(fields["at"]).timestamp()}) for fields in found
         ]
         echo(shown(reader(), passages))
     else:

@@ -84,13 +84,13 @@ def list_(as_json: bool = False) -> None:
     language = reader()
     if not found:
         say(texts.schedule_list(language, ()))
-    for each in found:
+    for schedule in found:
         kind, state = (
-            texts.schedule_kind(language, each["kind"]),
-            texts.schedule_state(language, each["state"]),
+            texts.schedule_kind(language, schedule["kind"]),
+            texts.schedule_state(language, schedule["state"]),
         )
-        text = flat(texts.shortly(each["text"]))
-        echo(f"{each['id']:>5}  {kind:<13} {state:<9} {flat(each['when'])}  {text}")
+        text = flat(texts.shortly(schedule["text"]))
+        echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}")
 
 
 @command.command()

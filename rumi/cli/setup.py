@@ -136,7 +136,7 @@ class _Wizard:
             ("groq", f"Groq: needs a key, a free one is enough ({GROQ_KEYS})"),
             ("known", "OpenAI, Anthropic, Gemini, Mistral or another known provider: needs a key"),
             ("other", "another provider that speaks OpenAI chat completions: needs its address and a key"),
-            *((each.name, f"{each.name} on this machine ({each.base_url})") for each in found),
+            *((server.name, f"{server.name} on this machine ({server.base_url})") for server in found),
             *([] if found else [("local", "a server on this machine (Ollama, llama.cpp): none answers now")]),
             ("offline", "no language model: the built-in offline model"),
         ]
@@ -160,14 +160,16 @@ class _Wizard:
             case "keep":
                 pass
             case name:
-                self._ask_local(next(each for each in found if each.name == name))
+                self._ask_local(next(server for server in found if server.name == name))
 
     def _ask_provider(self, scheme: str) -> None:
         """Ask for the key of a provider of the table, and, except of Groq, for the model."""
         from rumi.models.settings import ModelSettings
 
         row, now = PROVIDERS[scheme], self.loaded.settings.model.default
-        first = next((each.name for each in row.models if not each.name.endswith("*")), "")
+        first = next(
+            (known_model.name for known_model in row.models if not known_model.name.endswith("*")), ""
+        )
         known = f"{scheme}:{first}" if scheme != "groq" else ModelSettings().default
         model = now if now.startswith(f"{scheme}:") else known
         while True:
@@ -176,9 +178,9 @@ class _Wizard:
                 self.say("Without a key the offline model answers; rumi setup asks again.")
                 return
             if scheme != "groq":
-                for each in row.models:
-                    if not each.name.endswith("*"):
-                        echo(f"  {each.name}")
+                for known_model in row.models:
+                    if not known_model.name.endswith("*"):
+                        echo(f"  {known_model.name}")
                 model = f"{scheme}:{self._prompt('Which of its models', model.partition(':')[2])}"
             if self._tried(model, key=key):
                 assert row.key is not None
@@ -276,7 +278,7 @@ class _Wizard:
         while True:
             answer = self._prompt("Numeric ids of the users that the bot serves (Enter: none)", before)
             ids = re.split(r"[\s,]+", answer) if answer else []
-            if all(each.isdecimal() and 0 < int(each) < 2**52 for each in ids):
+            if all(user_id.isdecimal() and 0 < int(user_id) < 2**52 for user_id in ids):
                 break
             self.say("These are numbers, such as 11111111; the bot tells users who write to it theirs.")
         if answer != before:

@@ -42,8 +42,9 @@ def show(as_json: bool) -> None:
     echo(f"{found['place']}  {short_size(found['bytes'])}")
     for name, version in found["schemas"].items():
         say(f"Schema of {name}: {version}")
-    for each in found["workers"]:
-        say(f"Worker {each['name']}: version {each['version']}, {each['partitions']} partitions of chats")
+    for worker in found["workers"]:
+        name, partitions = worker["name"], worker["partitions"]
+        say(f"Worker {name}: version {worker['version']}, {partitions} partitions of chats")
 
 
 @command.command()
@@ -76,8 +77,8 @@ def _tell(done: "Mapping[str, Any]", target: str) -> None:
         say(f"{done['written']} rows were copied, but the copy is not complete: {done['why']}.")
         say("End what uses the store, and run this command once more.")
         return
-    for each in done["tables"]:
-        echo(f"  {each['table']:<18} {each['rows']:>9}  {each['digest']}")
+    for table in done["tables"]:
+        echo(f"  {table['table']:<18} {table['rows']:>9}  {table['digest']}")
     say(f"The copy is complete: all rows of {len(done['tables'])} tables are the same.")
     setting = '""' if target == HOME else target
     say(f"To use it: rumi config set store.url {setting}")
@@ -166,7 +167,7 @@ class _Copy:
             found: list[Copied] = []
             if not why:
                 found = self._complete(source, target, drafts)
-        tables = [{"table": each.table, "rows": each.rows, "digest": each.digest} for each in found]
+        tables = [{"table": table.table, "rows": table.rows, "digest": table.digest} for table in found]
         return {"complete": not why, "why": why, "written": written, "tables": tables}
 
     @contextmanager

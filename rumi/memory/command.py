@@ -55,7 +55,10 @@ def _history(language: Language, key: str, past: Sequence[PastFact], facts: Sequ
     now = [fact for fact in facts if folded(fact.key) == folded(key)]
     if not past and not now:
         return texts.forgotten(language, _verbatim(key), 0)
-    lines = [f"- {_day(each.fact.created)} – {_day(each.ended)}: {_sourced(each.fact)}" for each in past]
+    lines = [
+        f"- {_day(past_fact.fact.created)} – {_day(past_fact.ended)}: {_sourced(past_fact.fact)}"
+        for past_fact in past
+    ]
     lines += [f"- {_day(fact.created)} –: {_sourced(fact)}" for fact in now]
     return "\n".join([f"{_verbatim(key)}:", "", *lines[-MAX_LISTED:]])
 

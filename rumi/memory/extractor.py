@@ -203,7 +203,7 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
     """
     lines: list[str] = []
     left = max_tokens
-    for fact in (each for each in known if not each.tainted):
+    for fact in (known_fact for known_fact in known if not known_fact.tainted):
         line = f"- {line_of(fact)}"
         left -= text_tokens(line) + 1
         if left < 0:

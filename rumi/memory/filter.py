@@ -92,9 +92,9 @@ def worth_keeping(
     heard = _Heard(said, today)
     to_remember = _Heard([text for text in said if _REMEMBER.search(_plain(text))], today)
     kept: list[NewFact] = []
-    for each in found:
+    for new_fact in found:
         try:
-            fact = checked(each.key, each.value)
+            fact = checked(new_fact.key, new_fact.value)
         except FactRefused:
             continue
         same = (folded(fact.key), folded(fact.value))
@@ -104,7 +104,7 @@ def worth_keeping(
         if not (to_remember if sensitive else heard).bears_out(fact):
             continue
         seen.add(same)
-        kept.append(replace(fact, replaces=each.replaces if folded(each.replaces) in keys else ""))
+        kept.append(replace(fact, replaces=new_fact.replaces if folded(new_fact.replaces) in keys else ""))
     return tuple(kept)
 
 

@@ -98,7 +98,7 @@ async def _history(ask: Ask, owner: str, key: str) -> object:
     past = await ask(PastFacts(owner, key))
     now = [fact for fact in await ask(Facts(owner)) if folded(fact.key) == folded(key)]
     return [
-        *({**as_json(owner, each.fact), "ended": utc(each.ended)} for each in past),
+        *({**as_json(owner, past_fact.fact), "ended": utc(past_fact.ended)} for past_fact in past),
         *({**as_json(owner, fact), "ended": None} for fact in now),
     ]
 

@@ -109,7 +109,9 @@ def _conversation(given: Sequence[Message]) -> tuple[str, list[dict[str, object]
     first = 0
     while first < len(given) and given[first].role == "system":
         first += 1
-    system = "\n\n".join(sendable(each.content) for each in given[:first] if each.content.strip())
+    system = "\n\n".join(
+        sendable(system_message.content) for system_message in given[:first] if system_message.content.strip()
+    )
     messages: list[dict[str, object]] = []
     for message in given[first:]:
         role = "assistant" if message.role == "assistant" else "user"
@@ -242,7 +244,7 @@ class AnthropicReply:
     def reply(self) -> Reply:
         """Return the whole reply. Raises `BadStreamError` for a tool call without a name."""
         thoughts = [self._blocks[at] for at in sorted(self._blocks) if "thinking" in self._blocks[at].kind]
-        signature = json.dumps({"anthropic": [each.thought() for each in thoughts]}) if thoughts else ""
+        signature = json.dumps({"anthropic": [thought.thought() for thought in thoughts]}) if thoughts else ""
         calls = []
         for block in self._of("tool_use"):
             number, name = (
@@ -253,7 +255,7 @@ class AnthropicReply:
             arguments = "".join(block.parts) or json.dumps(plain(block.fields.get("input") or {}))
             calls.append(ToolCall(number, clean_name(name), arguments, signature))
             signature = ""
-        reasoning = "".join("".join(each.parts) for each in thoughts)
+        reasoning = "".join("".join(thought.parts) for thought in thoughts)
         return Reply(self._text(), tuple(calls), self.finish_reason, self._usage(), self._model, reasoning)
 
     def _of(self, kind: str) -> list[_Block]:

@@ -102,8 +102,8 @@ def _values(text: str) -> Iterator[object]:
 def _calls_of(value: object) -> Iterator[_Found]:
     """Yield the calls in a JSON value: one call, a list of calls, or an object with a list of them."""
     if isinstance(value, list):
-        for each in value:
-            yield from _calls_of(each)
+        for item in value:
+            yield from _calls_of(item)
     elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         yield from _calls_of(value["tool_calls"])
     elif isinstance(value, dict):

@@ -182,9 +182,9 @@ class Chain:
             if step.server in refused_keys:
                 continue
             others = [
-                each
-                for each in self._steps[at + 1 :]
-                if each.server not in (None, step.server, *refused_keys)
+                later_step
+                for later_step in self._steps[at + 1 :]
+                if later_step.server not in (None, step.server, *refused_keys)
             ]
             if failures:
                 ear.discard()

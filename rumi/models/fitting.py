@@ -72,7 +72,7 @@ def without_pictures(message: Message, why: str = "it no longer fits") -> Messag
     """Return a message with a note in place of each picture."""
     if not message.pictures:
         return message
-    notes = [f"[The picture {each.path} is left out: {why}.]" for each in message.pictures]
+    notes = [f"[The picture {picture.path} is left out: {why}.]" for picture in message.pictures]
     return replace(message, content="\n".join(filter(None, (message.content, *notes))), pictures=())
 
 
@@ -85,10 +85,10 @@ def seen_by(request: ModelRequest, *, takes_pictures: bool) -> ModelRequest:
         return request
     why = "its file was not read" if takes_pictures else "this model takes none"
     messages = (
-        each
-        if takes_pictures and all(picture.data for picture in each.pictures)
-        else without_pictures(each, why)
-        for each in request.messages
+        message
+        if takes_pictures and all(picture.data for picture in message.pictures)
+        else without_pictures(message, why)
+        for message in request.messages
     )
     return replace(request, messages=tuple(messages))
 
@@ -138,7 +138,7 @@ class _Fit:
 
     def forget(self, keep_tokens: int) -> None:
         """Leave out the oldest exchanges until the conversation fits or the rest takes `keep_tokens`."""
-        first = next((n for n, each in enumerate(self.messages) if each.role != "system"), 0)
+        first = next((n for n, message in enumerate(self.messages) if message.role != "system"), 0)
         starts = [n for n in range(first, len(self.messages)) if self._begins(n)]
         if len(starts) < 2:
             return

@@ -213,8 +213,8 @@ def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, st
             break
         elif message.role == "tool":
             results.append(without_notes(message.content))
-    words = next((each for each in said if opened(each) is None), "")
-    handed_on = [block for each in reversed(said) if (block := opened(each)) is not None]
+    words = next((text for text in said if opened(text) is None), "")
+    handed_on = [block for text in reversed(said) if (block := opened(text)) is not None]
     return words, handed_on, results[::-1]
 
 

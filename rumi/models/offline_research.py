@@ -71,7 +71,7 @@ class Research:
 
     def answer(self, language: Language) -> str:
         """Return the first sentences of the pages, each with its source."""
-        said = [f"- {each}" for text in (*self._given, *self._results) for each in _beginning(text)]
+        said = [f"- {sentence}" for text in (*self._given, *self._results) for sentence in _beginning(text)]
         if said:
             intro = pick(
                 language,

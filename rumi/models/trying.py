@@ -63,7 +63,7 @@ async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
                     data += chunk
                     if len(data) > MOST_BYTES:
                         return None
-        return tuple(str(each["id"]) for each in json.loads(data)["data"])
+        return tuple(str(model["id"]) for model in json.loads(data)["data"])
     except (http.SetupError, httpx.HTTPError, httpx.InvalidURL, trio.TooSlowError):
         return None
     except (ValueError, KeyError, TypeError, RecursionError):  # it is a server of another kind

@@ -31,12 +31,12 @@ def messages_json(
     """
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []
-    for each in request.messages:
-        if of_results and each.role != "tool":
+    for request_message in request.messages:
+        if of_results and request_message.role != "tool":
             messages.append(_of_results(of_results))
             of_results = []
-        messages.append(_message(each, reasoning, signed))
-        of_results += each.pictures if each.role == "tool" else ()
+        messages.append(_message(request_message, reasoning, signed))
+        of_results += request_message.pictures if request_message.role == "tool" else ()
     if of_results:
         messages.append(_of_results(of_results))
     if call_ids is not None:

@@ -121,16 +121,19 @@ def largest(home: Path, most: int = 3) -> list[Large]:
     for folder, pattern in ((home / "logs", "*.jsonl.*"), (home, "*.before-*"), (home, "*.damaged*")):
         files = sorted(folder.glob(pattern))
         if files:
-            used = sum(_blocks(each) for each in files)
-            command = f"rm {' '.join(shlex.quote(str(each)) for each in files)}"
+            used = sum(_blocks(path) for path in files)
+            command = f"rm {' '.join(shlex.quote(str(path)) for path in files)}"
             found.append(Large(files[0] if len(files) == 1 else folder / pattern, used, command))
-    return sorted((each for each in found if each.bytes >= WORTH_BYTES), key=lambda each: -each.bytes)[:most]
+    return sorted(
+        (candidate for candidate in found if candidate.bytes >= WORTH_BYTES),
+        key=lambda candidate: -candidate.bytes,
+    )[:most]
 
 
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            return [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+            return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 

@@ -70,12 +70,12 @@ class Redactor:
         if isinstance(value, str):
             return self._named(name, self.text(value)) if name else self.text(value)
         if isinstance(value, dict):
-            return {self.text(key): self.json(each, name=key) for key, each in value.items()}
+            return {self.text(key): self.json(item, name=key) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            before = ("", *(each if isinstance(each, str) and each[:2] == "--" else "" for each in value))
+            before = ("", *(word if isinstance(word, str) and word[:2] == "--" else "" for word in value))
             return [
-                self.json(each, name=flag if _FLAG.fullmatch(flag) else "")
-                for flag, each in zip(before, value, strict=False)
+                self.json(item, name=flag if _FLAG.fullmatch(flag) else "")
+                for flag, item in zip(before, value, strict=False)
             ]
         return value
 
@@ -98,9 +98,9 @@ class Redactor:
         if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_HELD:])) is not None:
             at = min(at, len(text) - min(len(text), len(lines[0])))
         while at < len(text) and (
-            crossing := [each for each in map(text.find, self._forms) if 0 <= each < at]
+            crossing := [start for start in map(text.find, self._forms) if 0 <= start < at]
         ):
-            whole = [each for each in crossing if self._crosses(text, each, at)]
+            whole = [start for start in crossing if self._crosses(text, start, at)]
             if not whole:
                 break
             at = min(whole)

@@ -93,9 +93,9 @@ class Table:
         """Return the text with `[hidden]` in place of what has a form of the table."""
         lowered = _lowered(text)
         needles: dict[int, list[str]] = {}
-        for needle, place in [each for each in self._exact if each[0] in text]:
+        for needle, place in [entry for entry in self._exact if entry[0] in text]:
             needles.setdefault(place, []).append(needle)
-        for needle, place in [each for each in self._others if each[0] in lowered]:
+        for needle, place in [entry for entry in self._others if entry[0] in lowered]:
             needles.setdefault(place, []).append(needle)
         for place in sorted(needles):
             form = self.forms[place]
@@ -210,7 +210,7 @@ _NAME: Final = "|".join(
     (
         _BY_ITSELF,
         *(
-            rf"(?:{'|'.join(rf'(?<={each})|(?<={each}[ _-])' for each in whose.split('|'))}){word}s?"
+            rf"(?:{'|'.join(rf'(?<={owner})|(?<={owner}[ _-])' for owner in whose.split('|'))}){word}s?"
             for word, whose in _WHOSE.items()
         ),
     )

@@ -86,7 +86,7 @@ def _disarmed(match: re.Match[str]) -> str:
     letters = ""
     for c in match["word"]:
         plain = unicodedata.normalize("NFKD", c).casefold().translate(_LOOK_ALIKES)
-        letters += "".join(each for each in plain if each.isalpha())
+        letters += "".join(char for char in plain if char.isalpha())
         if not OPENING.startswith(letters[: len(OPENING)]):
             return match[0]
         if len(letters) >= len(OPENING):

@@ -76,7 +76,9 @@ def free_on(folder: Path, reserve_bytes: int | None = None, statvfs: Statvfs = o
 
     `reserve_bytes` None is the default reserve; 0 is no reserve of bytes or files. Raises OSError.
     """
-    metrics = statvfs(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
+    metrics = statvfs(
+        next(ancestor for ancestor in (folder, *folder.absolute().parents) if ancestor.exists())
+    )
     if reserve_bytes is None:
         reserve_bytes = min(MOST_RESERVED_BYTES, metrics.f_blocks * metrics.f_frsize // RESERVED_PART)
     return Free(
@@ -292,10 +294,10 @@ def fillers(counted: dict[Running, Use]) -> set[Running]:
 
     Commands that grew by less than an eighth of the largest growth go on until the next step.
     """
-    bytes_by = {each: use.bytes - each.earlier.bytes for each, use in counted.items()}
-    files_by = {each: use.files - each.earlier.files for each, use in counted.items()}
-    found = {each for each in counted if each.hides}
+    bytes_by = {command: use.bytes - command.earlier.bytes for command, use in counted.items()}
+    files_by = {command: use.files - command.earlier.files for command, use in counted.items()}
+    found = {command for command in counted if command.hides}
     for grown, least in ((bytes_by, GROWTH_BYTES), (files_by, GROWTH_FILES)):
         bound = max(least // max(len(grown), 1), max(grown.values(), default=0) // STEPS)
-        found |= {each for each, growth in grown.items() if growth >= bound}
+        found |= {command for command, growth in grown.items() if growth >= bound}
     return found

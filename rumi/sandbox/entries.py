@@ -91,8 +91,8 @@ class Walk:
     def _sorted(self, folder: int) -> list[str]:
         names: list[str] = []
         with os.scandir(folder) as found:
-            for each in found:
-                names.append(each.name)
+            for entry in found:
+                names.append(entry.name)
                 if len(self._entries) + len(names) > self._max_files:
                     raise Unlistable("files")
         return sorted(names, key=os.fsencode)

@@ -22,7 +22,7 @@ MAX_FUNCTIONS: Final = 100
 MAX_PIPES: Final = 2000
 """After an error the grammar takes time that is quadratic in the open pipes, in one step."""
 
-_ORDINARY: Final = bytes(each if each < 0x80 else 2 for each in range(256))
+_ORDINARY: Final = bytes(byte if byte < 0x80 else 2 for byte in range(256))
 _BLANKS: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _JOINED: Final = re.compile(rb"\\\n")
 _JOINS: Final = b" \t\n;&|()"
@@ -300,7 +300,7 @@ class _Walk:
             return
         around = self._source[max(start - 1, 0) : start] + self._source[end : end + 1]
         # bash joins what stands on both sides of a backslash and newline.
-        joined = not _JOINED.sub(b"", gap) and len(around) == 2 and not any(each in _JOINS for each in around)
+        joined = not _JOINED.sub(b"", gap) and len(around) == 2 and not any(byte in _JOINS for byte in around)
         wrong = _BLANKS.fullmatch(gap) is None or (kind in _ONE_LINE and _newline(gap))
         if wrong or joined or kind == "concatenation":
             raise _unreadable(self._source, start)
@@ -331,7 +331,9 @@ class _Walk:
     def _ends(self, end: "Node") -> bool:
         """Return True if bash also ends the here-document here."""
         word = (
-            next(each for each in end.parent.children if each.type == "heredoc_start") if end.parent else end
+            next(child for child in end.parent.children if child.type == "heredoc_start")
+            if end.parent
+            else end
         )
         line = self._source[: end.end_byte].rpartition(b"\n")[2].lstrip(b"\t")
         following = self._source[end.end_byte : end.end_byte + 1]
@@ -340,11 +342,11 @@ class _Walk:
     def _is_quoted(self, body: "Node") -> bool:
         redirect = body.parent
         start = (
-            next((each for each in redirect.children if each.type == "heredoc_start"), None)
+            next((child for child in redirect.children if child.type == "heredoc_start"), None)
             if redirect
             else None
         )
-        return start is not None and any(each in self._bytes(start) for each in b"'\"\\")
+        return start is not None and any(quote in self._bytes(start) for quote in b"'\"\\")
 
     def _backticks(self, node: "Node") -> None:
         """Keep the text in backticks if bash removes backslashes from it before it reads it."""
@@ -380,10 +382,10 @@ class _Walk:
     def _redirect(self, node: "Node") -> None:
         """Keep a redirection; give words behind its target to its command."""
         targets = [
-            each for i, each in enumerate(node.children) if node.field_name_for_child(i) == "destination"
+            child for i, child in enumerate(node.children) if node.field_name_for_child(i) == "destination"
         ]
-        words = [each for i, each in enumerate(node.children) if node.field_name_for_child(i) == "argument"]
-        operator = next((each.type for each in node.children if not each.is_named), "")
+        words = [child for i, child in enumerate(node.children) if node.field_name_for_child(i) == "argument"]
+        operator = next((child.type for child in node.children if not child.is_named), "")
         if node.type == "herestring_redirect" or node.type == "heredoc_redirect":
             target = None
         elif operator in (">&-", "<&-"):
@@ -421,7 +423,7 @@ class _Walk:
                 "negated_command",
                 "redirected_statement",
             ):
-                named = [each for each in body.named_children if not each.type.endswith("redirect")]
+                named = [child for child in body.named_children if not child.type.endswith("redirect")]
                 body = named[-1] if named else None
             return None if body is None else self._commands.get(body.id)
         return self._commands.get(parent.id)

@@ -140,7 +140,7 @@ def may_write(argv: Sequence[str]) -> bool:
     """Return True if a command that the policy allowed may change a file."""
     if (read := read_of(argv)) is None:
         return not argv or argv[0] not in READERS
-    if any(base_name(each.name) not in READERS and not each.wraps for each in read.starts):
+    if any(base_name(start.name) not in READERS and not start.wraps for start in read.starts):
         return True
     return any(map(writes, read.redirections))
 

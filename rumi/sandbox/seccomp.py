@@ -83,7 +83,7 @@ class Rule:
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All comparisons."""
-        return tuple(each for each in (self.comparison, self.second) if each is not None)
+        return tuple(comparison for comparison in (self.comparison, self.second) if comparison is not None)
 
 
 def _any_pid_but_1(index: int) -> tuple[Comparison, ...]:

@@ -116,7 +116,12 @@ class _Shell:
         script = read(text)
         found.redirections += script.redirections
         # A function that may be gone when it is called does not count.
-        unset = {word.text for each in script.commands if _is(each, "unset") for word in each.words[1:]}
+        unset = {
+            word.text
+            for bash_command in script.commands
+            if _is(bash_command, "unset")
+            for word in bash_command.words[1:]
+        }
         self.given -= {name for name in unset if name is not None}
         for function in script.functions:
             if function.name not in unset:
@@ -145,7 +150,9 @@ class _Shell:
         if name in self.given:
             return True
         command = self.command
-        return command is not None and any(each.known_to(command) for each in self.functions.get(name, ()))
+        return command is not None and any(
+            function.known_to(command) for function in self.functions.get(name, ())
+        )
 
     def started(self, words: Sequence[Word], *, in_shell: bool) -> None:
         """Note the program that these words start, and those that it starts."""

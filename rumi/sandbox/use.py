@@ -67,9 +67,11 @@ def only_frees(argv: Sequence[str]) -> bool:
     """
     if (read := read_of(argv)) is None:
         return argv[0] in FREEING
-    if any(base_name(each.name) not in FREEING and not each.wraps for each in read.starts):
+    if any(base_name(start.name) not in FREEING and not start.wraps for start in read.starts):
         return False
-    return all(each.program in ("", ":", "true") for each in read.redirections if writes(each))
+    return all(
+        redirection.program in ("", ":", "true") for redirection in read.redirections if writes(redirection)
+    )
 
 
 def with_room_to_free(limits: SandboxLimits, before: Use) -> SandboxLimits:

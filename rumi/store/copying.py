@@ -110,8 +110,8 @@ class Side:
         """Return True if no table has a row."""
         return not any(
             self.of(schema).execute(f"SELECT 1 FROM {table.name} LIMIT 1").fetchone()
-            for schema, each in tables.items()
-            for table in each
+            for schema, schema_tables in tables.items()
+            for table in schema_tables
         )
 
 
@@ -257,8 +257,8 @@ def copy(
 ) -> int:
     """Make the target's rows those of the source; return how many were written."""
     written = 0
-    for schema, each in tables.items():
-        for table in each:
+    for schema, schema_tables in tables.items():
+        for table in schema_tables:
             wrote = _copy_table(source.of(schema), target.of(schema), table)
             told(table.name, wrote)
             written += wrote
@@ -272,8 +272,8 @@ def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) 
         CopyFault: A table differs.
     """
     found = []
-    for schema, each in tables.items():
-        for table in each:
+    for schema, schema_tables in tables.items():
+        for table in schema_tables:
             rows, digest = 0, hashlib.sha256()
             for after, upto, there in _slices(source.of(schema), table):
                 here = _range(target.of(schema), table, after, upto)

@@ -190,14 +190,14 @@ class Postgres:
         """Execute a statement once for each set of parameters."""
         text, names = translated(sql)
         cursor = self._connection.cursor()
-        rows = [_values(names, each) for each in parameters]
+        rows = [_values(names, values) for values in parameters]
         if rows:
             cursor.executemany(text.encode(), rows)
         return cursor
 
     def notifications(self) -> list[str]:
         """Return the payloads of the notifications that have arrived, without waiting."""
-        return [each.payload for each in self._connection.notifies(timeout=0)]
+        return [notification.payload for notification in self._connection.notifies(timeout=0)]
 
     def cut(self) -> None:
         """Shut the socket, so that a thread which waits for the server fails at once."""

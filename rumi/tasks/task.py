@@ -375,9 +375,12 @@ class Task(Actor[TaskMessage]):
 
     async def _keep(self, *kept: Kept, heard: int = 0) -> None:
         """Store messages and what is spent by now."""
-        entries = tuple(HistoryEntry(self._turn, each.message, each.tainted, each.links) for each in kept)
+        entries = tuple(
+            HistoryEntry(self._turn, kept_message.message, kept_message.tainted, kept_message.links)
+            for kept_message in kept
+        )
         self._entries += entries
-        self._tainted = self._tainted or any(each.tainted for each in kept)
+        self._tainted = self._tainted or any(kept_message.tainted for kept_message in kept)
         await self._services.journal.ask(KeepTask(self._id, entries, self._costs.by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:

@@ -585,7 +585,7 @@ def _number(digits: str) -> int:
 
 def _ids_in(workspaces: Path) -> list[int]:
     """Return the numbers of the tasks that have a workspace."""
-    names = (each.name.removeprefix(TASK) for each in workspaces.glob(f"{TASK}*"))
+    names = (folder.name.removeprefix(TASK) for folder in workspaces.glob(f"{TASK}*"))
     return sorted(_number(name) for name in names if name.isdecimal())
 
 

@@ -49,5 +49,5 @@ def given_in(text: str) -> tuple[str, ...]:
     `example.org/a` gives `https://example.org/a` and `http://example.org/a`.
     """
     bare = [found[0].rstrip(_ENDS_A_SENTENCE) for found in _BARE.finditer(text)]
-    named = (normal(f"{scheme}://{each}") for each in bare for scheme in ("https", "http"))
+    named = (normal(f"{scheme}://{address}") for address in bare for scheme in ("https", "http"))
     return tuple(dict.fromkeys([*links_in(text), *(url for url in named if url is not None)]))

@@ -72,11 +72,11 @@ def test_what_waits_is_within_the_bounds_and_in_order(events: list[int], most: i
             Backlog(most=most, most_weight=weight, weight=lambda event: event[1])
         )
         with numbered.listening() as reader:
-            for number, each in enumerate(events):
-                numbered.publish("", (number, each))
+            for number, event in enumerate(events):
+                numbered.publish("", (number, event))
             left = [await reader.receive() for _ in range(reader.behind)]
         assert len(left) <= most
-        assert sum(each for _, each in left) <= weight
+        assert sum(event for _, event in left) <= weight
         assert left == list(enumerate(events))[len(events) - len(left) :]
         assert reader.lost == len(events) - len(left)
 

@@ -30,7 +30,7 @@ def test_tasks_have_different_names() -> None:
 
 
 def test_the_command_policy_judges_ordinary_lines() -> None:
-    lines = [line for each in by_kind().values() for line in each]
+    lines = [line for group in by_kind().values() for line in group]
     assert len(set(lines)) == len(lines) >= 1000
     judged = {name: Judged() for name in POLICIES}
     for name, policy in POLICIES.items():

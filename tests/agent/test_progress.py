@@ -57,14 +57,16 @@ class Told:
         await run_turn(given, self.hear, keep)
 
     def steps(self, call: str = "c0") -> list[ToolProgress]:
-        return [each for _, each in self.events if isinstance(each, ToolProgress) and each.call == call]
+        return [event for _, event in self.events if isinstance(event, ToolProgress) and event.call == call]
 
     def times(self) -> list[float]:
         began = self.events[0][0]
-        return [round(at - began, 3) for at, each in self.events if isinstance(each, ToolProgress)]
+        return [round(at - began, 3) for at, event in self.events if isinstance(event, ToolProgress)]
 
     def end(self, call: str = "c0") -> ToolFinished:
-        ends = [each for _, each in self.events if isinstance(each, ToolFinished) and each.call.id == call]
+        ends = [
+            event for _, event in self.events if isinstance(event, ToolFinished) and event.call.id == call
+        ]
         assert len(ends) == 1
         return ends[0]
 
@@ -77,7 +79,7 @@ async def test_steps_are_told_as_they_come_and_counted_with_the_result(autojump_
     ]  # fmt: skip
     assert told.times() == [0.0, 1.0, 2.0]
     assert (told.end().result.content, told.end().steps) == ("dug", 3)
-    kinds = [type(each) for _, each in told.events]
+    kinds = [type(event) for _, event in told.events]
     assert kinds.index(ToolFinished) == len(kinds) - 1 - kinds[::-1].index(ToolProgress) + 1
 
 
@@ -91,7 +93,7 @@ async def test_of_a_flood_at_one_moment_the_last_step_is_told(autojump_clock: Mo
 async def test_at_most_four_steps_in_a_second_are_told_and_the_last_one_always(
     autojump_clock: MockClock,
 ) -> None:
-    flood = [each for number in range(10_000) for each in (f"step {number}", 0.001)]
+    flood = [step for number in range(10_000) for step in (f"step {number}", 0.001)]
     told = Told(Reporting(*flood))
     await told.run()
     times = told.times()
@@ -145,7 +147,7 @@ async def test_a_stopped_call_tells_its_last_step_and_then_its_end(autojump_cloc
 
 
 async def test_the_time_limit_of_a_turn_ends_a_call_that_tells_steps(autojump_clock: MockClock) -> None:
-    told = Told(Reporting(*(each for number in range(100) for each in (f"step {number}", 1.0))))
+    told = Told(Reporting(*(step for number in range(100) for step in (f"step {number}", 1.0))))
     await told.run(timeout_s=5.5)
     assert len(told.steps()) == 6
     assert told.end().result == STOPPED

@@ -268,7 +268,7 @@ async def test_three_replies_that_fail_as_a_whole_trip_and_a_success_between_doe
 
 async def test_dead_links_in_one_reply_are_one_error_and_one_that_works_makes_it_none() -> None:
     def links(*alive: bool) -> Reply:
-        return Reply("", tuple(call(number=n, alive=each, n=n) for n, each in enumerate(alive)))
+        return Reply("", tuple(call(number=n, alive=is_alive, n=n) for n, is_alive in enumerate(alive)))
 
     echo = Echo(lambda a: ToolResult(bool(a["alive"]), json.dumps(a)))
     dead = (False, False, False, False)

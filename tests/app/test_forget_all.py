@@ -28,9 +28,9 @@ async def ask(app: App, text: str, chat: str = "cli") -> str:
 
 def traces(home: Home, *words: str) -> list[str]:
     """Return the databases and their logs that hold one of the words, while the program runs."""
-    files = [each for each in home.root.iterdir() if each.is_file() and ".db" in each.name]
-    assert {each.name for each in files} >= {"state.db", "state.db-wal", "memory.db", "recall.db"}
-    return [each.name for each in files for word in words if word.encode() in each.read_bytes()]
+    files = [entry for entry in home.root.iterdir() if entry.is_file() and ".db" in entry.name]
+    assert {file.name for file in files} >= {"state.db", "state.db-wal", "memory.db", "recall.db"}
+    return [file.name for file in files for word in words if word.encode() in file.read_bytes()]
 
 
 async def test_after_a_yes_nothing_of_an_owner_is_left(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ async def test_the_docs_say_how_often_what_may_crash(root: Supervisor) -> None:
     said = DOCS.partition("Restart limits multiply")[2].partition("\n\n")[0]
     (page,) = (child for child in root.children() if isinstance(child, Supervisor))
     keyed = {child.max_restarts for child in root.children() if isinstance(child, DynamicSupervisor)}
-    assert {each.within for each in root.children() if isinstance(each, DynamicSupervisor)} == {root.within}
+    assert {
+        supervisor.within for supervisor in root.children() if isinstance(supervisor, DynamicSupervisor)
+    } == {root.within}
     assert re.findall(r"\d+", said) == [
         str(root.max_restarts + 1),
         f"{root.within:g}",

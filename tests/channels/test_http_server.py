@@ -104,8 +104,8 @@ async def test_a_refused_request_with_more_behind_it_writes_nothing_into_the_log
 ) -> None:
     async with serving() as port:
         heard = [await said(port, *pieces) for _ in range(3)]
-    assert [each.message for each in caplog.records if each.levelno >= logging.WARNING] == []
-    assert all(each.startswith(b"HTTP/1.1 4") for each in heard if each)
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert all(answer.startswith(b"HTTP/1.1 4") for answer in heard if answer)
 
 
 async def test_a_server_that_takes_what_its_library_takes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,8 +67,14 @@ async def test_a_new_session_ends_the_one_that_was_idle_for_the_longest_time() -
             assert await lives(client, sessions[0])  # so the second one is idle for longer
             more = [await opened(client) for _ in range(3)]
             assert all(more)
-            assert [await lives(client, each) for each in sessions[:5]] == [True, False, False, False, True]
-            assert all([await lives(client, each) for each in more])
+            assert [await lives(client, session) for session in sessions[:5]] == [
+                True,
+                False,
+                False,
+                False,
+                True,
+            ]
+            assert all([await lives(client, session) for session in more])
 
 
 async def test_sessions_that_end_by_themselves_make_room_too() -> None:

@@ -92,7 +92,7 @@ def main(folder: Path) -> None:
         taken = all(parts.values())
         assert taken or all(found[name] == after[name] for name in parts), (step, parts, found)
         counted["before" if taken else "after"] += 1
-        left = [each.name for each in (path / "undo" / "cli").iterdir()]
+        left = [entry.name for entry in (path / "undo" / "cli").iterdir()]
         assert "draft" not in left, (step, left)
         assert "replaced" not in left, (step, left)
         shutil.rmtree(path)

@@ -243,10 +243,10 @@ async def test_the_last_exchanges_are_those_of_the_session_without_the_turn_that
             await reply_to(events, await home.chat().send("five", (data,)))
             await reply_to(events, await home.inbox.accept("cli", "beside it", apart=True))
         said = [("three", "you said three"), ("four", "you said four"), ("five", "you said five")]
-        assert [(each.question, each.answer) for each in await home.chat().recent()] == said
+        assert [(exchange.question, exchange.answer) for exchange in await home.chat().recent()] == said
         await home.inbox.accept("cli", "work")
         await trio.sleep(1)
-        assert [(each.question, each.answer) for each in await home.chat().recent()] == said
+        assert [(exchange.question, exchange.answer) for exchange in await home.chat().recent()] == said
         await home.ask("/stop")
         last = (await home.chat().recent())[-1]
         assert (last.question, last.answer) == ("work", "")

@@ -58,7 +58,7 @@ async def test_a_stop_costs_no_read_of_the_journal(
     run = Store.run
 
     def counted(self: Store, requests: list[JournalMessage]) -> list[object]:
-        reads.extend(each for each in requests if isinstance(each, OpenMessages))
+        reads.extend(request for request in requests if isinstance(request, OpenMessages))
         return run(self, requests)
 
     monkeypatch.setattr(Store, "run", counted)
@@ -81,10 +81,10 @@ async def test_a_flood_that_fills_the_mailbox_is_judged_in_its_order(
         await home.inbox.accept_all([*flood, Incoming(tg(301), "cli", "/stop")])
         await settled(home)
         found = await replies(home, "cli")
-        assert [each for each in found if each[1] == busy("en")] == [
+        assert [answer for answer in found if answer[1] == busy("en")] == [
             ((number,), busy("en")) for number in range(2, 301)
         ]
-        assert [each for each in found if each[1] != busy("en")] == [((1, 301), "⏹ Stopped.")]
+        assert [answer for answer in found if answer[1] != busy("en")] == [((1, 301), "⏹ Stopped.")]
 
 
 async def test_a_message_whose_wake_up_comes_behind_a_later_one_is_judged_before_it(

@@ -89,13 +89,13 @@ def test_every_kind_of_event_has_a_name() -> None:
 
 
 def _members(union: Any) -> set[type]:
-    return {each for member in union.__args__ for each in getattr(member, "__args__", (member,))}
+    return {kind for member in union.__args__ for kind in getattr(member, "__args__", (member,))}
 
 
 @given(events, st.sampled_from(["newer", "call", "result"]), anything)
 def test_fields_of_a_newer_version_are_ignored(event: ChatEvent, where: str, newer: str) -> None:
     data = to_json(event)
-    for part in (data, *(each for name, each in data.items() if name == where and isinstance(each, dict))):
+    for part in (data, *(inner for name, inner in data.items() if name == where and isinstance(inner, dict))):
         part["field of a newer version"] = newer
     assert from_json(data) == event
 
@@ -103,12 +103,12 @@ def test_fields_of_a_newer_version_are_ignored(event: ChatEvent, where: str, new
 @given(events)
 def test_fields_with_a_default_may_be_left_out_by_an_older_version(event: ChatEvent) -> None:
     data = to_json(event)
-    for each in fields(event.what):
+    for dataclass_field in fields(event.what):
         if (
-            each.name in ("outside", "origin", "reason", "steps")
-            and getattr(event.what, each.name) is each.default
+            dataclass_field.name in ("outside", "origin", "reason", "steps")
+            and getattr(event.what, dataclass_field.name) is dataclass_field.default
         ):
-            del data[each.name]
+            del data[dataclass_field.name]
     assert from_json(data) == event
 
 
@@ -166,7 +166,7 @@ async def test_a_late_subscriber_reaches_the_state_of_one_that_was_there_from_th
     late = hub.subscribe("c", entering=True)
     for time, (turn, what) in enumerate(after, len(before)):
         hub.publish(ChatEvent("c", turn, float(time), what))
-    states = [await folded(each) for each in (early, late)]
+    states = [await folded(log) for log in (early, late)]
     assert states == [hub.turns.get("c", TurnState())] * 2
 
 

@@ -21,8 +21,8 @@ OTHERS = TurnLimits(max_turns=3, timeout_s=20)
 
 async def restless(request: ModelRequest, emit: Emit) -> Reply:
     """Works for ever, a second for each step; `hang` takes it for ever to begin with."""
-    await trio.sleep(1e9 if any(each.content == "hang" for each in request.messages) else 1)
-    step = sum(each.role == "assistant" for each in request.messages)
+    await trio.sleep(1e9 if any(message.content == "hang" for message in request.messages) else 1)
+    step = sum(message.role == "assistant" for message in request.messages)
     command = json.dumps({"command": f"echo {step}"})
     return Reply("so far" if request.words_only else "", () if request.words_only else (
         ToolCall(f"c{step}", "bash", command),

@@ -93,7 +93,7 @@ class Parking:
     async def buttons(self) -> list[Button]:
         """The buttons below the last reply that has some."""
         replies = await self.house.services.journal.ask(Undelivered("cli"))
-        return list(next((each.buttons for each in reversed(replies) if each.buttons), ()))
+        return list(next((reply.buttons for reply in reversed(replies) if reply.buttons), ()))
 
 
 @asynccontextmanager
@@ -129,7 +129,7 @@ async def test_a_scheduled_turn_asks_for_all_it_parked_in_its_own_reply(
             "gave?\n```\n  address: http://e.example/?d=two\n```\n\n"
             "Answer with /yes 1 2, or /no 1 2; one by one: /yes 1 no 2"
         )
-        labels = [(each.label, each.words) for each in await home.buttons()]
+        labels = [(button.label, button.words) for button in await home.buttons()]
         assert labels == [("✅ 1", "/yes 1"), ("❌ 1", "/no 1"), ("✅ 2", "/yes 2"), ("❌ 2", "/no 2")]
         assert home.visit.went == []
         assert await home.house.ask("hello") == "did it", "it is asked once"
@@ -266,7 +266,7 @@ async def test_what_a_cut_turn_parked_is_asked_at_the_next_contact(
         else:
             said = await home.house.ask("hello")
         assert "1. This chat holds things from outside. May I open" in said
-        assert [each.words for each in await home.buttons()] == ["/yes 1", "/no 1"]
+        assert [button.words for button in await home.buttons()] == ["/yes 1", "/no 1"]
         assert await home.house.ask("hello") == "did it", "it is asked once"
         assert await home.house.ask("/yes 1") == "results: ['been there (1)']"
     assert gone(visit) == ["one"]

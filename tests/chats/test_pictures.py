@@ -37,7 +37,7 @@ class Eyes:
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         await trio.lowlevel.checkpoint()
         self.requests.append(request)
-        sizes = [len(each.data) for message in request.messages for each in message.pictures]
+        sizes = [len(picture.data) for message in request.messages for picture in message.pictures]
         return Reply(f"I see {sizes}")
 
 
@@ -71,8 +71,8 @@ async def test_the_history_has_a_reference_and_a_later_process_reads_the_bytes(t
         await ask(home, "what", "a.png")
         await ask(home, "what", "a.png")
         record = await home.services.journal.ask(Load("cli", 100))
-        pictures = [each for entry in record.history for each in entry.message.pictures]
-        assert [each.data for each in pictures] == [b"", b""]
+        pictures = [picture for entry in record.history for picture in entry.message.pictures]
+        assert [picture.data for picture in pictures] == [b"", b""]
         assert all(entry.tainted for entry in record.history if entry.message.pictures)
     async with seeing(tmp_path, model) as home:
         again = await home.ask("and now")

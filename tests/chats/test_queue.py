@@ -462,9 +462,9 @@ async def test_what_waits_is_told_to_late_subscribers_and_forgotten_with_its_tur
         told = []
         while late.behind:
             told.append((await late.receive()).what)
-        assert [each.place for each in told if isinstance(each, Queued)] == [1, 2]
+        assert [event.place for event in told if isinstance(event, Queued)] == [1, 2]
         await trio.sleep(10)
-        assert [each.what.place for each in hub.turn("cli").queued] == [2]
+        assert [event.what.place for event in hub.turn("cli").queued] == [2]
         await home.settled()
         assert hub.turns == {}
 

@@ -128,7 +128,7 @@ async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> Async
 def state(path: Path) -> dict[str, object]:
     """All that a turn changes: files, facts, schedules, and what prompts show."""
     place = path / "workspace" / "cli"
-    files = {str(each.relative_to(place)): each.is_dir() or each.read_text() for each in place.rglob("*")}
+    files = {str(entry.relative_to(place)): entry.is_dir() or entry.read_text() for entry in place.rglob("*")}
     with closing(sqlite3.connect(path / "state.db")) as db:
         schedules = db.execute("SELECT * FROM schedules ORDER BY id").fetchall()
         history = db.execute("SELECT message FROM history WHERE NOT undone ORDER BY id").fetchall()

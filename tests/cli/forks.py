@@ -45,7 +45,9 @@ class Forked(subprocess.Popen[str]):
         loaded = loaded_rumi(env.get("LANG", ""))
         command = {"argv": args, "env": env, "folder": folder or os.getcwd()}
         command["open_files"] = self._open_files
-        command["ignored"] = [each for each in INHERITED if signal.getsignal(each) == signal.SIG_IGN]
+        command["ignored"] = [
+            signal_number for signal_number in INHERITED if signal.getsignal(signal_number) == signal.SIG_IGN
+        ]
         words = json.dumps(command).encode("utf-8", "surrogateescape")
         descriptors = array.array("i", (stdin, stdout, stderr))
         loaded.sendmsg([words], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
@@ -116,9 +118,9 @@ def become(command: dict[str, Any], descriptors: "array.array[int]") -> None:
     os.environ.update(command["env"])
     os.chdir(command["folder"])
     sys.argv = command["argv"]
-    for each in INHERITED:
-        as_usual = signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL
-        signal.signal(each, signal.SIG_IGN if each in command["ignored"] else as_usual)
+    for signal_number in INHERITED:
+        as_usual = signal.default_int_handler if signal_number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(signal_number, signal.SIG_IGN if signal_number in command["ignored"] else as_usual)
     if command["open_files"]:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (command["open_files"], hard))

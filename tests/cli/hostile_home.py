@@ -128,7 +128,7 @@ def _files(home: Path) -> None:
     head, *others = map(json.loads, lines)
     head["instructions"] += EVIL
     text = json.dumps([head, *others]).replace("with [hidden]", quoted[1:-1])
-    spoilt = [json.dumps(each) for each in json.loads(text)]
+    spoilt = [json.dumps(item) for item in json.loads(text)]
     (recordings / "t1.jsonl").write_text("\n".join(spoilt) + "\n")
     entry = {"time": "2026-11-20T10:00:00.000Z", "chat_id": EVIL, "turn": EVIL, "ok": False, "command": EVIL}
     kinds = ("command", "tool", "refused", "turn_started", "turn_finished", "confirm", "confirmed", "waiting",

@@ -23,8 +23,8 @@ for line in sys.stdin:
             names = ("plain", EVIL)
             result = {
                 "tools": [
-                    {"name": each, "title": EVIL, "description": EVIL, "inputSchema": schema}
-                    for each in names
+                    {"name": name, "title": EVIL, "description": EVIL, "inputSchema": schema}
+                    for name in names
                 ]
             }
     sys.stderr.write(EVIL)

@@ -142,7 +142,7 @@ def test_sources_that_come_and_go_meanwhile_do_not_break_it(home: Home, tmp_path
     finally:
         enough.set()
         at_work.join()
-    found = [path for each in made for path in (each.path / "tasks").rglob("[0-9]*.json")]
+    found = [path for backup in made for path in (backup.path / "tasks").rglob("[0-9]*.json")]
     assert found
     assert {path.read_bytes() for path in found} == {b"{}"}
 

@@ -46,7 +46,7 @@ def system(body: Body) -> str:
 
 
 def users(body: Body) -> list[str]:
-    return [each["content"] for each in body["messages"] if each["role"] == "user"]
+    return [message["content"] for message in body["messages"] if message["role"] == "user"]
 
 
 @asynccontextmanager
@@ -125,7 +125,10 @@ async def test_a_bot_writes_a_skill_uses_it_and_ends_with_a_false_claim_marked(b
         assert "❌ test `make test`: NOT TRUE (it did not run in this session)" in done.stdout
         assert (bubblewrap.home / "bots" / "garden" / "workspace" / "peas.txt").read_text() == "peas"
         history = await last_session(bubblewrap)
-        assert [each["summary"] for each in history["iterations"]] == ["I wrote the skill sow.", "Done."]
+        assert [iteration["summary"] for iteration in history["iterations"]] == [
+            "I wrote the skill sow.",
+            "Done.",
+        ]
         assert "soil: clay" in (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout
         usage = json.loads((await run(bubblewrap, "usage", "--json")).stdout)
         assert usage
@@ -160,7 +163,7 @@ async def test_what_a_page_says_is_neither_remembered_nor_made_a_skill(bubblewra
         first, second = results
         assert "Mallory" in first[0]
         assert len(first[1:] + second) == 3
-        assert all("it was not done yet" in each for each in first[1:] + second)
+        assert all("it was not done yet" in text for text in first[1:] + second)
         assert "🔒 Not done, because nobody has said yes:" in done.stdout
         assert done.stdout.count("Mallory") == 2
         assert (await run(bubblewrap, "bot", "memory", "garden", "show")).stdout == ""
@@ -452,7 +455,7 @@ def test_skills_are_shown_and_installed_after_a_yes(bubblewrap: Program, tmp_pat
     assert "Tidy up." in refused.stdout
     assert not list((bubblewrap.home / "bots" / "garden").glob("skills/*"))
     assert bubblewrap.run(*install, "--yes").stdout.endswith("tidy\n")
-    assert [each.name for each in (bubblewrap.home / "bots" / "garden" / "skills").iterdir()] == ["tidy.md"]
+    assert [entry.name for entry in (bubblewrap.home / "bots" / "garden" / "skills").iterdir()] == ["tidy.md"]
     assert "no such skill" in bubblewrap.run(*install[:-1], "other", "--yes", code=2).stderr
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.bubblewrap
 
 
 def names(body: Body) -> set[str]:
-    return {each["function"]["name"] for each in body["tools"]}
+    return {tool["function"]["name"] for tool in body["tools"]}
 
 
 async def test_a_plan_is_approved_once_and_what_goes_beyond_it_waits(bubblewrap: Program) -> None:

@@ -137,7 +137,7 @@ async def test_changes_of_a_bot_are_shown_and_come_back_after_a_yes(bot: Program
     assert not {"gone.txt", "src/b.py", "more.log"} & after.keys()
     assert os.access(project / "new.txt", os.X_OK)
     assert (project / ".git" / "HEAD").read_bytes() == head
-    assert [each.name for each in project.iterdir() if each.name.startswith(".rumi")] == []
+    assert [entry.name for entry in project.iterdir() if entry.name.startswith(".rumi")] == []
     assert (await run(bot, "bot", "diff", "garden")).stdout == ""
     await given(bot, project)
 

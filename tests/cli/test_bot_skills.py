@@ -44,7 +44,7 @@ async def test_skills_of_a_repository_on_the_web_are_shown_and_installed(
     authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     garden(bubblewrap)
     bubblewrap.env |= {"RUMI_SANDBOX__TOOLS": "work", "SSL_CERT_FILE": str(tmp_path / "authority.pem")}
-    search, install = (("bot", "skills", "garden", each) for each in ("search", "install"))
+    search, install = (("bot", "skills", "garden", command) for command in ("search", "install"))
     answering = {f"/skills.git/{path}": serves(served) for path in ("info/refs", "git-upload-pack")}
     async with serving(answering, certificate(authority, "127.0.0.1")) as server:
         uri = f"https://{server.endpoint}/skills.git"
@@ -70,11 +70,11 @@ async def test_skills_of_a_repository_on_the_web_are_shown_and_installed(
         skills = bubblewrap.home / "bots" / "garden" / "skills"
         assert not skills.exists() or not list(skills.iterdir())
         await run(bubblewrap, *install, f"{uri}#skills", "tidy", "--yes")
-        assert [each.name for each in skills.iterdir()] == ["tidy.md"]
+        assert [entry.name for entry in skills.iterdir()] == ["tidy.md"]
         link = await run(bubblewrap, *install, f"{uri}#skills", "link", "--yes")
         assert "root:" not in link.stdout
         assert server.open == 0
-    assert [each.name for each in (bubblewrap.home / "workspace").iterdir()] == []
+    assert [entry.name for entry in (bubblewrap.home / "workspace").iterdir()] == []
     # A folder of this machine is still one, whatever its name.
     folder = tmp_path / "local"
     folder.mkdir()

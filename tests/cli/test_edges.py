@@ -69,7 +69,7 @@ def test_a_shell_completes_commands_and_options(bubblewrap: Program, line: str, 
     words = {"COMP_WORDS": f"rumi {line}", "COMP_CWORD": f"{len(line.split())}"}
     bubblewrap.env |= {**words, "_RUMI_COMPLETE": "bash_complete"}
     found = bubblewrap.run().stdout.splitlines()
-    assert {each.removeprefix("plain,") for each in found} == completed
+    assert {name.removeprefix("plain,") for name in found} == completed
 
 
 @pytest.mark.long

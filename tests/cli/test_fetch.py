@@ -108,10 +108,10 @@ def test_a_slow_page_shows_its_steps_in_the_language_of_the_turn(
     rumi = Program(tmp_path / "home", {"RUMI_FETCH__ALLOW": f'["{site}"]', **env})
     done = rumi.run("chat", "--json", "-p", f"fetch http://{site}/moved")
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    steps = [each for each in told if each["event"] == "tool_progress"]
-    [result] = [each for each in told if each["event"] == "tool_result"]
-    assert [each["step"] for each in steps] == list(range(1, len(steps) + 1))
-    assert {each["id"] for each in steps} == {result["id"]}
+    steps = [event for event in told if event["event"] == "tool_progress"]
+    [result] = [event for event in told if event["event"] == "tool_result"]
+    assert [step["step"] for step in steps] == list(range(1, len(steps) + 1))
+    assert {step["id"] for step in steps} == {result["id"]}
     assert result["steps"] == len(steps)
     assert 4 <= len(steps) <= 12
     assert steps[0]["text"] == first

@@ -176,7 +176,7 @@ def test_lines_that_are_none_of_ours_stop_nobody_from_reading_the_others(home: P
         *({"event": "waiting", "seconds": "soon"}, {"event": ["x"]}, ["event"]),
     )
     with log.path.open("a", encoding="utf-8") as file:
-        file.writelines(f"{json.dumps(each)}\n" for each in strange)
+        file.writelines(f"{json.dumps(line)}\n" for line in strange)
     log.turn("cli", 2)
     for zone in ("America/Lima", "Asia/Tokyo"):
         home.env["TZ"] = zone

@@ -138,14 +138,14 @@ def test_real_servers_serve_one_chat(bubblewrap: Program, tmp_path: Path) -> Non
         bubblewrap.env |= {"GROQ_API_KEY": world.groq.key or "", "GROQ_BASE_URL": world.groq.base_url}
         bubblewrap.env["RUMI_MEMORY__EXTRACT"] = "false"
         events = bubblewrap.events("-p", "Look at the time and the log, and make a branch", code=None)
-        (asked,) = [each for each in events if each["event"] == "confirm"]
+        (asked,) = [event for event in events if event["event"] == "confirm"]
         assert "git__git_create_branch" in str(asked)
         assert '"timezone": "Europe/Madrid"' in heard[0]
         assert "The first of all" in heard[1]
         assert "nobody is there to give it" in heard[2]
         assert "boiler" not in branches()
         events = bubblewrap.events("-p", f"Make the branch boiler in {repository}")
-        assert [each for each in events if each["event"] == "confirm"] == []
+        assert [event for event in events if event["event"] == "confirm"] == []
         assert "boiler" in branches()
     assert processes_with(str(bubblewrap.home)) == []
 

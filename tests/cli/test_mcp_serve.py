@@ -37,7 +37,7 @@ async def served(program: Program, *words: str) -> AsyncIterator["Client"]:
 async def asked(client: "Client", tool: str, **arguments: object) -> str:
     """Return what a tool answers, or its error behind `error: `."""
     done = await client.call_tool(tool, arguments)
-    text = "".join(each.text for each in done.content if each.type == "text")
+    text = "".join(content.text for content in done.content if content.type == "text")
     return f"error: {text}" if done.is_error else text
 
 
@@ -57,7 +57,7 @@ async def test_a_program_asks_and_what_needs_a_yes_is_refused(bubblewrap: Progra
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         request = {"text": "run echo lighthouse; then remember colour = blue"}
         done = await client.call_tool("ask", request, progress_callback=note)
-        text = "".join(each.text for each in done.content if each.type == "text")
+        text = "".join(content.text for content in done.content if content.type == "text")
         assert "lighthouse" in text
         assert "here is nobody to ask for a yes" in text
         assert steps[0] == 'bash {"command": "echo lighthouse"}'
@@ -196,7 +196,7 @@ async def plant_a_task_of_another(program: Program) -> None:
 
 async def check_tasks(client: "Client") -> None:
     listed = await asked(client, "tasks")
-    assert [each["id"] for each in json.loads(listed)] == [2]
+    assert [chat["id"] for chat in json.loads(listed)] == [2]
     assert "Xanadu is there" in await asked(client, "tasks", id=2)
     assert "Unknown task 1" in await asked(client, "tasks", id=1)
     assert "Zembla" not in listed
@@ -218,7 +218,7 @@ async def test_a_program_sees_no_task_of_another_owner(bubblewrap: Program) -> N
         ):
             await check_tasks(client)
     everything = json.loads(await run(bubblewrap, "tasks", "list", "--json"))
-    assert {each["owner"] for each in everything} == {"local", "tg7"}, "the owner at the terminal sees all"
+    assert {row["owner"] for row in everything} == {"local", "tg7"}, "the owner at the terminal sees all"
 
 
 def test_without_a_token_there_is_no_endpoint(bubblewrap: Program) -> None:

@@ -57,7 +57,7 @@ def test_models_are_tried_out_and_what_failed_says_what_to_do(rumi: Program) -> 
         assert "✗ custom:gone: cannot connect to http://127.0.0.1:9" in told
         assert "Check the network, and the server's address." in told
         one = json.loads(rumi.run("models", "test", "claude", "--json").stdout)
-        assert [(each["model"], each["ok"]) for each in one] == [("claude", True)]
+        assert [(answer["model"], answer["ok"]) for answer in one] == [("claude", True)]
     missing = rumi.run("models", "test", "openai:gpt-5", code=4).stdout
     assert "needs OPENAI_API_KEY. Set it in the environment or in .env" in missing
     assert (

@@ -170,7 +170,7 @@ def test_a_chart_goes_to_telegram_as_a_picture_and_a_drawing_as_a_file(bot: Tele
         talk.say(f"send {name}")
         talk.hear(len(talk.texts) + 2)  # the file, and the answer
     sent = [message for message in talk.said if message.document is not None]
-    assert [(each.document and each.document.name, "photo" in each.content) for each in sent] == [
+    assert [(message.document and message.document.name, "photo" in message.content) for message in sent] == [
         ("c.png", True),
         ("d.svg", False),
         ("e.png", False),

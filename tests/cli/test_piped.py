@@ -83,7 +83,7 @@ def test_the_data_asks_before_it_has_an_effect(obeying: Program) -> None:
     assert facts(obeying.home) == []
     done = obeying.run("chat", "--json", "-p", "summarize this", text=REMEMBER, code=5)
     told = json.loads(done.stdout.splitlines()[-1])["not_done"]
-    assert [each["verdict"] for each in told] == ["nobody"]
+    assert [event["verdict"] for event in told] == ["nobody"]
     assert "value: Eve" in told[0]["text"]
     assert told[0]["why"] == "not done: it needed your confirmation; run again with --yes to allow it"
     obeying.run("chat", "-p", "and now?")  # the mark lasts

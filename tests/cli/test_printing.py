@@ -194,13 +194,13 @@ def test_no_command_prints_what_a_terminal_would_obey(tmp_path: Path) -> None:
 
     def walk(command: str, words: list[str]) -> None:
         places = {"home": home, "out": tmp_path}
-        asked = [*command.split(), *(each.format(**places) if each[0] == "{" else each for each in words)]
+        asked = [*command.split(), *(word.format(**places) if word[0] == "{" else word for word in words)]
         printed = run(home, *asked)
         if wrong := obeyed(printed):
             found[json.dumps(asked)] = wrong
         if b"mcp.gone.url" in printed and b"evil" in printed:
             told.append(command)
-        if b"gnp.exe" in printed and not any(EVIL in each for each in words):
+        if b"gnp.exe" in printed and not any(EVIL in word for word in words):
             shows.add(command)
 
     for command, variants in WALK.items():
@@ -317,7 +317,7 @@ def past_the_door(source: str) -> list[str]:
 
 def test_no_command_prints_but_through_the_door() -> None:
     modules = sorted((ROOT / "rumi" / "cli").glob("*.py"))
-    wrong = {each.name: past_the_door(each.read_text()) for each in modules if each.name not in DOORS}
+    wrong = {module.name: past_the_door(module.read_text()) for module in modules if module.name not in DOORS}
     assert {name: found for name, found in wrong.items() if found} == {}
 
 

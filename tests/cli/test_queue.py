@@ -36,7 +36,7 @@ def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
 def queued(home: Program, chat: str) -> int:
     tree = json.loads(home.run("status", "--json").stdout)["tree"]
     chats = next(child for child in tree["children"] if child["id"] == "chats")
-    return next((each["figures"].get("queued", 0) for each in chats["children"] if each["id"] == chat), 0)
+    return next((child["figures"].get("queued", 0) for child in chats["children"] if child["id"] == chat), 0)
 
 
 def replies(home: Program) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_bac
         "event": "queued", "chat": "one", "turn": events[1]["turn"], "time": "", "place": 1,
         "text": "⏳ Queued (1 of 2). It runs after this turn; /stop drops it.",
     }  # fmt: skip
-    assert [each["event"] for each in events[1:]][:1] == ["turn_started"]
+    assert [event["event"] for event in events[1:]][:1] == ["turn_started"]
     wait_for(lambda: all(text for _, text in replies(home)))
     assert dict(replies(home))["run echo third"] == "⏹ Stopped."
 

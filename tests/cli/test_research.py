@@ -144,7 +144,7 @@ async def test_a_research_answers_with_sources_that_open_and_does_nothing_else(b
         assert report["usage"]["sources"] == 7
         assert report["usage"]["prompt_tokens"] > 0
         cited = {source["number"]: source for source in report["sources"] if source["cited"]}
-        by_page = {int(each["address"].rpartition("/")[2]): number for number, each in cited.items()}
+        by_page = {int(source["address"].rpartition("/")[2]): number for number, source in cited.items()}
         assert set(by_page) == {2, 11, 43, 44}
         says = {
             2: island.TRUTH,

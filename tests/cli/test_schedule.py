@@ -23,7 +23,7 @@ def test_a_schedule_is_stored_without_a_process_and_the_command_warns(bubblewrap
     added = bubblewrap.run("schedule", "add", "every monday 08:00", "the week", "--turn", "--json")
     assert (json.loads(added.stdout)["cron"], json.loads(added.stdout)["kind"]) == ("0 8 * * 1", "turn")
     listed = json.loads(bubblewrap.run("schedule", "list", "--json").stdout)
-    assert [each["id"] for each in listed] == [1, 2]
+    assert [schedule["id"] for schedule in listed] == [1, 2]
     assert bubblewrap.run("schedule", "pause", "2").stdout == "⏸ Schedule 2 is paused.\n"
     assert "turn · paused" in bubblewrap.run("schedule", "show", "2").stdout
     assert bubblewrap.run("schedule", "resume", "2").stdout.startswith("▶ Schedule 2 goes on: every Monday")
@@ -53,7 +53,7 @@ def test_a_typed_yes_allows_what_a_scheduled_turn_has_left_undone(bubblewrap: Pr
         text, done = last_user_text(body), answered_calls(body)
         steps = [("remember", json.dumps({"key": key, "value": "Eve"})) for key in ("boss", "friend")]
         if "<answers>" in text:
-            steps = [each for each in steps if each[1] in text]
+            steps = [step for step in steps if step[1] in text]
         else:
             steps = [("web_fetch", json.dumps({"url": text.split()[-1]})), *steps]
         return Answer(calls=[steps[len(done)]]) if len(done) < len(steps) else Answer("I did it.")

@@ -100,7 +100,7 @@ def test_one_person_has_a_chat_with_each_bot(bot: TelegramBot, world: World, sec
     bot.start(command="serve")
     for talk, word in ((one, "first"), (other, "second")):
         world.until(
-            lambda of=talk, said=word: any(said in each.text for each in of.place.said), what=bot.tell
+            lambda of=talk, said=word: any(said in message.text for message in of.place.said), what=bot.tell
         )
     assert not any("second" in text for text in one.texts)
     assert not any("first" in text for text in other.texts)

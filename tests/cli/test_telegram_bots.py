@@ -26,12 +26,12 @@ def host() -> Iterator[str]:
 
 
 def users(body: Body) -> list[str]:
-    return [each["content"] for each in body["messages"] if each["role"] == "user"]
+    return [message["content"] for message in body["messages"] if message["role"] == "user"]
 
 
 def press(bot: TelegramBot, talk: Talk, message: Message, label: str) -> Query:
     """Press the button with this label."""
-    (data,) = (each["callback_data"] for each in message.buttons if each["text"] == label)
+    (data,) = (button["callback_data"] for button in message.buttons if button["text"] == label)
     return bot.world.do(bot.world.api.press, talk.person, message, data)
 
 
@@ -72,18 +72,18 @@ def test_a_bot_asks_and_parks_and_is_answered_by_buttons(tmp_path: Path, host: s
 
         def having(words: str) -> Message:
             return world.until(
-                lambda: next((each for each in talk.said if words in each.text), None),
-                what=lambda: [each.text for each in talk.said],
+                lambda: next((message for message in talk.said if words in message.text), None),
+                what=lambda: [message.text for message in talk.said],
             )
 
         asked = having("What to sow?")
         assert "needs your yes" in asked.text
-        assert [each["text"] for each in asked.buttons] == ["Peas", "Beans", "✅ 1", "❌ 1"]
+        assert [button["text"] for button in asked.buttons] == ["Peas", "Beans", "✅ 1", "❌ 1"]
         allowed = press(bot, talk, asked, "✅ 1")
         world.until(lambda: allowed.toast == "Received.")
         having("The bot garden reads it in its next iteration.")
         stranger = world.do(world.api.user, 999)
-        (peas,) = (each["callback_data"] for each in asked.buttons if each["text"] == "Peas")
+        (peas,) = (button["callback_data"] for button in asked.buttons if button["text"] == "Peas")
         assert "garden" not in peas
         refused = world.do(world.api.press, stranger, asked, peas)
         world.until(lambda: refused.toast)

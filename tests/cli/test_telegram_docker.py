@@ -77,9 +77,9 @@ def test_a_daemon_that_goes_away_is_told_and_used_again_when_it_is_back(
         assert fresh.ask("say I need no sandbox") == "I need no sandbox"
     finally:
         world.come(relay)
-    for each in (talk, fresh):
-        assert "hello" in each.ask("sh echo hello")
-    names = {f"rumi-runner-{each.chat}-{installation}" for each in (talk, fresh)}
+    for person in (talk, fresh):
+        assert "hello" in person.ask("sh echo hello")
+    names = {f"rumi-runner-{person.chat}-{installation}" for person in (talk, fresh)}
     assert names <= set(containers(installation))
 
 

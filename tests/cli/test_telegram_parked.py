@@ -55,8 +55,8 @@ def fires(bot: TelegramBot, talk: Talk, text: str) -> None:
 
 def having(talk: Talk, words: str) -> Message:
     found = talk.world.until(
-        lambda: next((each for each in talk.said if words in each.text), None),
-        what=lambda: [each.text for each in talk.said],
+        lambda: next((message for message in talk.said if words in message.text), None),
+        what=lambda: [message.text for message in talk.said],
     )
     assert found is not None
     return found
@@ -74,7 +74,7 @@ def test_what_a_scheduled_turn_needs_is_asked_with_buttons(bot: TelegramBot, hos
     asked = having(talk, "Answer with /yes 1, or /no 1")
     assert asked.text.startswith("I read it, word by word.\n\n🔒 This needs your yes")
     bot.world.until(lambda: asked.buttons)
-    assert [each["text"] for each in asked.buttons] == ["✅ 1", "❌ 1"]
+    assert [button["text"] for button in asked.buttons] == ["✅ 1", "❌ 1"]
     assert not sent(talk)
     allowed = press(bot, talk, asked, "✅ 1")
     having(talk, "It came to: ")

@@ -317,9 +317,9 @@ def test_a_process_that_is_ended_interrupts_its_turns_and_says_so(bubblewrap: Pr
 def test_many_that_start_at_once_share_one_home(bubblewrap: Program) -> None:
     starting = [bubblewrap.start("chat", "--chat", f"c{number}", "-p", f"run echo {number}")
                 for number in range(6)]  # fmt: skip
-    for number, each in enumerate(starting):
-        output, errors = each.communicate(timeout=BOUND_S)
-        assert (each.returncode, f"\n{number}\n" in output) == (0, True), errors
+    for number, process in enumerate(starting):
+        output, errors = process.communicate(timeout=BOUND_S)
+        assert (process.returncode, f"\n{number}\n" in output) == (0, True), errors
 
 
 @pytest.mark.long

@@ -117,8 +117,8 @@ class AnthropicServer(GroqServer):
 
     def _streamed(self, answer: Answer, body: Body) -> Behaviour:
         whole, marked = _prefixes(body)
-        read = max((len(each) for each in self.cache if whole.startswith(each)), default=0) // 4
-        written = max(0, max((len(each) for each in marked), default=0) // 4 - read)
+        read = max((len(prefix) for prefix in self.cache if whole.startswith(prefix)), default=0) // 4
+        written = max(0, max((len(text) for text in marked), default=0) // 4 - read)
         self.cache |= set(marked)
         usage = {
             "input_tokens": max(1, len(whole) // 4 - read - written),
@@ -128,9 +128,9 @@ class AnthropicServer(GroqServer):
         events = list(self._events(answer, usage, body["model"]))
         if answer.cut_after is not None:
             events = events[: answer.cut_after]
-        data = [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events]
+        data = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
         size = max(map(len, data), default=1) if answer.pause_s else 0
-        padded = b"".join(each.ljust(size, b"\n") for each in data) if size else b"".join(data)
+        padded = b"".join(chunk.ljust(size, b"\n") for chunk in data) if size else b"".join(data)
         return Raw(padded, pause_s=answer.pause_s, cut=answer.cut_after is not None, step=size)
 
     def _events(self, answer: Answer, usage: Body, model: str) -> Iterator[Body]:
@@ -179,7 +179,10 @@ def _block(index: int, block: Body, deltas: list[Body]) -> Iterator[Body]:
 def _prefixes(body: Body) -> tuple[str, list[str]]:
     """Return the whole prompt as a text, and its beginnings up to each mark."""
     whole, marked = json.dumps(body.get("tools")), []
-    blocks = [*body.get("system", ()), *(block for each in body["messages"] for block in each["content"])]
+    blocks = [
+        *body.get("system", ()),
+        *(block for message in body["messages"] for block in message["content"]),
+    ]
     for block in blocks:
         bare = {name: value for name, value in block.items() if name != "cache_control"}
         whole += json.dumps(bare)

@@ -82,7 +82,7 @@ def serves(folder: Path, *, config: Iterable[str] = ()) -> Answering:
         path, _, query = asked.target.partition("?")
         body = await body_of(stream, asked)
         done = await trio.run_process(
-            ["git", *(word for each in config for word in ("-c", each)), "http-backend"],
+            ["git", *(word for setting in config for word in ("-c", setting)), "http-backend"],
             stdin=body,
             capture_stdout=True,
             check=False,

@@ -35,8 +35,11 @@ def tools() -> list[dict[str, Any]]:
                 "inputSchema": {
                     "type": "object",
                     "properties": {
-                        f"field_{each}": {"type": "string", "description": f"The field {each} of the record"}
-                        for each in range(8)
+                        f"field_{number}": {
+                            "type": "string",
+                            "description": f"The field {number} of the record",
+                        }
+                        for number in range(8)
                     },
                 },
                 "annotations": LOCAL,
@@ -67,7 +70,7 @@ def tools() -> list[dict[str, Any]]:
 
 def several() -> list[object]:
     """Return a sound, a document, and a picture of a kind that nobody scales."""
-    sound, pdf, svg = (base64.b64encode(each).decode() for each in (b"RIFF1", b"%PDF-1", b"<svg/>"))
+    sound, pdf, svg = (base64.b64encode(content).decode() for content in (b"RIFF1", b"%PDF-1", b"<svg/>"))
     resource = {"uri": "file:///reports/May.pdf", "mimeType": "application/pdf", "blob": pdf}
     return [
         {"type": "audio", "data": sound, "mimeType": "audio/x-wav"},
@@ -121,8 +124,8 @@ def seen() -> str:
             "root": sorted(os.listdir("/")),
             "rumi": readable(os.environ.get("PROBE", "/nowhere")),
             "interfaces": network,
-            "kernel": [each for each in KERNEL if os.access(each, os.W_OK)],
-            "processes": len([each for each in os.listdir("/proc") if each.isdigit()]),
+            "kernel": [file for file in KERNEL if os.access(file, os.W_OK)],
+            "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
         }
     )
 

@@ -45,11 +45,11 @@ def sees(body: Body) -> Behaviour:
     """`look PATH` reads the file first, `send PATH` sends it; the answer lists all pictures of the prompt."""
     said = [words_of(message["content"]) for message in body["messages"] if message["role"] == "user"]
     last = body["messages"][-1]
-    own = next((each for each in reversed(said) if not each.startswith("[")), "")
+    own = next((text for text in reversed(said) if not text.startswith("[")), "")
     word, _, path = own.partition(" ")
     if word in ("look", "send") and last["role"] == "user" and words_of(last["content"]) == own:
         name = "read_file" if word == "look" else "send_file"
         return Answer(calls=[(name, json.dumps({"path": path}))])
-    seen = [f"{each.format} {each.width}x{each.height}" for each in pictures_in(body)]
-    notes = [each for each in said if "is left out" in each]
+    seen = [f"{picture.format} {picture.width}x{picture.height}" for picture in pictures_in(body)]
+    notes = [text for text in said if "is left out" in text]
     return Answer(f"I see {', '.join(seen) or 'nothing'}. {' '.join(notes)}".strip())

@@ -35,7 +35,7 @@ def explicit(store: Store, key: str, value: str, owner: str = LOCAL) -> tuple[Fa
 
 
 def learn(store: Store, *heard: tuple[str, str], upto: int = 1, began: float | None = None) -> object:
-    return store.do(Learn(LOCAL, "cli", 1, upto, tuple(NewFact(*each) for each in heard), began))
+    return store.do(Learn(LOCAL, "cli", 1, upto, tuple(NewFact(*fields) for fields in heard), began))
 
 
 def forget(store: Store, key: str) -> object:

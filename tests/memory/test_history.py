@@ -21,7 +21,10 @@ def values(store: Store, owner: str = "local") -> list[str]:
 
 
 def past(store: Store, key: str = "city", owner: str = "local") -> list[tuple[str, str, float]]:
-    return [(each.fact.value, each.fact.turn, each.ended) for each in store.do(PastFacts(owner, key))]
+    return [
+        (past_fact.fact.value, past_fact.fact.turn, past_fact.ended)
+        for past_fact in store.do(PastFacts(owner, key))
+    ]
 
 
 def test_a_new_value_replaces_the_old_one_which_the_history_keeps(place: Path | Backend) -> None:
@@ -81,7 +84,7 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
     store = Store(path)
     assert values(store) == ["Rosario"]
     store.do(Remember("local", NewFact("city", "Lima"), also=False))
-    assert [each[0] for each in past(store)] == ["Rosario"]
+    assert [row[0] for row in past(store)] == ["Rosario"]
     store.close()
     assert (tmp_path / f"memory.db.before-{MEMORY.version}").exists()
 
@@ -100,7 +103,7 @@ async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path)
         assert await memory_command(ask, "tg1", "en", "history city") == "I know nothing under `city`."
         found = await memory_calls(ask, none, BUILT_IN)(TERMINAL, {"do": "history", "key": "CITY"})
     assert isinstance(found, list)
-    assert [(each["value"], each["turn"], each["ended"] is None) for each in found] == [
+    assert [(fact["value"], fact["turn"], fact["ended"] is None) for fact in found] == [
         ("Rosario", "t1", False),
         ("Lima", "t2", True),
     ]

@@ -54,10 +54,10 @@ def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
         ]
 
     with ThreadPoolExecutor(2) as threads:
-        replaced = [each for found in threads.map(change, range(2)) for each in found]
+        replaced = [changed for found in threads.map(change, range(2)) for changed in found]
     last = facts(stores[0])
     assert len(last) == 1, "one value at a time"
-    before = [fact.value for each in replaced for fact in each]
+    before = [fact.value for changed in replaced for fact in changed]
     assert len(before) == len(set(before)) == 29, "each value was replaced by exactly one other"
     for store in stores:
         store.close()

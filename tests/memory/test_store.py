@@ -252,8 +252,8 @@ def test_no_owner_ever_sees_or_changes_what_is_anothers(
             assert isinstance(others, tuple)
             assert all(fact.value.startswith(owner + " ") for fact in others)
             mine.add((key.strip().lower(), told))
-        for each, expected in known.items():
-            assert {(fact.key.lower(), fact.value) for fact in facts(store, each)} == expected
+        for fact_owner, expected in known.items():
+            assert {(fact.key.lower(), fact.value) for fact in facts(store, fact_owner)} == expected
     store.close()
 
 

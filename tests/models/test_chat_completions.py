@@ -489,7 +489,7 @@ async def test_a_long_prompt_may_be_read_for_longer_than_a_reply_may_be_silent()
 async def test_pings_while_a_prompt_is_read_begin_no_reply() -> None:
     # Comments, and the first chunk, which has a role and no words, come before the prompt has been read.
     first = [b": ping\n", sse(delta(role="assistant", content=""), done=False)]
-    data = b"".join(each.ljust(200, b"\n") for each in first) + sse(delta(content="ok"), delta("stop"))
+    data = b"".join(chunk.ljust(200, b"\n") for chunk in first) + sse(delta(content="ok"), delta("stop"))
     async with groq_model(Raw(data, step=200, pause_s=0.6), timeout_s=0.2, first_s=20) as (model, _):
         assert (await model.reply(HELLO, ignore)).text == "ok"
 
@@ -748,6 +748,6 @@ async def test_a_groq_server_that_repeats_its_key_shows_it_nowhere(pieces: int) 
     seen = f"{reply} {events} {caught.value} {caught.value.detail}"
     for form in (KEY, KEY[4:20], hidden[30:60], KEY.encode().hex()[10:40]):
         assert form not in seen
-    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == reply.text
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == reply.text
     assert reply.text.startswith("You are [hidden], that is ")
     assert reply.tool_calls[0].arguments == "[hidden]"

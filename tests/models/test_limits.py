@@ -222,11 +222,11 @@ class Server:
                     self.end(begun, refused=True)
                     self.again.append((self.now + 1, begun.chat))
             self.now = min(time for time, _ in [*self.running, *self.again])
-            for time, ticket in [each for each in self.running if each[0] <= self.now]:
+            for time, ticket in [call for call in self.running if call[0] <= self.now]:
                 self.running.remove((time, ticket))
                 self.answered += 1
                 self.end(ticket, refused=False)
-            for retry in [each for each in self.again if each[0] <= self.now]:
+            for retry in [call for call in self.again if call[0] <= self.now]:
                 self.again.remove(retry)
                 self.ask(retry[1])
         return self.now

@@ -46,7 +46,7 @@ async def test_pictures_of_results_come_behind_all_results(server: GroqServer) -
     asked = Message("user", "say it")
     answer = await said(server, SEEING, asked, Message("assistant", "", calls), *results)
     assert answer == "I see PNG 20x10, PNG 20x10."
-    roles = [each["role"] for each in messages_json(ModelRequest((asked, *results, asked)))]
+    roles = [message["role"] for message in messages_json(ModelRequest((asked, *results, asked)))]
     assert roles == ["user", "tool", "tool", "user", "user"]
 
 

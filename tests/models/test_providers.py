@@ -92,7 +92,7 @@ async def failure_of(scheme: str, url: str, fake: GroqServer) -> ModelError:
 
 
 def with_a_tool(body: Mapping[str, Any]) -> Behaviour:
-    if results := [each for each in body["messages"] if each["role"] == "tool"]:
+    if results := [message for message in body["messages"] if message["role"] == "tool"]:
         return Answer(f"it said {results[-1]['content']}", usage=(30, 4))
     return Answer(calls=[("bash", '{"command": "date"}')], reasoning="I need the date.")
 
@@ -191,7 +191,9 @@ async def test_a_model_that_takes_no_pictures_gets_none() -> None:
         for pictures in (True, False):
             custom = {"mine": CustomServer(fake.openai_url, "m", pictures=pictures)}
             await reply_to(ModelSettings("custom:mine", (), custom=custom), request)
-    shown, hidden = (each.body["messages"][0]["content"] for each in fake.requests if each.body)
+    shown, hidden = (
+        sent_request.body["messages"][0]["content"] for sent_request in fake.requests if sent_request.body
+    )
     assert shown[1]["image_url"]["url"].startswith("data:image/png;base64,")
     assert hidden == "what is it?\n[The picture cat.png is left out: this model takes none.]"
 

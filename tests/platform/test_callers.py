@@ -38,7 +38,11 @@ CHATS = {"local": "cli", "tg7": "tg7", "tg8": "tg8"}
 ALL = (TERMINAL, WORKER, Caller("page", "local", "all"), Caller("telegram", "tg7", "all"))
 """The terminal, another worker, the page's login, an admin at Telegram."""
 
-OWN = (PROGRAM, Caller("page", "local", "own"), *(Caller("telegram", each, "own") for each in ("tg7", "tg8")))
+OWN = (
+    PROGRAM,
+    Caller("page", "local", "own"),
+    *(Caller("telegram", owner, "own") for owner in ("tg7", "tg8")),
+)
 """A program at /mcp, a page among workers, a member and a guest at Telegram."""
 
 
@@ -82,7 +86,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
                 task = await app.services.journal.ask(AddTask(TaskRecord("web", owner, f"Where is {word}?")))
                 await app.services.journal.ask(EndTask(task.id, "succeeded", f"{word} is there."))
                 tasks[owner] = task.id
-            schedules = {each.owner: each.id for each in await app.schedules.listed(None)}
+            schedules = {schedule.owner: schedule.id for schedule in await app.schedules.listed(None)}
             yield World(app, socket_path(home.run, home.installation()), tasks, schedules)
 
 
@@ -132,7 +136,7 @@ def changes(world: World, owner: str) -> list[tuple[str, dict[str, object]]]:
         ("memory", {"do": "extract", "owner": owner}),
         ("memory", {"do": "forget_everything", "owner": owner}),
         ("chats", {"do": "delete", "chat": chat}),
-        *((each, {"chat": chat}) for each in ("stop", "reset", "undo")),
+        *((command, {"chat": chat}) for command in ("stop", "reset", "undo")),
         ("answer", {"chat": chat, "id": "x", "yes": True}),
         ("stop", {"all": True}),
         ("make_way", {}),

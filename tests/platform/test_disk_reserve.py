@@ -38,7 +38,7 @@ def test_it_is_made_only_where_there_is_room_for_it_twice(small_disk: Path) -> N
     assert not reserve.make()
     filler.unlink()
     assert reserve.make()
-    assert [each.name for each in small_disk.iterdir()] == ["reserve"]
+    assert [entry.name for entry in small_disk.iterdir()] == ["reserve"]
 
 
 def test_a_large_disk_gives_sixteen_megabytes(tmp_path: Path) -> None:
@@ -68,15 +68,15 @@ def test_what_is_large_is_named_with_a_command_that_deletes_it(tmp_path: Path) -
         (tmp_path / "logs" / f"audit.jsonl.{number}").write_bytes(os.urandom(400_000))
     (tmp_path / "state.db.before-4").write_bytes(os.urandom(900_000))
     found = largest(tmp_path, most=10)
-    assert [each.path.name for each in found] == [
+    assert [candidate.path.name for candidate in found] == [
         "a b",
         "tg5",
         "repositories",
         "state.db.before-4",
         "*.jsonl.*",
     ]
-    for each in found:
-        subprocess.run(each.command, shell=True, check=True)
+    for candidate in found:
+        subprocess.run(candidate.command, shell=True, check=True)
     assert largest(tmp_path) == []
     assert (tmp_path / "workspace" / "a b").is_dir()
     assert Path("/etc").is_dir()

@@ -130,7 +130,7 @@ def fault(text: str, place: Path, hide: Redactor) -> str:
 
 
 SINKS: dict[str, Callable[[str, Path, Redactor], str]] = {
-    each.__name__: each for each in (log, audit, recording, report, model_error, doctor, fault)
+    writer.__name__: writer for writer in (log, audit, recording, report, model_error, doctor, fault)
 }
 
 
@@ -212,7 +212,7 @@ def shows_the_key(text: str) -> bool:
         usable = "".join(c for c in plain.replace("-", "+").replace("_", "/") if c.isalnum() or c in "+/")
         usable = usable[start:]
         found.append(base64.b64decode(usable[: len(usable) // 4 * 4]).decode("latin-1"))
-    return any(KEY[3:-3] in each for each in found)
+    return any(KEY[3:-3] in hidden_text for hidden_text in found)
 
 
 @pytest.mark.parametrize("sink", [name for name in SINKS if name != "fault"])

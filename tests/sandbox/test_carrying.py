@@ -48,7 +48,7 @@ def seen(folder: Path) -> dict[bytes, object]:
     """Everything in a folder, as its commands would compare it."""
     found: dict[bytes, object] = {}
     inodes: dict[int, bytes] = {}
-    for path in sorted(os.fsencode(each) for each in folder.rglob("*")):
+    for path in sorted(os.fsencode(entry) for entry in folder.rglob("*")):
         status, name = os.lstat(path), os.path.relpath(path, os.fsencode(folder))
         content: object = None
         if stat.S_ISREG(status.st_mode):
@@ -103,7 +103,7 @@ async def test_a_hostile_workspace_is_the_same_on_another_machine(ask: Ask, tmp_
     (other / "cli" / "sparse").unlink()
     assert seen(other / "cli") == seen(one / "cli")
     assert (tmp_path / "secret").read_text() == "not theirs"
-    assert {each.name for each in other.iterdir()} <= {"cli", ".carried"}
+    assert {entry.name for entry in other.iterdir()} <= {"cli", ".carried"}
 
 
 async def test_only_what_changed_is_read_and_sent(

@@ -283,7 +283,7 @@ async def test_the_daemon_has_taken_every_limit(docker_engine: Engine, box: Dock
         assert inspected(box.container_id, template) == value, template
     mounts = inspected(box.container_id, "{{range .Mounts}}{{.Destination}}:{{.RW}} {{end}}").split()
     read_only = ["/etc/group", "/etc/passwd", "/run/rumi", "/skills"]
-    assert sorted(mounts) == [*(f"{each}:false" for each in read_only), "/workspace:true"]
+    assert sorted(mounts) == [*(f"{mount}:false" for mount in read_only), "/workspace:true"]
     security = inspected(box.container_id, "{{.HostConfig.SecurityOpt}}")
     assert "no-new-privileges" in security
     assert "SCMP_ACT_ERRNO" in security

@@ -178,7 +178,7 @@ def look_as(uid: int, folder: str) -> str:
 async def test_no_local_account_reads_the_files_of_a_running_command(world: World) -> None:
     length = f"30.{secrets.randbelow(10**9)}"
     await world.sh("echo private > letter")
-    accounts = {each.pw_uid for each in pwd.getpwall()} | {1000}
+    accounts = {user.pw_uid for user in pwd.getpwall()} | {1000}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.run, "sleep", length)
         await until(lambda: on_host(f"sleep\0{length}"))
@@ -195,9 +195,9 @@ async def test_the_files_of_a_former_user_are_the_commands_to_use(world: World) 
     path = world.sandboxes.workspace("one")
     (path / "folder").mkdir(parents=True)
     (path / "folder/letter").write_text("dear reader\n")
-    for each in (path / "folder/letter", path / "folder", path):
-        os.chown(each, 1000, 1000)
-        each.chmod(0o700)
+    for owned in (path / "folder/letter", path / "folder", path):
+        os.chown(owned, 1000, 1000)
+        owned.chmod(0o700)
     assert await world.text("echo more >> folder/letter; cat folder/letter") == "dear reader\nmore\n"
     assert (path / "folder/letter").stat().st_uid == world.engine.user[0]
 

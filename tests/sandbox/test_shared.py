@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path) -> list[str]:
-    return [each.found for each in faults(folder, USER, 0)]
+    return [fault.found for fault in faults(folder, USER, 0)]
 
 
 def test_an_ordinary_folder_has_no_fault_and_nothing_is_left_in_it(folder: Path) -> None:

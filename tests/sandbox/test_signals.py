@@ -14,9 +14,9 @@ from rumi.sandbox.use import ROUNDS, signal_all
 def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
     made = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
     yield made
-    for each in made:
-        each.kill()
-        each.wait()
+    for process in made:
+        process.kill()
+        process.wait()
 
 
 def state(pid: int) -> str:
@@ -33,7 +33,7 @@ def until(pid: int, wanted: str) -> None:
 
 
 def test_all_are_paused_and_go_on(sleepers: list[subprocess.Popen[bytes]]) -> None:
-    pids = [each.pid for each in sleepers]
+    pids = [sleeper.pid for sleeper in sleepers]
     assert signal_all(lambda: pids, signal.SIGSTOP)
     for pid in pids:
         until(pid, "T")
@@ -43,7 +43,7 @@ def test_all_are_paused_and_go_on(sleepers: list[subprocess.Popen[bytes]]) -> No
 
 
 def test_what_comes_meanwhile_is_met_too(sleepers: list[subprocess.Popen[bytes]]) -> None:
-    pids = [each.pid for each in sleepers]
+    pids = [sleeper.pid for sleeper in sleepers]
     looks = iter([pids[:1], pids[:2], pids[:2], pids])
     assert signal_all(lambda: next(looks, pids), signal.SIGSTOP)
     for pid in pids:

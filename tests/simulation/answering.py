@@ -106,7 +106,7 @@ class Answering:
             case "typed" | "typed no" | "early":
                 self._type(asked, owner, yes=act != "typed no")
             case "typed other" if len(place.people) > 1:
-                self._type(asked, next(each for each in place.people if each is not owner), yes=True)
+                self._type(asked, next(person for person in place.people if person is not owner), yes=True)
             case "stop" | "reset":
                 people.say(place, f"/{act}")
             case "talk":
@@ -151,7 +151,9 @@ class Answering:
         """Say yes to whatever is still there to be pressed, though nothing is asked any more."""
         queries: list[Query] = []
         for message in self.standing():
-            asked = next(each for each in self._asking.questions.values() if shows(message, each.thing))
+            asked = next(
+                question for question in self._asking.questions.values() if shows(message, question.thing)
+            )
             query = self._send(asked.owner, message, carried_by(message), yes=True)
             queries += [] if query is None else [query]
         return queries

@@ -67,8 +67,8 @@ def causes_of(error: BaseException | None) -> Iterator[BaseException]:
     """An error, all that it holds, and what these were raised because of."""
     if error is not None:
         yield error
-        for each in (error.__cause__, *getattr(error, "exceptions", ())):
-            yield from causes_of(each)
+        for cause in (error.__cause__, *getattr(error, "exceptions", ())):
+            yield from causes_of(cause)
 
 
 class Telegram(BotApi):
@@ -292,7 +292,7 @@ class History:
 
         A disk on which nothing can be written may keep it from starting, and never ends it.
         """
-        if process.started and any(isinstance(each, UNWRITABLE) for each in causes_of(error)):
+        if process.started and any(isinstance(cause, UNWRITABLE) for cause in causes_of(error)):
             return False
         while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]

@@ -178,7 +178,12 @@ class Ledger:
         unknown = self._unknown[place]
         # What a person took away may never have been noted: it must not stand for another that says the same.
         for message in sorted(
-            seen, key=lambda each: (each in place.wiped, each in unknown, self._may_be_of(each, life))
+            seen,
+            key=lambda seen_message: (
+                seen_message in place.wiped,
+                seen_message in unknown,
+                self._may_be_of(seen_message, life),
+            ),
         ):
             if noted[message.text]:
                 noted[message.text] -= 1

@@ -294,7 +294,11 @@ def delegate(said: str) -> ToolCall:
 
 def last_said(request: ModelRequest) -> int:
     """The place of what the user said last: what a breaker asks is no user's."""
-    said = (n for n, each in enumerate(request.messages) if each.role == "user" and each.content != CLOSING)
+    said = (
+        n
+        for n, message in enumerate(request.messages)
+        if message.role == "user" and message.content != CLOSING
+    )
     return max(said)
 
 

@@ -121,7 +121,7 @@ class People:
             case "answer":
                 self._answer(place)
             case "edit":
-                said = [each for each in self.said if each.message.chat.migrated_to is None]
+                said = [message for message in self.said if message.message.chat.migrated_to is None]
                 if said:
                     self._api.edit(random.choice(said).message, f"{STRANGE}#edited")
             case "outside":

@@ -63,7 +63,7 @@ def told_when_few(world: World) -> Callable[[CallLimits, float], float]:
 
     def pump_and_tell(self: CallLimits, now: float) -> float:
         again = pump(self, now)
-        servers = [(each.running, each.concurrency.now) for each in self._servers.values()]
+        servers = [(server.running, server.concurrency.now) for server in self._servers.values()]
         world.waits.hold(any(running >= most and most < MANY for running, most in servers))
         return again
 

@@ -90,8 +90,8 @@ class Stops:
         """Ask for it here and there: admins mostly, others in vain, and somebody outside of all chats."""
         dice = self._dice
         open_ = [place for place in places if place.people]
-        admins = [(place, each) for place in open_ for each in place.people if each.id == ANN]
-        others = [(place, each) for place in open_ for each in place.people if each.id != ANN]
+        admins = [(place, member) for place in open_ for member in place.people if member.id == ANN]
+        others = [(place, member) for place in open_ for member in place.people if member.id != ANN]
         for _ in range(dice.choice((1, 2, 3, 4))):
             await trio.sleep(dice.choice(PAUSES_S))
             who = admins if admins and dice.random() < 0.8 else others

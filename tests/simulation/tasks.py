@@ -208,12 +208,16 @@ class Doings:
             doing.since_kept += 1
         named = names_of(messages)
         told = Counter(
-            named[each.tool_call_id]
-            for each in messages
-            if each.role == "tool" and each.content == NO_RESULT and each.tool_call_id in named
+            named[message.tool_call_id]
+            for message in messages
+            if message.role == "tool" and message.content == NO_RESULT and message.tool_call_id in named
         )
         doing.told |= told
-        said = [each.content for each in messages if each.role == "user" and each.content not in BETWEEN]
+        said = [
+            message.content
+            for message in messages
+            if message.role == "user" and message.content not in BETWEEN
+        ]
         if said[-1] != doing.question:
             self._world.complain(f"{key}: its model is asked {said[-1]!r}, and not {doing.question!r}")
         return doing
@@ -257,8 +261,8 @@ class Doings:
             world.complain(f"{key}: looks at {at} again, and its model was not told that it may have")
         rows = self._book.ask("SELECT message FROM history WHERE chat = ? ORDER BY id", key)
         stored = [json.loads(row) for (row,) in rows]
-        with_result = {each.get("tool_call_id") for each in stored if each["role"] == "tool"}
-        for call in (call for each in stored for call in each.get("tool_calls") or ()):
+        with_result = {message.get("tool_call_id") for message in stored if message["role"] == "tool"}
+        for call in (call for message in stored for call in message.get("tool_calls") or ()):
             if call["id"] in with_result and at_of(call["arguments"]) == at:
                 world.complain(f"{key}: looks at {at} again, whose result is stored")
         doing.ran[at] += 1
@@ -391,7 +395,7 @@ def at_of(arguments: str) -> str:
 
 def names_of(messages: Sequence[Message]) -> dict[str, str]:
     """What the calls in a prompt look at, by their ids."""
-    return {call.id: at_of(call.arguments) for each in messages for call in each.tool_calls}
+    return {call.id: at_of(call.arguments) for message in messages for call in message.tool_calls}
 
 
 class TaskModel:

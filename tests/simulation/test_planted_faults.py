@@ -506,7 +506,7 @@ def repeats_calls_of_tasks(patch: pytest.MonkeyPatch) -> None:
 
     def without_them(messages: Sequence[Message]) -> tuple[Message, ...]:
         known = {message.tool_call_id for message in messages if message.role == "tool"}
-        return tuple(each for each in messages if all(call.id in known for call in each.tool_calls))
+        return tuple(message for message in messages if all(call.id in known for call in message.tool_calls))
 
     patch.setattr(task, "complete", without_them)
 
@@ -713,9 +713,9 @@ def advances_a_reminder_before_it_stores_its_text(patch: pytest.MonkeyPatch) -> 
     do = Schedules.do
 
     async def apart(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        await self.services.journal.ask(Fire(tuple(replace(each, message=None) for each in firings)))
+        await self.services.journal.ask(Fire(tuple(replace(firing, message=None) for firing in firings)))
         return await do(
-            self, tuple(replace(each, number=each.number or int(each.instant)) for each in firings)
+            self, tuple(replace(firing, number=firing.number or int(firing.instant)) for firing in firings)
         )
 
     patch.setattr(Schedules, "do", apart)
@@ -725,8 +725,10 @@ def stores_the_text_of_a_reminder_before_it_advances(patch: pytest.MonkeyPatch) 
     do, numbers = Schedules.do, count(1)
 
     async def apart(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        done = await do(self, tuple(replace(each, number=each.number or next(numbers)) for each in firings))
-        await self.services.journal.ask(Fire(tuple(replace(each, message=None) for each in firings)))
+        done = await do(
+            self, tuple(replace(firing, number=firing.number or next(numbers)) for firing in firings)
+        )
+        await self.services.journal.ask(Fire(tuple(replace(firing, message=None) for firing in firings)))
         return done
 
     patch.setattr(Schedules, "do", apart)

@@ -73,8 +73,8 @@ def brew(world: World, api: BotApi, room: Chat) -> None:
     for chance, fault in ON_THE_WAY:
         if random.random() < 0.3 * measure:
             method = random.choice((*CALLS, None))
-            for each in CALLS if method is None else (method,):
-                api.faults.often(min(0.5, chance * measure * random.choice((1, 1, 3))), fault, each)
+            for call in CALLS if method is None else (method,):
+                api.faults.often(min(0.5, chance * measure * random.choice((1, 1, 3))), fault, call)
     measure = world.measure["updates"]
     for chance, fault in IN_UPDATES:
         if random.random() < 0.3 * measure:

@@ -61,7 +61,7 @@ def rows_of_files(home: Path) -> dict[str, list[tuple[Any, ...]]]:
                 names = ", ".join(f'"{column}"' if column != "rowid" else column for column in table.columns)
                 order = ", ".join(f'"{key}"' if key != "rowid" else key for key in table.key)
                 found[table.name] = [
-                    tuple(each.replace("\0", "\ufffd") if isinstance(each, str) else each for each in row)
+                    tuple(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in row)
                     for row in db.execute(f"SELECT {names} FROM {table.name} ORDER BY {order}")
                 ]
             if name == "state":

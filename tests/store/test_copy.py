@@ -68,15 +68,15 @@ def test_every_table_is_copied_to_a_server_and_back_row_by_row(tmp_path: Path, u
     fill(home)
     before = rows_of_files(home)
     assert {name for name in before if name != "numbers"} == {
-        t.name for each in TABLES.values() for t in each
+        t.name for tables in TABLES.values() for t in tables
     }
     assert all(len(rows) >= MANY - 2 for name, rows in before.items() if name != "numbers")
     done = copied(home, "--to", url)
     assert done["complete"]
-    assert done["written"] == sum(each["rows"] for each in done["tables"])
+    assert done["written"] == sum(table["rows"] for table in done["tables"])
     move_away(home)
     back = copied(home, "--to", "home", RUMI_STORE__URL=url)
-    assert [each["digest"] for each in back["tables"]] == [each["digest"] for each in done["tables"]]
+    assert [table["digest"] for table in back["tables"]] == [table["digest"] for table in done["tables"]]
     assert rows_of_files(home) == before
     assert not list(home.glob("*.copy*"))
     assert not (home / "store-copy.json").exists()
@@ -166,7 +166,7 @@ def test_workers_that_run_keep_a_copy_from_being_completed(tmp_path: Path, url: 
     assert not (home / "state.db").exists()
     code, out, _ = rumi(home, "show", "--json", RUMI_STORE__URL=url)
     shown = json.loads(out)
-    assert (code, [each["name"] for each in shown["workers"]]) == (0, ["w1"])
+    assert (code, [worker["name"] for worker in shown["workers"]]) == (0, ["w1"])
     assert set(shown["schemas"]) == {"state", "memory"}
     assert shown["bytes"] > 0
     store.close()

@@ -76,7 +76,7 @@ async def test_two_who_ask_at_once_do_not_wait_for_each_other(
         async with trio.open_nursery() as nursery:
             for chat in ("one", "two", "busy"):
                 nursery.start_soon(ask, chat)
-        assert all(each.endswith("No process is left.") for each in said)
+        assert all(text.endswith("No process is left.") for text in said)
         assert trio.current_time() - began < 2
 
 
@@ -114,7 +114,7 @@ async def test_all_schedules_are_paused_until_each_is_resumed(
         )
         await trio.sleep(600)
         assert await home.open_chats() == ()
-        assert {each.state for each in await home.schedules.listed(None)} == {"paused"}
+        assert {listed_schedule.state for listed_schedule in await home.schedules.listed(None)} == {"paused"}
         await home.ask("/schedules resume 1")
         await trio.sleep(61)
         assert home.inbox.works("cli")

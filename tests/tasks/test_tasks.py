@@ -353,8 +353,8 @@ async def test_a_result_survives_stop_reset_and_a_crash_of_its_chat(
             await home.inbox.accept("cli", "/reset")
             said = [await next_reply(events) for _ in range(3)]
         assert "⏹ Stopped." in said[0]
-        assert sum("is blue" in each for each in said) == 1
-        assert sum("reset" in each.lower() for each in said) == 1
+        assert sum("is blue" in text for text in said) == 1
+        assert sum("reset" in text.lower() for text in said) == 1
 
 
 async def test_whenever_who_waits_leaves_the_task_ends(

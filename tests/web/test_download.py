@@ -64,7 +64,7 @@ async def test_redirects_and_the_size_of_a_large_page_are_steps_and_a_small_page
         redirected, *received, read = await steps_to("/")
     assert (redirected, read) == ("redirected to 127.0.0.1", "turning the page into text")
     assert received[-1] == "received 440.0 KB of 440.0 KB"
-    sizes = [float(each.split()[1]) for each in received]
+    sizes = [float(line.split()[1]) for line in received]
     assert sizes == sorted(sizes)
     assert 100.0 <= sizes[0] < 120.0
 

@@ -104,7 +104,7 @@ async def test_results_have_one_shape_whatever_stood_in_them() -> None:
     ]
     async with serve_api(gives({"results": items})) as server:
         results = await tavily(server).search(QUERY)
-    assert [each.url for each in results[:2]] == ["https://example.org/%C3%B1", "https://example.org/2"]
+    assert [result.url for result in results[:2]] == ["https://example.org/%C3%B1", "https://example.org/2"]
     assert results[0].title == "A &lt; [31m"
     assert results[0].snippet.startswith("x y x y")
     assert len(results[0].snippet) == 1001

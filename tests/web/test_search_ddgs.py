@@ -52,7 +52,7 @@ async def engines(answering: Callable[[Asked], Give]) -> AsyncIterator[tuple[Sea
 def processes(parent: int) -> list[int]:
     """The children that search for a process."""
     listed = Path(f"/proc/{parent}/task").glob("*/children")
-    children = [int(pid) for each in listed for pid in each.read_text().split()]
+    children = [int(pid) for file in listed for pid in file.read_text().split()]
     return [pid for pid in children if b"ddgs_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 

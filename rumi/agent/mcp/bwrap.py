@@ -55,8 +55,8 @@ def sandboxed(bwrap: Path, settings: ServerSettings, home: Path, seccomp_fd: int
     words += ["--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(home), HOME]
-    for each in installation(program, home.parent.parent):
-        words += ["--ro-bind", str(each), str(each)]
+    for installed in installation(program, home.parent.parent):
+        words += ["--ro-bind", str(installed), str(installed)]
     for path in settings.paths:
         folder = Path(path).expanduser().absolute()
         if not folder.exists():
@@ -111,10 +111,10 @@ def installation(program: Path, rumi_home: Path) -> list[Path]:
     for file in _way(program):
         if not file.is_relative_to("/usr") and not any(file.is_relative_to(f"/{top}") for top in _TOP):
             folder = file.parent.parent if file.parent.name == "bin" else file.parent
-            wide = any(each.is_relative_to(folder) for each in homes)
+            wide = any(home.is_relative_to(folder) for home in homes)
             found[file if wide else folder] = None
     return [
-        each for each in found if not any(each != other and each.is_relative_to(other) for other in found)
+        path for path in found if not any(path != other and path.is_relative_to(other) for other in found)
     ]
 
 

@@ -92,7 +92,7 @@ class LibraryConnection:
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await self._asked(self._client.list_tools(cursor=cursor))
-            found += (_tool(each, self._hide) for each in page.tools)
+            found += (_tool(tool, self._hide) for tool in page.tools)
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
                 break
@@ -116,10 +116,10 @@ class LibraryConnection:
             wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=told
         )
         result = await self._asked(request)
-        parts = [_part(each) for each in result.content]
+        parts = [_part(block) for block in result.content]
         if not parts and result.structured_content is not None:
             parts = [Part(json.dumps(result.structured_content, ensure_ascii=False))]
-        hidden = (replace(each, text=self._hide(each.text)) for each in parts)
+        hidden = (replace(part, text=self._hide(part.text)) for part in parts)
         return Outcome(tuple(hidden), failed=result.is_error)
 
     async def _asked(self, request: Any) -> Any:
@@ -361,8 +361,8 @@ def _own(error: BaseException) -> Iterator[McpError]:
     if isinstance(error, McpError):
         yield error
     elif isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _own(each)
+        for inner in error.exceptions:
+            yield from _own(inner)
 
 
 def _reason(error: BaseException) -> str:

@@ -24,10 +24,10 @@ def _harmless(value: object, depth: int) -> object:
     if isinstance(value, str):
         return harmless(value)
     if isinstance(value, Mapping) and depth < MOST_DEPTH:
-        kept = {name: each for name, each in value.items() if harmless(str(name)) == str(name)}
-        return {name: _harmless(each, depth + 1) for name, each in kept.items()}
+        kept = {name: item for name, item in value.items() if harmless(str(name)) == str(name)}
+        return {name: _harmless(item, depth + 1) for name, item in kept.items()}
     if isinstance(value, list | tuple) and depth < MOST_DEPTH:
-        return [_harmless(each, depth + 1) for each in value]
+        return [_harmless(item, depth + 1) for item in value]
     return {} if isinstance(value, Mapping | list | tuple) else value
 
 

@@ -96,7 +96,7 @@ class AcceptedTools:
 def _said(found: object) -> dict[str, Mapping[str, object]]:
     """Return what the file says of tools; nothing of what is not as it is written here."""
     said = found if isinstance(found, dict) else {}
-    return {str(name): each for name, each in said.items() if isinstance(each, dict)}
+    return {str(name): tool for name, tool in said.items() if isinstance(tool, dict)}
 
 
 def digest_of(tool: RemoteTool) -> str:

@@ -86,6 +86,6 @@ class _Files:
     async def _picture(self, part: Part) -> str:
         seen = await self._look(part.data)
         self.pictures += seen.pictures
-        paths = [each.path for each in seen.pictures]
+        paths = [picture.path for picture in seen.pictures]
         self.shows += paths
         return f"({seen.about}: {', '.join(paths)})"

@@ -53,7 +53,7 @@ class McpServers:
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
     ) -> None:
         """Add their part of the tree, if there are servers."""
-        self._known = {each.name: Directory(each) for each in servers}
+        self._known = {server.name: Directory(server) for server in servers}
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
         self._audit = audit
@@ -80,7 +80,7 @@ class McpServers:
         await trio.lowlevel.checkpoint()
         if not self._known:
             return
-        most = max(each.settings.start_timeout_s for each in self._known.values())
+        most = max(server.settings.start_timeout_s for server in self._known.values())
         with trio.move_on_after(most), suppress(ActorError):
             for name in self._known:
                 await self._supervisor.get_or_start(name)

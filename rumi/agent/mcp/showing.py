@@ -28,7 +28,7 @@ def _values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> It
             left += _members(f"{path}.", value, place)
         elif isinstance(value, list | tuple) and value:
             items = _place(place.get("items"))
-            numbered = [(f"{path}[{number}]", name, each, items) for number, each in enumerate(value, 1)]
+            numbered = [(f"{path}[{number}]", name, item, items) for number, item in enumerate(value, 1)]
             left += reversed(numbered)
         else:
             text = json.dumps(value, ensure_ascii=False, default=str)

@@ -38,7 +38,7 @@ _NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
 
 def own_words(messages: Sequence[Message]) -> str:
     """Return what the user wrote: no words of others, and no notes of the program."""
-    said = (each.content for each in messages if each.role == "user")
+    said = (message.content for message in messages if message.role == "user")
     return "\n".join(text for text in said if not text.startswith("[") and opened(text) is None)
 
 
@@ -122,7 +122,7 @@ class Place:
     def listed(self) -> int:
         """Return how many values the schema lists, if this is one of them; otherwise 0."""
         found = self.schema.get("enum")
-        listed = [_json(each) for each in found] if isinstance(found, list | tuple) else []
+        listed = [_json(value) for value in found] if isinstance(found, list | tuple) else []
         return len(listed) if _json(self.value) in listed else 0
 
 
@@ -143,8 +143,8 @@ def _inside(value: object, name: str, schema: Mapping[str, object], in_list: boo
             yield Place(place.value, place.name, place.schema, in_list or place.in_list)
     elif isinstance(value, list | tuple):
         items = schema.get("items")
-        for each in value:
-            yield from _inside(each, name, items if isinstance(items, Mapping) else {}, in_list=True)
+        for item in value:
+            yield from _inside(item, name, items if isinstance(items, Mapping) else {}, in_list=True)
     else:
         yield Place(value, name, schema, in_list)
 

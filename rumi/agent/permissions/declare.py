@@ -168,9 +168,9 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, Sequence):
-        return sorted(map(_plain, value), key=lambda each: json.dumps(each, sort_keys=True, default=str))
+        return sorted(map(_plain, value), key=lambda item: json.dumps(item, sort_keys=True, default=str))
     return value
 
 

@@ -9,8 +9,8 @@ from rumi.agent.permissions.destinations import is_noun, words_of
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 _ALIKE: Final = tuple(
-    frozenset(each.split())
-    for each in (
+    frozenset(words.split())
+    for words in (
         "add create insert make agrega agregar anade anadir crea crear haz hace hacer",
         "change edit modify update actualiza actualizar cambia cambiar edita editar modifica modificar",
         "comment comenta comentar",

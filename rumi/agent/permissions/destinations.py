@@ -72,11 +72,11 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
         known = schema.get("properties")
         places = known if isinstance(known, Mapping) else {}
         return not value or any(
-            is_destination(str(key), _place(places.get(key)), each) for key, each in value.items()
+            is_destination(str(key), _place(places.get(key)), item) for key, item in value.items()
         )
     if isinstance(value, list | tuple):
         return not _is_content(name, schema) or any(
-            is_destination(name, _place(schema.get("items")), each) for each in value
+            is_destination(name, _place(schema.get("items")), item) for item in value
         )
     if not _is_content(name, schema):
         return True

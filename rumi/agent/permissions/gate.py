@@ -201,4 +201,4 @@ class _Heard:
 
     def of(self, names: Collection[str]) -> str:
         """Return what these tools have said, in its `plain` form."""
-        return plain("\n".join(each for name in names for each in self._said.get(name, ())))
+        return plain("\n".join(output for name in names for output in self._said.get(name, ())))

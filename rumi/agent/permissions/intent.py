@@ -71,7 +71,11 @@ class Intent:
 
     def _find(self, name: str, arguments: Mapping[str, object], claims: Claims) -> Declaration | None:
         self._take_declared()
-        fitting = (each for each in self._declared if each.fits(name, arguments, claims, self._words))
+        fitting = (
+            declaration
+            for declaration in self._declared
+            if declaration.fits(name, arguments, claims, self._words)
+        )
         return next(fitting, None)
 
     def _take_declared(self) -> None:
@@ -98,8 +102,8 @@ def declaring(model: Model, instructions: str) -> DeclareFor:
 
     async def declare_for(words: str, tools: Sequence[ToolSpec]) -> Sequence[Declaration]:
         listed = "\n".join(
-            json.dumps({"tool": each.name, "description": each.description, "parameters": each.parameters})
-            for each in tools
+            json.dumps({"tool": tool.name, "description": tool.description, "parameters": tool.parameters})
+            for tool in tools
         )
         request = ModelRequest(
             (Message("system", f"{instructions}\n\n{listed}"), Message("user", words)), (DECLARE,)
@@ -108,7 +112,7 @@ def declaring(model: Model, instructions: str) -> DeclareFor:
             with trio.move_on_after(DECLARE_S):
                 reply = await model.reply(request, lambda event: None)
                 calls = [call.arguments for call in reply.tool_calls if call.name == DECLARE.name]
-                return [each for call in calls for each in _parsed(call)]
+                return [declaration for call in calls for declaration in _parsed(call)]
             logger.info("the changes of a message were not declared in time")
         except ModelError as error:
             logger.info("the changes of a message could not be declared: %s", error)

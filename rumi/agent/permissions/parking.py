@@ -29,7 +29,7 @@ class ParkedCalls:
     """The parked calls of a chat or a task, oldest first. `keep` stores what is new or has changed."""
 
     def __init__(self, parked: Sequence[Parked], keep: Keep) -> None:
-        self._parked = {each.number: each for each in parked}
+        self._parked = {parked_call.number: parked_call for parked_call in parked}
         self._keep = keep
 
     @property
@@ -51,7 +51,13 @@ class ParkedCalls:
 
     async def withdraw(self, which: Callable[[Parked], bool]) -> None:
         """Have calls wait no longer: an answer to one of them counts for nothing."""
-        await self._store(*(replace(each, state="withdrawn") for each in self._of("waits") if which(each)))
+        await self._store(
+            *(
+                replace(parked_call, state="withdrawn")
+                for parked_call in self._of("waits")
+                if which(parked_call)
+            )
+        )
 
     async def park(self, call: str, text: str) -> str:
         """Have a call wait, and return what the model reads."""
@@ -65,7 +71,10 @@ class ParkedCalls:
                     "characters. Make it with shorter arguments, or in several calls"
                 )
             waiting = self._of("waits")
-            if len(waiting) >= MOST_WAITING or sum(len(each.text) for each in waiting) > MOST_WAITING_CHARS:
+            if (
+                len(waiting) >= MOST_WAITING
+                or sum(len(parked_call.text) for parked_call in waiting) > MOST_WAITING_CHARS
+            ):
                 return (
                     "it was not done, and the user is not asked: too much waits for an answer. Go on without"
                 )
@@ -85,9 +94,11 @@ class ParkedCalls:
         for text in said:
             answers |= answers_in(text)
         heard = [
-            replace(each, state=answers[each.number])
-            for each in self._of("waits")
-            if each.asked and each.number in answers and (seen is None or each.number in seen)
+            replace(parked_call, state=answers[parked_call.number])
+            for parked_call in self._of("waits")
+            if parked_call.asked
+            and parked_call.number in answers
+            and (seen is None or parked_call.number in seen)
         ]
         await self._store(*heard)
         return tuple(heard)
@@ -97,12 +108,16 @@ class ParkedCalls:
 
         Who stores that message notes it in the same transaction.
         """
-        return [(each.number, each.text) for each in self._of("waits") if not each.asked]
+        return [
+            (parked_call.number, parked_call.text)
+            for parked_call in self._of("waits")
+            if not parked_call.asked
+        ]
 
     @property
     def seen(self) -> frozenset[int]:
         """Return the numbers of the calls that a message has asked for."""
-        return frozenset(each.number for each in self.all if each.asked)
+        return frozenset(parked_call.number for parked_call in self.all if parked_call.asked)
 
     def note_asked(self, numbers: Collection[int]) -> None:
         """Note that a message asks for these calls; the journal notes it with that message."""
@@ -110,13 +125,15 @@ class ParkedCalls:
 
     async def end_allowed(self, *, done: bool) -> None:
         """Let no yes hold longer: a call that was not made is over if `done`, otherwise it waits again."""
-        left = [replace(each, state="used" if done else "waits") for each in self._of("allowed")]
+        left = [
+            replace(parked_call, state="used" if done else "waits") for parked_call in self._of("allowed")
+        ]
         if left:
             await self._store(*left)
 
     def waiting(self) -> list[tuple[int, str]]:
         """Return the number and the question of each call that has no answer."""
-        return [(each.number, each.text) for each in self._of("waits")]
+        return [(parked_call.number, parked_call.text) for parked_call in self._of("waits")]
 
     def in_words(self) -> str:
         """Return what the model reads of answers; empty if there is nothing to say."""
@@ -125,24 +142,26 @@ class ParkedCalls:
     async def _store(self, *parked: Parked) -> None:
         if not parked:
             return
-        self._parked |= {each.number: each for each in parked}
+        self._parked |= {parked_call.number: parked_call for parked_call in parked}
         await self._keep(parked)
 
     def _of(self, state: ParkedState) -> list[Parked]:
-        return [each for each in self._parked.values() if each.state == state]
+        return [parked_call for parked_call in self._parked.values() if parked_call.state == state]
 
     def _last(self, call: str) -> Parked | None:
-        return next((each for each in reversed(self._parked.values()) if each.call == call), None)
+        return next(
+            (parked_call for parked_call in reversed(self._parked.values()) if parked_call.call == call), None
+        )
 
 
 def answers_in(text: str) -> dict[int, ParkedState]:
     """Return what `yes 1 no 2` says of each number; nothing if the text has other words too."""
     text = text.strip()
     found = list(_ANSWER.finditer(text))
-    if "".join(each[0] for each in found) != text:
+    if "".join(match[0] for match in found) != text:
         return {}
     answers: dict[int, ParkedState] = {}
-    for word, numbers in (each.groups() for each in found):
+    for word, numbers in (match.groups() for match in found):
         state: ParkedState = "refused" if word.casefold() == "no" else "allowed"
         answers |= dict.fromkeys(map(int, re.findall("[0-9]+", numbers)), state)
     return answers
@@ -158,7 +177,9 @@ def in_words(parked: Sequence[Parked]) -> str:
     }
     lines = list[str]()
     for state, head in heads.items():
-        calls = [each.call.replace("<", "\\u003c") for each in parked if each.state == state]  # the same JSON
+        calls = [
+            parked_call.call.replace("<", "\\u003c") for parked_call in parked if parked_call.state == state
+        ]  # the same JSON
         if calls:
-            lines += [head, *(f"- {each}" for each in calls)]
+            lines += [head, *(f"- {call}" for call in calls)]
     return "\n".join(["<answers>", *lines, "</answers>"]) if lines else ""

@@ -45,7 +45,7 @@ class Rights:
             tool == "start_bot" and self.bots == 0
         ):
             return False
-        return self.tools is None or any(fnmatchcase(tool, each) for each in self.tools)
+        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
     @property
     def changes_files(self) -> bool:
@@ -83,4 +83,4 @@ GUEST: Final = Rights(
 NOBODY: Final = Rights("nobody", tools=(), models=(), schedules=0, bots=0)
 """Those who are on no list any more: what they asked for earlier is refused."""
 
-BUILT_IN: Final[Mapping[str, Rights]] = {each.role: each for each in (ADMIN, MEMBER, GUEST)}
+BUILT_IN: Final[Mapping[str, Rights]] = {role.role: role for role in (ADMIN, MEMBER, GUEST)}

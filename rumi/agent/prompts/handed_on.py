@@ -16,16 +16,16 @@ SENT_FILE = "a file that the user sent"
 def bounded(attachments: Sequence[Attachment], max_chars: int) -> tuple[Attachment, ...]:
     """The same with at most `max_chars` of others' words in all; what is cut says so."""
     kept: list[Attachment] = []
-    for each in attachments:
-        text = each.text[:max_chars]
+    for attachment in attachments:
+        text = attachment.text[:max_chars]
         max_chars -= len(text)
-        kept.append(replace(each, text=text, cut=each.cut or len(text) < len(each.text)))
+        kept.append(replace(attachment, text=text, cut=attachment.cut or len(text) < len(attachment.text)))
     return tuple(kept)
 
 
 def fetched(attachments: Sequence[Attachment]) -> list[Attachment]:
     """Those that have to be fetched; words are there already."""
-    return [each for each in attachments if each.kind != "words"]
+    return [attachment for attachment in attachments if attachment.kind != "words"]
 
 
 def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
@@ -44,11 +44,15 @@ def opening(turn: str, said: Incoming) -> tuple[HistoryEntry, ...]:
         told = HistoryEntry(turn, Message("user", f"[{NOT_BY_HAND}]"), tainted=True)
         links = tuple(link for link in given_in(said.text) if "?" not in link)
         return (told, HistoryEntry(turn, Message("user", said.text), tainted=True, links=links))
-    words = [_entry(turn, handed_on(each, each.text)) for each in said.attachments if each.kind == "words"]
+    words = [
+        _entry(turn, handed_on(attachment, attachment.text))
+        for attachment in said.attachments
+        if attachment.kind == "words"
+    ]
     if to_fetch := fetched(said.attachments):
-        what = "a voice message" if all(each.kind == "voice" for each in to_fetch) else "files"
+        what = "a voice message" if all(attachment.kind == "voice" for attachment in to_fetch) else "files"
         message = Message("user", f"[The user sends {what}.]")
-        outside = any(each.outside for each in to_fetch)
+        outside = any(attachment.outside for attachment in to_fetch)
         return (*words, HistoryEntry(turn, message, outside, given_in(said.text)))
     own = (
         (HistoryEntry(turn, Message("user", said.text), links=given_in(said.text)),)
@@ -104,7 +108,9 @@ def result_entries(message: Incoming) -> tuple[HistoryEntry, ...]:
 
 def described(said: Incoming) -> str:
     """A message in words for its user: their own, or what came with it."""
-    return said.text.strip() or ", ".join(each.name or each.source for each in said.attachments)
+    return said.text.strip() or ", ".join(
+        attachment.name or attachment.source for attachment in said.attachments
+    )
 
 
 def _entry(turn: str, kept: Kept) -> HistoryEntry:

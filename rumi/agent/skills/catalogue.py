@@ -41,7 +41,7 @@ def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -
     is not a project.
     """
     found = [Source("bundled", BUNDLED), Source("home", home / "skills")]
-    found += [Source("dirs", home / os.path.expanduser(each)) for each in dirs]
+    found += [Source("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
     if project is not None:
         found.append(Source("project", project / ".rumi" / "skills"))
     firsts = {os.path.realpath(source.folder): source for source in reversed(found)}
@@ -153,8 +153,8 @@ class Catalogue:
             problems += trouble
             for folder in folders:
                 key = (source.kind, folder)
-                if each := self._one(source, folder, self._found.get(key)):
-                    found[key] = each
+                if cached := self._one(source, folder, self._found.get(key)):
+                    found[key] = cached
         disabled = self._disabled()
         changed = found.keys() != self._found.keys() or any(
             found[key] is not self._found[key] for key in found
@@ -162,9 +162,11 @@ class Catalogue:
         self._found = found
         seen = (disabled, tuple(problems))
         if changed or seen != self._seen:
-            problems += [each.problem for each in found.values() if each.problem]
+            problems += [cached.problem for cached in found.values() if cached.problem]
             entries = _merged(found.values(), disabled, problems)
-            words = {each.skill.folder: each.words for each in found.values() if each.skill is not None}
+            words = {
+                cached.skill.folder: cached.words for cached in found.values() if cached.skill is not None
+            }
             self._view = View(entries, problems, words)
             self._seen = seen
         return self._view
@@ -256,8 +258,8 @@ def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
 def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
     """Return one skill for each name: the last source's. A second one in a source is added to `problems`."""
     by_name: dict[str, SkillEntry] = {}
-    for each in found:
-        if (skill := each.skill) is None:
+    for cached in found:
+        if (skill := cached.skill) is None:
             continue
         before = by_name.get(same(skill.name))
         if before is not None and before.skill.source == skill.source:

@@ -72,7 +72,7 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
     def change(document: "TOMLDocument") -> None:
         if off:
             names = _list_to_fill(document)
-            if not any(same(str(each)) == same(name) for each in names):
+            if not any(same(str(listed_name)) == same(name) for listed_name in names):
                 names.append(name)
             return
         found = document.get("skills", {})

@@ -126,7 +126,7 @@ def _flag(keys: Mapping[str, Value], key: str, *, default: bool) -> bool:
 def _allowed_tools(keys: Mapping[str, Value]) -> tuple[str, ...]:
     """Return the tools for other assistants, which are only shown: a skill does not decide on tools here."""
     value = keys.get("allowed-tools", keys.get("allowed_tools", ""))
-    said = " ".join(each for each in value if isinstance(each, str)) if isinstance(value, list) else value
+    said = " ".join(item for item in value if isinstance(item, str)) if isinstance(value, list) else value
     found = _ALLOWED_TOOL.findall(said) if isinstance(said, str) else []
     return tuple(dict.fromkeys(tool[:MOST_WORD_CHARS] for tool in found))[:MOST_WORDS]
 

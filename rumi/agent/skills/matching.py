@@ -53,7 +53,7 @@ class Index:
 
     def __init__(self, words: Mapping[str, Mapping[str, int]]) -> None:
         self._words = words
-        self._spread = Counter(stem for each in words.values() for stem in each)
+        self._spread = Counter(stem for word_stems in words.values() for stem in word_stems)
 
     def best(self, query: str, among: Iterable[str]) -> list[str]:
         """Return the names of `among`, the best matches first; equal ones in the order of names."""

@@ -66,7 +66,7 @@ class Mounts:
         """Have these skills in the folder and no others: those that were disabled, untrusted or removed."""
         wanted = {skill.name: skill for skill in skills}
         try:
-            for name in {each.name for each in self._folder.iterdir()} - {*wanted, PROJECTS}:
+            for name in {entry.name for entry in self._folder.iterdir()} - {*wanted, PROJECTS}:
                 self._drop(name)
         except FileNotFoundError:
             pass
@@ -149,6 +149,6 @@ def _read_names(file: Path) -> dict[str, str]:
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
             found = json.loads(opened.read(MOST_RECORD_BYTES))
-            return {str(name): str(each) for name, each in found.items()}
+            return {str(name): str(value) for name, value in found.items()}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}

@@ -60,12 +60,12 @@ def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
 def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -> str:
     lines = [f"× {name}" for name in skills.gone]
     left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
-    for each in skills.shown:
+    for skill in skills.shown:
         # A list that was short of room had shorter lines: that does not count as a change.
-        listed = told.get(each.name)
-        if any(listed == _one_line(each.description, chars) for chars in MOST_LINE_CHARS):
+        listed = told.get(skill.name)
+        if any(listed == _one_line(skill.description, chars) for chars in MOST_LINE_CHARS):
             continue
-        line = _line(each, MOST_LINE_CHARS[1])
+        line = _line(skill, MOST_LINE_CHARS[1])
         left -= text_tokens(f"{line}\n")
         if left >= 0:
             lines.append(f"+ {line}")
@@ -73,7 +73,7 @@ def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -
 
 
 def _block(skills: PromptSkills, shown: int, most_chars: int) -> str:
-    lines = [f"- {_line(each, most_chars)}" for each in skills.shown[:shown]]
+    lines = [f"- {_line(skill, most_chars)}" for skill in skills.shown[:shown]]
     if more := skills.more + len(skills.shown) - shown:
         lines.append(
             f"({more} more {'is' if more == 1 else 'are'} not listed: call use_skill with a "

@@ -139,8 +139,8 @@ def _not_found(plain: str, old: str) -> str:
         return "old_text is not there, and no line is like it. Read the file first"
     length = min(len(wanted_lines), _SHOWN_LINES)
     shown_lines: dict[int, str] = {}
-    for each in near:
-        first = max(0, numbers[each] - skipped)
+    for near_line in near:
+        first = max(0, numbers[near_line] - skipped)
         for number in range(first, min(first + length, len(lines))):
             shown_lines[number] = f"{number + 1}\t{lines[number][:_NEAR_CHARS]}"
     nearest = "\n".join(shown_lines[number] for number in sorted(shown_lines))

@@ -197,7 +197,7 @@ def _missing(path: str, levels: int, names: list[str], some: str) -> str:
         return f"{named(path)} {there}"
     near = get_close_matches(wanted.lower(), {name.rstrip("/").lower(): 0 for name in names}, 3)
     by_lower = {name.rstrip("/").lower(): name for name in names}
-    there = f"Near it in {shown(str(folder))}: {', '.join(by_lower[each] for each in near)}"
+    there = f"Near it in {shown(str(folder))}: {', '.join(by_lower[name] for name in near)}"
     if not near:
         there = f"{shown(str(folder))} has: {some}" if names else f"{shown(str(folder))} is empty"
     bytes_ = " (\\x… stands for a byte that is not UTF-8: rename such a file with mv and a glob)"

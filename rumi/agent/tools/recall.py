@@ -72,7 +72,7 @@ class RecallTool(Tool):
         text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
         if not text:
             return ToolResult(True, texts.nothing_recalled(language))
-        tainted = facts[1] or any(each.tainted for each in found)
+        tainted = facts[1] or any(passage.tainted for passage in found)
         return ToolResult(True, block("earlier conversations", text) if tainted else text, tainted=tainted)
 
     async def _facts(self, query: str) -> tuple[str, bool]:

@@ -73,7 +73,7 @@ class TextFile:
         plain, newline, line_end, at = self.plain, -1, -1, 0
         two = set(returns)
         parts: list[str] = []
-        for start in (each + same for each in starts):
+        for start in (begin + same for begin in starts):
             if start > line_end:  # looked for once for each line, however many places it has
                 newline = plain.find("\n", start)
                 line_end = newline if newline >= 0 else len(plain)
@@ -90,7 +90,7 @@ def decoded(content: bytes) -> TextFile | None:
     Without a mark it is UTF-8, or otherwise Windows-1252 or Latin-1 without control characters: any of them
     gives back the same bytes.
     """
-    mark, encoding = next((each for each in _MARKS if content.startswith(each[0])), (b"", ""))
+    mark, encoding = next((byte_mark for byte_mark in _MARKS if content.startswith(byte_mark[0])), (b"", ""))
     for name in (encoding,) if mark else ("utf-8", "cp1252", "latin-1"):
         try:
             text = content[len(mark) :].decode(name)

@@ -57,7 +57,7 @@ class WebFetch(Tool):
             target = parse_target(url)
         except FetchError:
             return None
-        if target.href in given or target.href in {each.partition("#")[0] for each in given}:
+        if target.href in given or target.href in {known_url.partition("#")[0] for known_url in given}:
             return None
         return Question("fetch", {"url": target.href, "host": target.host})
 
@@ -99,7 +99,7 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
     facts = [*first, f"status {page.status}", _type(page.media_type)]
     if page.redirects:
         facts.append(f"after {page.redirects} redirect{'s' * (page.redirects > 1)}")
-    facts += [f"cut: {each}" for each in cut]
+    facts += [f"cut: {limit}" for limit in cut]
     marked = block(page.url, text)
     cached = ["from the cache"] if page.cached else []
     return ToolResult(

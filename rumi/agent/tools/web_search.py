@@ -79,7 +79,7 @@ def report(query: str, results: SearchResults) -> ToolResult:
         return ToolResult(True, said, same_as=said, tainted=True)
     listed = "\n\n".join(_entry(place, found) for place, found in enumerate(results.results, 1))
     content = f"{said}\n{block(f'web search, {results.provider}', listed)}"
-    links = dict.fromkeys(each.url for each in results.results if not _echoes(each.url, query))
+    links = dict.fromkeys(result.url for result in results.results if not _echoes(result.url, query))
     return ToolResult(True, content, same_as=content, tainted=True, links=tuple(links))
 
 

@@ -509,7 +509,7 @@ class Windows:
 
     async def _recent(self, chat: LocalChat) -> Mapping[str, object]:
         try:
-            return {"exchanges": [asdict(each) for each in await chat.recent()]}
+            return {"exchanges": [asdict(exchange) for exchange in await chat.recent()]}
         except ActorError:
             return {"exchanges": []}
 
@@ -557,7 +557,7 @@ class _Ending(RumiError):
 
 def _are_numbers(values: Sequence[object]) -> bool:
     """Return True for a few numbers that messages may have."""
-    return len(values) <= LATEST and all(type(each) is int and 0 < each < MOST_DELIVERY for each in values)
+    return len(values) <= LATEST and all(type(value) is int and 0 < value < MOST_DELIVERY for value in values)
 
 
 def _project_of(request: Mapping[str, object]) -> str:

@@ -121,4 +121,4 @@ def _item(at: float, name: str, chat: str, turn: str, **more: object) -> Item:
 
 
 def _names(found: object) -> frozenset[str]:
-    return frozenset(str(each) for each in found) if isinstance(found, list) else frozenset()
+    return frozenset(str(name) for name in found) if isinstance(found, list) else frozenset()

@@ -229,11 +229,11 @@ class RemoteChat:
             RumiError: it was not stored, or a file was not taken.
             Gone: the process has ended; whether it was stored is not known.
         """
-        words = [each for each in attachments if each.kind == "words"]
+        words = [attachment for attachment in attachments if attachment.kind == "words"]
         files = [
-            (await hand_over(self._path, self._caller, self.chat, each)).reference
-            for each in attachments
-            if each.kind == "file"
+            (await hand_over(self._path, self._caller, self.chat, attachment)).reference
+            for attachment in attachments
+            if attachment.kind == "file"
         ]
         sent = await self._ask("send", text=text, words=words_to_json(words), files=files)
         return int(sent["number"])
@@ -254,7 +254,7 @@ class RemoteChat:
 
     async def recent(self) -> list[Exchange]:
         """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
-        return [Exchange(**each) for each in (await self._ask("recent"))["exchanges"]]
+        return [Exchange(**fields) for fields in (await self._ask("recent"))["exchanges"]]
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Return the replies that no one has acknowledged, oldest first, and those `to` these messages."""

@@ -11,7 +11,10 @@ MOST_WORDS = 10
 
 def words_to_json(attachments: Sequence[Attachment]) -> list[dict[str, object]]:
     """Return others' words as JSON."""
-    return [{"source": each.source, "text": each.text, "cut": each.cut} for each in attachments]
+    return [
+        {"source": attachment.source, "text": attachment.text, "cut": attachment.cut}
+        for attachment in attachments
+    ]
 
 
 def words_from_json(data: object) -> tuple[Attachment, ...]:
@@ -23,8 +26,13 @@ def words_from_json(data: object) -> tuple[Attachment, ...]:
     if not isinstance(data, list) or len(data) > MOST_WORDS:
         raise ValueError("not a short list")
     return tuple(
-        Attachment("words", source=str(each["source"]), text=str(each["text"]), cut=bool(each["cut"]))
-        for each in data
+        Attachment(
+            "words",
+            source=str(attachment["source"]),
+            text=str(attachment["text"]),
+            cut=bool(attachment["cut"]),
+        )
+        for attachment in data
     )
 
 
@@ -37,7 +45,7 @@ def files_from_json(data: object) -> tuple[Attachment, ...]:
     if (
         not isinstance(data, list)
         or len(data) > MOST_WORDS
-        or not all(isinstance(each, str) for each in data)
+        or not all(isinstance(item, str) for item in data)
     ):
         raise ValueError("not a short list of names")
     return tuple(map(Handed.attachment, data))

@@ -85,8 +85,8 @@ async def listeners_of(peer: Peer) -> list[trio.SocketListener]:
     for listener in found:
         bound = listener.socket.getsockname()[0]
         if not is_private(bound) or ipaddress.ip_address(bound.partition("%")[0]).is_unspecified:
-            for each in found:
-                await each.aclose()
+            for opened in found:
+                await opened.aclose()
             raise ConfigError(
                 f"{peer.host}:{peer.port} is not an address of a private network.",
                 "Give one that only the other workers reach.",

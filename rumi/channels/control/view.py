@@ -121,22 +121,22 @@ def render_workers(found: Item, language: Language = "en") -> RenderableType:
     for name in (*(name for _, name in COLUMNS), "lease", "lag"):
         table.add_column(say(name), justify="right", no_wrap=True)
     lines: list[RenderableType] = [table]
-    for each in found["workers"]:
-        live = each["state"] != "ended"
-        counts = ["" if each[key] is None else str(each[key]) for key, _ in COLUMNS]
-        lag = "" if each["lag_s"] is None else f"{each['lag_s']:.0f} s"
+    for worker in found["workers"]:
+        live = worker["state"] != "ended"
+        counts = ["" if worker[key] is None else str(worker[key]) for key, _ in COLUMNS]
+        lag = "" if worker["lag_s"] is None else f"{worker['lag_s']:.0f} s"
         table.add_row(
-            f"{each['name']}\n{each['address']}".strip(),
-            each["version"],
-            Text(say(each["state"]), style=STATES.get(each["state"], "yellow" if live else "red")),
+            f"{worker['name']}\n{worker['address']}".strip(),
+            worker["version"],
+            Text(say(worker["state"]), style=STATES.get(worker["state"], "yellow" if live else "red")),
             *counts,
-            f"{each['lease_left_s']:.0f} s",
+            f"{worker['lease_left_s']:.0f} s",
             lag,
             style="" if live else "dim",
         )
-        if trouble := each["trouble"]:
+        if trouble := worker["trouble"]:
             what = say(STORAGE.get(trouble, trouble))
-            lines.append(Text(f"{each['name']}: {what}", style="bold red"))
+            lines.append(Text(f"{worker['name']}: {what}", style="bold red"))
     left = found["unserved"]
     if left["queued"] or left["undelivered"]:
         words = f"no worker serves: {left['queued']} queued, {left['undelivered']} undelivered"
@@ -199,7 +199,7 @@ def _shown(item: Item, choice: Choice) -> tuple[Sequence[Item], str]:
     busy = [child for child in ordered if works(child) or child["id"] == choice.selected]
     most = choice.most if chats else min(choice.most, MOST_OTHERS)
     # The one that is selected is among them, wherever it stands.
-    first = next((at - most + 1 for at, each in enumerate(busy) if each["id"] == choice.selected), 0)
+    first = next((at - most + 1 for at, child in enumerate(busy) if child["id"] == choice.selected), 0)
     shown = busy[max(0, first) :][:most]
     parts = [f"{len(busy) - len(shown)} more"] if len(busy) > len(shown) else []
     if len(busy) < len(ordered):

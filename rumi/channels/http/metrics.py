@@ -139,7 +139,7 @@ def _counts(counts: Mapping[str, Any]) -> Iterator[str]:
         "rumi_tool_calls",
         "counter",
         "Tool calls that ended, by tool, and whether they worked.",
-        [({"tool": each["tool"], "ok": str(each["ok"]).lower()}, each["calls"]) for each in counts["tools"]],
+        [({"tool": tool["tool"], "ok": str(tool["ok"]).lower()}, tool["calls"]) for tool in counts["tools"]],
     )
     yield from _family(
         "rumi_restarts",
@@ -175,7 +175,7 @@ def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
         "gauge",
         "Messages queued in mailboxes, by the actor below the root that has them or holds the one that does.",
         [
-            ({"actor": id}, sum(each["mailbox"]["depth"] for each in _below(node)))
+            ({"actor": id}, sum(descendant["mailbox"]["depth"] for descendant in _below(node)))
             for id, node in sorted(children.items())
         ],
     )
@@ -192,9 +192,9 @@ def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
     yield from _one("rumi_turns_running", "gauge", "Turns of chats that run.", turns)
     yield from _one("rumi_tasks", "gauge", "Tasks that have not ended.", len(_children(children, "tasks")))
     sandboxes = _children(children, "sandboxes")
-    held = sum(1 for each in sandboxes if each["figures"].get("container"))
+    held = sum(1 for sandbox in sandboxes if sandbox["figures"].get("container"))
     yield from _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
-    windows = [each["figures"].get("windows", 0) for each in _children(children, "page")]
+    windows = [page["figures"].get("windows", 0) for page in _children(children, "page")]
     if windows:
         yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(windows))
     if dump.get("outbox") is not None:

@@ -58,7 +58,9 @@ async def _health(request: Request) -> Response:
 async def _ready(listener: ListenerState, request: Request) -> Response:
     """Say if the process can take requests, and otherwise why not."""
     reasons = listener.unready()
-    return PlainTextResponse("".join(f"{each}\n" for each in reasons) or "ready\n", 503 if reasons else 200)
+    return PlainTextResponse(
+        "".join(f"{reason}\n" for reason in reasons) or "ready\n", 503 if reasons else 200
+    )
 
 
 async def _metrics(listener: ListenerState, request: Request) -> Response:

@@ -78,7 +78,7 @@ async def serve(
             stream.socket.close()
             return
         if len(streams) >= MOST_CONNECTIONS:
-            waiting = next((each for each in streams if each not in at_work), None)
+            waiting = next((idle_stream for idle_stream in streams if idle_stream not in at_work), None)
             if waiting is None:
                 stream.socket.close()
                 return

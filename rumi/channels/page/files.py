@@ -58,7 +58,7 @@ class Files:
         """Answer with a folder of the chat's files, without that of scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
-        shown = [asdict(each) for each in found if folder or each.name != PICTURES_FOLDER]
+        shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]
         return JSONResponse({"files": shown, "left_out": left_out})
 
     async def put(self, talk: Talk, request: Request) -> Response:

@@ -233,13 +233,13 @@ class Handlers:
         found = await self._asked(request, self._page.search(words))
         shown = [
             {
-                "chat": each.chat,
-                "id": each.id,
-                "at": each.at,
-                "by": "you" if each.entry.message.role == "user" else "assistant",
-                "text": excerpt(each.entry.message.content, words),
+                "chat": hit.chat,
+                "id": hit.id,
+                "at": hit.at,
+                "by": "you" if hit.entry.message.role == "user" else "assistant",
+                "text": excerpt(hit.entry.message.content, words),
             }
-            for each in found
+            for hit in found
         ]
         return JSONResponse({"found": shown})
 

@@ -111,7 +111,7 @@ class PageState:
     async def chats(self) -> list[StoredChat]:
         """Return the chats with messages, the latest first, and the terminal's in any case."""
         found = list(await self.journal.ask(ListChats(self._others)))
-        if all(each.chat != DEFAULT_CHAT for each in found):
+        if all(chat.chat != DEFAULT_CHAT for chat in found):
             found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
         return found
 

@@ -16,8 +16,8 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
     Of chats that are not the visitor's `own`, and of their tasks, they say that they work, and not what on.
     """
     failed = {
-        chat: each if own(chat) else {**each, "error": "rumi status"}
-        for chat, each in (dump.get("failed") or {}).items()
+        chat: failure if own(chat) else {**failure, "error": "rumi status"}
+        for chat, failure in (dump.get("failed") or {}).items()
     }
     tree = {**dump["tree"], "children": [_withheld(node, own) for node in dump["tree"]["children"]]}
     chats: list[Any] = next((node["children"] for node in tree["children"] if node["id"] == "chats"), [])
@@ -37,7 +37,7 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
         "engine": sandbox.get("engine", ""),
         "degraded": list(sandbox.get("degraded", ())),
         "trouble": (dump.get("storage") or {}).get("trouble") or "",
-        "workers": [_worker(each) for each in dump.get("workers") or ()],
+        "workers": [_worker(worker) for worker in dump.get("workers") or ()],
         "started": round(dump.get("time", 0.0) - dump.get("uptime_s", 0.0)),
         "actors": list(_rows(tree, 0)),
         "chats": rows,
@@ -52,21 +52,21 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
     }
 
 
-def _worker(each: Mapping[str, Any]) -> dict[str, object]:
+def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
     """Return a worker without what changes by itself."""
-    state = "ended" if each["lease_left_s"] <= 0 else "leaving" if each["leaving"] else "running"
+    state = "ended" if worker["lease_left_s"] <= 0 else "leaving" if worker["leaving"] else "running"
     return {
-        "name": each["name"],
+        "name": worker["name"],
         "state": state,
-        "partitions": each["partitions"],
-        "turns": each["turns"] or 0,
+        "partitions": worker["partitions"],
+        "turns": worker["turns"] or 0,
     }
 
 
 def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the bots at work, of this machine's owner alone."""
     tasks = next((node["children"] for node in tree["children"] if node["id"] == "tasks"), ())
-    found = (each["figures"] for each in tasks)
+    found = (task["figures"] for task in tasks)
     return [
         {
             "name": task["bot"],
@@ -92,10 +92,10 @@ def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[st
     children = node["children"]
     match node["id"]:
         case "chats":
-            children = [each if own(each["id"]) else _others_chat(each) for each in children]
+            children = [child if own(child["id"]) else _others_chat(child) for child in children]
         case "tasks":
             children = [
-                each if own(each["figures"].get("owner", "")) else _others_task(each) for each in children
+                child if own(child["figures"].get("owner", "")) else _others_task(child) for child in children
             ]
     return {**node, "children": children}
 
@@ -108,8 +108,8 @@ def _others_task(task: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _others_chat(chat: Mapping[str, Any]) -> Mapping[str, Any]:
     metrics = chat["figures"]
-    names = [each["name"] for each in metrics.get("tools") or ()]
-    ages = [each["age_s"] for each in metrics.get("tools") or ()]
+    names = [tool["name"] for tool in metrics.get("tools") or ()]
+    ages = [tool["age_s"] for tool in metrics.get("tools") or ()]
     names = [name if name in TOOLS else "other" for name in names]
     tools = [{"name": name, "what": "", "age_s": age} for name, age in zip(names, ages, strict=True)]
     job = metrics.get("job") or ""

@@ -193,12 +193,12 @@ class LiveView:
         if not exchanges:
             return
         self._print(Text(self._words.recalled, style="dim"), gap=True)
-        for each in exchanges:
-            asked = one_line(each.question)
+        for exchange in exchanges:
+            asked = one_line(exchange.question)
             asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
             self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
-            if each.answer:
-                self._print(Glimpse(each.answer))
+            if exchange.answer:
+                self._print(Glimpse(exchange.answer))
         await self._end()
 
     async def copy(self, sequence: str, text: str) -> None:

@@ -18,7 +18,7 @@ MOST_COPIED: Final = 74_994
 
 def is_own(text: str) -> bool:
     """Return True if a line is a command of the terminal."""
-    return text.lower().split()[:1] in ([each] for each in OWN)
+    return text.lower().split()[:1] in ([command] for command in OWN)
 
 
 def copying(text: str) -> tuple[str, int]:

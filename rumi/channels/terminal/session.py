@@ -146,10 +146,10 @@ class TerminalSession:
 
     async def recall(self) -> list[Exchange]:
         """Return what was said last, without answers that nobody has seen yet: `run` shows those."""
-        unseen = {turn_of(each) for reply in await self.port.undelivered() for each in reply.messages}
+        unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
         said = await self.port.recent()
-        self.last_answer = next((each.answer for each in reversed(said) if each.answer), "")
-        return [replace(each, answer="") if each.turn in unseen else each for each in said]
+        self.last_answer = next((exchange.answer for exchange in reversed(said) if exchange.answer), "")
+        return [replace(exchange, answer="") if exchange.turn in unseen else exchange for exchange in said]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Send a message, a command, or a yes or no; return its number."""

@@ -57,7 +57,7 @@ MOST_NOTICES: Final = 1000
 
 _KEY: Final = 8
 """So many fields of a row say whose it is; the others count."""
-_FIELDS: Final = tuple(each.name for each in fields(UsageRow))
+_FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageRow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Budgets:
         begun = _Begun(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
         if not bounds:
             return begun
-        if price is None and any(each.limit.unit == "usd" for each in bounds):
+        if price is None and any(bound.limit.unit == "usd" for bound in bounds):
             return ModelError("budget", texts.no_price(language, model), model=model)
         try:
             refused = await self.ask(
@@ -132,7 +132,7 @@ class Budgets:
     def _bounds(self, account: Account) -> tuple[Bound, ...]:
         """Return the limits that apply to a call, in their periods."""
         limits = (*self.rules.limits, *account.limits)
-        return tuple(self.bound(each) for each in limits if account.name(each.scope))
+        return tuple(self.bound(limit) for limit in limits if account.name(limit.scope))
 
     def bound(self, limit: Limit) -> Bound:
         """Return a limit in the period that runs."""
@@ -224,9 +224,9 @@ class Budgets:
         for name, days in (("today", (today, today)), ("month", (first, last))):
             rows = await self.ask(Spending("all", *days))
             sums[name] = _figures(rows[0] if rows else UsageRow())
-        bounds = tuple(self.bound(each) for each in self.rules.limits)
+        bounds = tuple(self.bound(limit) for limit in self.rules.limits)
         states = await self.ask(Standing(bounds)) if bounds else ()
-        self.figures = {**sums, "budgets": [state_json(each, self) for each in states[:50]]}
+        self.figures = {**sums, "budgets": [state_json(state, self) for state in states[:50]]}
 
 
 def _figures(row: UsageRow) -> dict[str, object]:

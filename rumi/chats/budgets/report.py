@@ -9,7 +9,7 @@ from rumi.chats.budgets.prices import PRICES_OF
 from rumi.errors import UsageError
 from rumi.store.journal.spending import By, Spending, Standing, UsageRow
 
-WAYS: Final = tuple(each for each in get_args(By) if each != "all")
+WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 
 
 async def report(
@@ -22,14 +22,14 @@ async def report(
     Raises:
         UsageError: It cannot be summed up that way.
     """
-    way = next((each for each in get_args(By) if each == by and each != "all"), None)
+    way = next((option for option in get_args(By) if option == by and option != "all"), None)
     if way is None:
         raise UsageError(f"Usage is not summed up by {by}.", f"It is by {', '.join(WAYS)}.")
     month_first, month_last = days_of("month", budgets.now(), budgets.zone)
     first, last = first or month_first, last or month_last
     rows = await budgets.ask(Spending(way, first, last, owner, chat))
     whole = await budgets.ask(Spending("all", first, last, owner, chat))
-    bounds = tuple(budgets.bound(each) for each in budgets.rules.limits)
+    bounds = tuple(budgets.bound(limit) for limit in budgets.rules.limits)
     states = await budgets.ask(Standing(bounds, owner, chat)) if bounds else ()
     return {
         "from": first,
@@ -37,7 +37,7 @@ async def report(
         "by": by,
         "total": counts(whole[0] if whole else UsageRow()),
         "rows": [{by: getattr(row, by), **counts(row)} for row in rows],
-        "budgets": [state_json(each, budgets) for each in states],
+        "budgets": [state_json(state, budgets) for state in states],
         "prices_of": PRICES_OF,
     }
 

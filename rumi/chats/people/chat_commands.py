@@ -47,17 +47,17 @@ class PeopleCommands:
         await self.used()
         speaker, account = self.people.of(message), self.people.account(message)
         limits = (*self.budgets.rules.limits, *account.limits)
-        bounds = tuple(self.budgets.bound(each) for each in limits if each.scope == "person")
+        bounds = tuple(self.budgets.bound(limit) for limit in limits if limit.scope == "person")
         states: tuple[State, ...] = ()
         if bounds and account.person:
             states = await self.budgets.ask(Standing(bounds, "", message.chat, account.person))
         left = [
             (
-                each.bound.limit.period,
-                amount_text(each.bound.limit.unit, max(0, each.most - each.used)),
-                amount_text(each.bound.limit.unit, each.most),
+                state.bound.limit.period,
+                amount_text(state.bound.limit.unit, max(0, state.most - state.used)),
+                amount_text(state.bound.limit.unit, state.most),
             )
-            for each in states
+            for state in states
         ]
         rights = speaker.rights
         return texts.who_you_are(

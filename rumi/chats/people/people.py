@@ -167,7 +167,11 @@ class People:
         most = speaker.rights.bots
         if most is None:
             return
-        theirs = [each for each in open_tasks if each.bot and self.of_task(each).name == speaker.name]
+        theirs = [
+            open_task
+            for open_task in open_tasks
+            if open_task.bot and self.of_task(open_task).name == speaker.name
+        ]
         if len(theirs) >= most:
             raise RightsError(
                 f"The role {speaker.rights.role} allows {most} bots at once.", "Stop one first: /bots"

@@ -72,7 +72,7 @@ class Recorder:
     def chats(self) -> tuple[str, ...]:
         """Return the chats that have recordings."""
         try:
-            return tuple(each.name for each in os.scandir(self.home / FOLDER))
+            return tuple(entry.name for entry in os.scandir(self.home / FOLDER))
         except FileNotFoundError:
             return ()
 
@@ -147,7 +147,7 @@ class Recording:
             model=given.model.name,
             tools=[dump_spec(tool.spec) for tool in given.tools],
             concurrent=[tool.spec.name for tool in given.tools if tool.concurrent],
-            history=[dump_message(each) for each in given.history],
+            history=[dump_message(message) for message in given.history],
         )
 
     def wrap(self, given: TurnInput) -> TurnInput:

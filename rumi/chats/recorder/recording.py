@@ -61,18 +61,18 @@ class RecordedTurn:
     @property
     def limits(self) -> TurnLimits:
         """Return the turn's limits; those of another version that are unknown are left out."""
-        known = {each.name for each in fields(TurnLimits)}
+        known = {dataclass_field.name for dataclass_field in fields(TurnLimits)}
         return TurnLimits(**{name: value for name, value in self.head["limits"].items() if name in known})
 
     @property
     def history(self) -> tuple[Message, ...]:
         """Return the messages that the turn began with."""
-        return tuple(load_message(each) for each in self.head["history"])
+        return tuple(load_message(message) for message in self.head["history"])
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         """Return the tools as the model saw them."""
-        return tuple(ToolSpec(**each) for each in self.head["tools"])
+        return tuple(ToolSpec(**spec) for spec in self.head["tools"])
 
 
 def dump_call(call: ToolCall) -> Json:
@@ -102,7 +102,7 @@ def dump_message(message: Message) -> Json:
         "tool_calls": [dump_call(call) for call in message.tool_calls],
         "tool_call_id": message.tool_call_id,
         "reasoning": message.reasoning,
-        "pictures": [dump_picture(each) for each in message.pictures],
+        "pictures": [dump_picture(picture) for picture in message.pictures],
     }
 
 
@@ -114,7 +114,7 @@ def load_message(given: Json) -> Message:
         tuple(ToolCall(**call) for call in given["tool_calls"]),
         given["tool_call_id"],
         given["reasoning"],
-        tuple(load_picture(each) for each in given["pictures"]),
+        tuple(load_picture(picture) for picture in given["pictures"]),
     )
 
 
@@ -126,8 +126,8 @@ def dump_spec(spec: ToolSpec) -> Json:
 def dump_request(request: ModelRequest) -> Json:
     """Return a request as JSON: all that a model gets of it."""
     return {
-        "messages": [dump_message(each) for each in request.messages],
-        "tools": [dump_spec(each) for each in request.tools],
+        "messages": [dump_message(message) for message in request.messages],
+        "tools": [dump_spec(tool) for tool in request.tools],
         "temperature": request.temperature,
         "words_only": request.words_only,
         "effort": request.effort,
@@ -151,13 +151,13 @@ def dump_reply(reply: Reply) -> Json:
 def dump_result(result: ToolResult) -> Json:
     """Return what the model and the turn get of a result."""
     names = ("ok", "content", "exit_code", "duration_ms", "truncated", "same_as", "tainted", "links", "diff")
-    pictures = [dump_picture(each) for each in result.pictures]
+    pictures = [dump_picture(picture) for picture in result.pictures]
     return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
 
 
 def load_result(given: Json) -> ToolResult:
     """Return the result that `dump_result` wrote."""
-    pictures = tuple(load_picture(each) for each in given.get("pictures", ()))
+    pictures = tuple(load_picture(picture) for picture in given.get("pictures", ()))
     return ToolResult(**{**given, "links": tuple(given["links"]), "pictures": pictures})
 
 

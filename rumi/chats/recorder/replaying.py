@@ -123,18 +123,19 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
 
 def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
     """Return what gives pictures the bytes that they had then."""
-    messages = (load_message(each) for made in turn.exchanges for each in made.request["messages"])
+    messages = (load_message(dumped) for made in turn.exchanges for dumped in made.request["messages"])
     known = {picture.path: picture.data for message in messages for picture in message.pictures}
 
     async def look(messages: Sequence[Message]) -> Sequence[Message]:
         await trio.lowlevel.checkpoint()
         return [
             replace(
-                each, pictures=tuple(replace(one, data=known.get(one.path, b"")) for one in each.pictures)
+                message,
+                pictures=tuple(replace(one, data=known.get(one.path, b"")) for one in message.pictures),
             )
-            if each.pictures
-            else each
-            for each in messages
+            if message.pictures
+            else message
+            for message in messages
         ]
 
     return look
@@ -212,9 +213,9 @@ class _Tools:
         self.made = 0
         self.log: list[tuple[str, bool]] = []
         self._results: dict[str, deque[tuple[ToolResult, float]]] = {}
-        for each in turn.calls:
-            key = _key(each.call.name, _arguments(each.call.arguments))
-            self._results.setdefault(key, deque()).append((each.result, each.took))
+        for recorded_call in turn.calls:
+            key = _key(recorded_call.call.name, _arguments(recorded_call.call.arguments))
+            self._results.setdefault(key, deque()).append((recorded_call.result, recorded_call.took))
         concurrent = turn.head["concurrent"]
         self.all = tuple(_RecordedTool(spec, spec.name in concurrent, self.call) for spec in specs)
 
@@ -293,7 +294,7 @@ def _difference(number: int, then: Json, now: Json) -> Difference:
             return Difference(number, f"message {place} ({ours['role']})", _diff(theirs, ours))
     if (many := len(then["messages"])) != (count := len(now["messages"])):
         return Difference(number, "messages", (f"- {many} messages", f"+ {count} messages"))
-    tools = {each["name"]: each for each in then["tools"]}
+    tools = {tool["name"]: tool for tool in then["tools"]}
     for ours in now["tools"]:
         if tools.get(ours["name"]) != ours:
             return Difference(number, f"tool {ours['name']}", _diff(tools.get(ours["name"], {}), ours))
@@ -308,7 +309,7 @@ def _diff(then: Json, now: Json) -> tuple[str, ...]:
 def _lines(value: Json) -> list[str]:
     """Return a JSON object with its texts line by line."""
     lines = list[str]()
-    for name, each in value.items():
-        text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False, indent=1)
+    for name, item in value.items():
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=1)
         lines += [f"{name}:", *text.splitlines()]
     return lines

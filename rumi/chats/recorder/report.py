@@ -17,16 +17,16 @@ MOST_SHOWN = 20
 def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
     """Return what a person should know of a recording before it leaves the machine, a line each."""
     head = turn.head
-    said = [each["content"] for each in head["history"] if each["role"] == "user"]
+    said = [message["content"] for message in head["history"] if message["role"] == "user"]
     last = one_line(said[-1] if said else "", SHOWN_CHARS)
     lines = [
         f"{len(head['history'])} messages of the history, the last: {last}",
         f"{len(turn.exchanges)} model requests with their replies ({head['model']})",
         f"{len(turn.calls)} tool calls with their results",
     ]
-    for each in turn.calls[:MOST_SHOWN]:
-        call = one_line(f"{each.call.name} {each.call.arguments}", SHOWN_CHARS)
-        lines.append(f"  {call}: {len(each.result.content)} characters")
+    for recorded_call in turn.calls[:MOST_SHOWN]:
+        call = one_line(f"{recorded_call.call.name} {recorded_call.call.arguments}", SHOWN_CHARS)
+        lines.append(f"  {call}: {len(recorded_call.result.content)} characters")
     if len(turn.calls) > MOST_SHOWN:
         lines.append(f"  and {len(turn.calls) - MOST_SHOWN} more")
     return [redact.text(line) for line in lines]

@@ -29,7 +29,7 @@ class Manifest:
     @property
     def objects(self) -> frozenset[str]:
         """Return the names of the objects that it needs."""
-        return frozenset(each.content for each in self.entries if each.kind == "file")
+        return frozenset(entry.content for entry in self.entries if entry.kind == "file")
 
     def write(self, path: Path) -> None:
         """Write it to a file, completely or not at all. Raises OSError."""
@@ -49,6 +49,6 @@ def read_manifest(path: Path) -> Manifest | None:
 def _manifest(fields: dict[str, object]) -> Manifest:
     owner, entries = fields.pop("owner"), fields.pop("entries")
     assert isinstance(entries, list)
-    read = (Entry(**{**each, "key": tuple(each["key"])}) for each in entries)
+    read = (Entry(**{**entry, "key": tuple(entry["key"])}) for entry in entries)
     pair = (int(owner[0]), int(owner[1])) if isinstance(owner, list) else None
     return Manifest(**fields, owner=pair, entries=tuple(read))  # type: ignore[arg-type]

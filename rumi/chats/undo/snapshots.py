@@ -121,7 +121,7 @@ class Snapshots:
     def chats(self) -> tuple[str, ...]:
         """Return the chats that have snapshots, or something else that restoring makes."""
         try:
-            return tuple(each.name for each in os.scandir(self._home.snapshots))
+            return tuple(entry.name for entry in os.scandir(self._home.snapshots))
         except FileNotFoundError:
             return ()
 
@@ -146,10 +146,12 @@ class Snapshots:
         for path in paths[: -self.limits.turns]:
             path.unlink()
         objects = self.place(chat) / "objects"
-        sizes = {each.name: each.stat().st_blocks * BLOCK_BYTES for each in os.scandir(objects)}
+        sizes = {entry.name: entry.stat().st_blocks * BLOCK_BYTES for entry in os.scandir(objects)}
         while True:
-            needed = frozenset().union(*(each.objects for each in kept.values() if each is not None))
-            cloned = any(each is not None and each.cloned for each in kept.values())
+            needed = frozenset().union(
+                *(manifest.objects for manifest in kept.values() if manifest is not None)
+            )
+            cloned = any(manifest is not None and manifest.cloned for manifest in kept.values())
             taken = sum(size for name, size in sizes.items() if name in needed)
             if cloned or len(kept) < 2 or taken <= self.limits.max_bytes:
                 break
@@ -168,7 +170,7 @@ class _Taking:
         self._workspace = snapshots.workspace(chat)
         self._objects = snapshots.place(chat) / "objects"
         self._turn = turn
-        self._known = {each.key: each for each in last.entries if each.key} if last is not None else {}
+        self._known = {entry.key: entry for entry in last.entries if entry.key} if last is not None else {}
         self._copied = 0
         self._bytes = 0
         free = free_on(self._objects)

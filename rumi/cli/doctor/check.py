@@ -46,9 +46,9 @@ class Examination:
     def add(self, *checks: Check) -> None:
         """Store findings and report them in the reader's language, without anything that looks like a key."""
         hide = self.redact.text
-        for each in checks:
-            found, fix = told(self.language, each.found).rstrip("."), told(self.language, each.fix)
-            check = Check(each.name, each.verdict, hide(found), hide(fix))
+        for finding in checks:
+            found, fix = told(self.language, finding.found).rstrip("."), told(self.language, finding.fix)
+            check = Check(finding.name, finding.verdict, hide(found), hide(fix))
             self.checks.append(check)
             self.tell(check)
 

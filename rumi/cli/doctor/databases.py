@@ -90,7 +90,9 @@ def _damaged(path: Path, found: str) -> Check:
     """Return the failure and its fix, which also moves the log: SQLite would replay it into a new file."""
     beside = [path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")]
     moves = [(path, path.with_name(f"{path.name}.damaged"))]
-    moves += [(each, each.with_name(each.name.replace(".db-", ".db.damaged-"))) for each in beside]
+    moves += [
+        (sibling, sibling.with_name(sibling.name.replace(".db-", ".db.damaged-"))) for sibling in beside
+    ]
     commands = " && ".join(
         f"mv {shlex.quote(str(old))} {shlex.quote(str(new))}" for old, new in moves if old.exists()
     )

@@ -139,7 +139,7 @@ async def _container(engine: Engine, home: Home, limits: SandboxLimits) -> list[
             "Docker does not keep the promised limits: do not use it. "
             "Look at the daemon's version and settings."
         )
-        return [Check("container", "failure", each, held) for each in missing]
+        return [Check("container", "failure", limit, held) for limit in missing]
     if "Workspace: writable" not in text:
         found = "commands cannot write their chat's files (/workspace)"
         fix = "Does the daemon run on another machine, or map users? docs/operations.md, Docker."

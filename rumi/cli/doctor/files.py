@@ -24,7 +24,7 @@ def refused(home: Home) -> list[Check]:
 def files(home: Home) -> list[Check]:
     """Check that only its owner can use an accepted home."""
     if readable := [_check(danger) for danger in home.dangers()]:
-        return [*readable, *(each for each in _permissions(home) if each.verdict != "ok")]
+        return [*readable, *(check for check in _permissions(home) if check.verdict != "ok")]
     return [_home(home), *_permissions(home)]
 
 

@@ -45,7 +45,7 @@ def user(home: Home) -> list[Check]:
     if uid == os.getuid():
         return [Check("user", "ok", f"commands run as this user ({uid})")]
     with os.scandir(home.workspaces) as entries:
-        former = sum(each.stat(follow_symlinks=False).st_uid not in (0, uid) for each in entries)
+        former = sum(entry.stat(follow_symlinks=False).st_uid not in (0, uid) for entry in entries)
     found = f"commands run as {uid}, which no account of this machine has"
     if former:
         found += (
@@ -58,7 +58,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
     """Report how the chats' files are bounded; check their folder and that the disk has room. Blocking."""
     user = sandbox_user(home.installation(), home.root)
     if found := faults_of_files(home, loaded, user):
-        return [Check("files", "failure", each.found, each.fix) for each in found]
+        return [Check("files", "failure", fault.found, fault.fix) for fault in found]
     left, low = room_left(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:
@@ -94,12 +94,12 @@ async def leftovers(home: Home) -> list[Check]:
         return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
     installation = home.installation()
     containers = await _containers(home, installation)
-    known = [each.container_id for each in containers]
+    known = [container.container_id for container in containers]
     found = [f"process {pid}" for pid in processes_left(home.root, installation, known)]
     found += [f"control group {group.folders[0].name}" for group in groups_of(installation)]
-    found += [f"container {each.name}" for each in containers]
+    found += [f"container {container.name}" for container in containers]
     if found:
-        return [Check("leftovers", "warning", each, "rumi sandbox clean") for each in found]
+        return [Check("leftovers", "warning", leftover, "rumi sandbox clean") for leftover in found]
     return [Check("leftovers", "ok", "nothing of this installation is left over")]
 
 

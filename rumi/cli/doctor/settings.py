@@ -75,8 +75,8 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
         fix = "Put their ids into config.toml: [telegram] allowed_users = [11111111]"
         return Check("telegram", "warning", found, fix)
     if len(bots) > 1:
-        each = "; ".join(f"{name or 'the first'}: {len(listed(loaded.settings, name))}" for name in bots)
-        return Check("telegram", "ok", f"{len(bots)} bots; people who may talk to them: {each}")
+        counts = "; ".join(f"{name or 'the first'}: {len(listed(loaded.settings, name))}" for name in bots)
+        return Check("telegram", "ok", f"{len(bots)} bots; people who may talk to them: {counts}")
     return Check("telegram", "ok", f"a token is set; {people} may talk to the bot")
 
 

@@ -180,7 +180,7 @@ def _files(state: State, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, st
     ):
         with suppress(ValueError, AttributeError, TypeError):
             if (turn := turn_of.get((chat, id))) is not None:
-                names[chat, turn] = [str(each.get("name") or "") for each in json.loads(enclosures)]
+                names[chat, turn] = [str(enclosure.get("name") or "") for enclosure in json.loads(enclosures)]
     return names
 
 

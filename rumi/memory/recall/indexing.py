@@ -33,8 +33,8 @@ def owner_number(db: Database, owner: str) -> int | None:
 def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
     """Index passages, each with its owner. One that is there already is replaced."""
     counts: Counter[str] = Counter()
-    for owner, each in passages:
-        place = (each.chat, each.session, each.turn, each.kind)
+    for owner, passage in passages:
+        place = (passage.chat, passage.session, passage.turn, passage.kind)
         old = db.execute(
             "SELECT id FROM passages WHERE chat = ? AND session = ? AND turn = ? AND kind = ?", place
         ).fetchone()
@@ -43,12 +43,21 @@ def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
         db.execute("INSERT OR IGNORE INTO owners (name) VALUES (?)", (owner,))
         number = owner_number(db, owner)
         db.execute("UPDATE owners SET passages = passages + 1 WHERE id = ?", (number,))
-        columns = [[f"{number}_{stem}" for stem in stems_of(text)] for text in (each.said, each.answered)]
+        columns = [
+            [f"{number}_{stem}" for stem in stems_of(text)] for text in (passage.said, passage.answered)
+        ]
         counts.update({*columns[0], *columns[1]})
         (id,) = db.execute(
             "INSERT INTO passages (owner, chat, session, turn, kind, first, last, at, flags)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (number, *place, each.first, each.last, each.at, flags_of(f"{each.said}\n{each.answered}")),
+            (
+                number,
+                *place,
+                passage.first,
+                passage.last,
+                passage.at,
+                flags_of(f"{passage.said}\n{passage.answered}"),
+            ),
         ).fetchone()
         db.execute(
             "INSERT INTO words (rowid, said, answered) VALUES (?, ?, ?)", (id, *map(" ".join, columns))

@@ -220,20 +220,20 @@ def _ranked(index: _Index, query: Query) -> list[_Found]:
     own = [stem for word in query.words for stem in word.stems]
     others = [stem for word in query.words for stem in word.related]
     lists = [own, [*own, *others]] if any(map(index.count, others)) else [own]
-    pool = {each.id: each for stems in lists for each in index.candidates(stems)}
+    pool = {candidate.id: candidate for stems in lists for candidate in index.candidates(stems)}
     if not pool:
         return _of_the_span(index, query)
-    average = sum(each.length for each in pool.values()) / len(pool) or 1.0
+    average = sum(candidate.length for candidate in pool.values()) / len(pool) or 1.0
 
-    def scored(each: _Found) -> float:
-        return query.score(each.said, each.answered, index.weight, each.length / average)
+    def scored(candidate: _Found) -> float:
+        return query.score(candidate.said, candidate.answered, index.weight, candidate.length / average)
 
-    for each in pool.values():
-        each.score = scored(each)
+    for candidate in pool.values():
+        candidate.score = scored(candidate)
     _hop(index, query, pool, scored)
     _hand_on(index, pool, scored)
     _fit(query, pool)
-    return sorted(pool.values(), key=lambda each: (-each.score, -each.at))
+    return sorted(pool.values(), key=lambda candidate: (-candidate.score, -candidate.at))
 
 
 def _with_spellings(index: _Index, query: Query) -> Query:
@@ -251,58 +251,64 @@ def _with_spellings(index: _Index, query: Query) -> Query:
 
 def _hop(index: _Index, query: Query, pool: dict[int, _Found], scored: _Scored) -> None:
     """Score passages by the rare words of the best ones too: a name that they tell leads on."""
-    best = sorted(pool.values(), key=lambda each: -each.score)[:HOP_FROM]
+    best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:HOP_FROM]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
-    told = [stem for each in best for stem in (each.said | each.answered) - asked]
+    told = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
     index.look_up(told)
     rare = [stem for stem in dict.fromkeys(told) if 1 < index.count(stem) <= max(3, index.passages // 50)]
     rare = sorted(rare, key=index.count)[:HOP_WORDS]
     top = best[0].score
-    for each in index.candidates(rare):
-        if each.id not in pool:
-            each.score = scored(each)
-            pool[each.id] = each
+    for candidate in index.candidates(rare):
+        if candidate.id not in pool:
+            candidate.score = scored(candidate)
+            pool[candidate.id] = candidate
     weights = {stem: index.weight((stem,)) for stem in rare}
     most = sum(sorted(weights.values())[-2:]) or 1.0
-    for each in pool.values():
-        if each not in best:
-            shared = sum(weights[stem] for stem in rare if stem in each.said or stem in each.answered)
-            each.score += HOP * top * min(1.0, shared / most) * 0.5
+    for candidate in pool.values():
+        if candidate not in best:
+            shared = sum(
+                weights[stem] for stem in rare if stem in candidate.said or stem in candidate.answered
+            )
+            candidate.score += HOP * top * min(1.0, shared / most) * 0.5
 
 
 def _hand_on(index: _Index, pool: dict[int, _Found], scored: _Scored) -> None:
     """Hand a part of the scores of the best passages to those beside them."""
-    best = sorted(pool.values(), key=lambda each: -each.score)[:SPREAD]
+    best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:SPREAD]
     gains: dict[int, float] = {}
-    for each in best:
+    for candidate in best:
         for after in (False, True):
-            beside = index.beside(each, after=after)
+            beside = index.beside(candidate, after=after)
             if beside is None or not index.within(beside.at):
                 continue
             if beside.id not in pool:
                 beside.score = scored(beside)
                 pool[beside.id] = beside
-            gains[beside.id] = max(gains.get(beside.id, 0.0), BESIDE * each.score)
+            gains[beside.id] = max(gains.get(beside.id, 0.0), BESIDE * candidate.score)
     for id, gain in gains.items():
         pool[id].score += gain
-    lines = {(each.chat, each.session): each.score for each in best if each.kind == "episode"}
-    for each in pool.values():
-        if each.kind != "episode":
-            each.score += IN_SESSION * lines.get((each.chat, each.session), 0.0)
+    lines = {
+        (candidate.chat, candidate.session): candidate.score
+        for candidate in best
+        if candidate.kind == "episode"
+    }
+    for candidate in pool.values():
+        if candidate.kind != "episode":
+            candidate.score += IN_SESSION * lines.get((candidate.chat, candidate.session), 0.0)
 
 
 def _fit(query: Query, pool: dict[int, _Found]) -> None:
     """Weigh what kind of answer is asked for, its time, and how recent a passage is."""
-    in_order = sorted(pool.values(), key=lambda each: each.at)
-    for place, each in enumerate(in_order):
+    in_order = sorted(pool.values(), key=lambda candidate: candidate.at)
+    for place, candidate in enumerate(in_order):
         recent = place / max(1, len(in_order) - 1)
         recent = 1 - recent if query.lately < 0 else recent
-        each.score *= 1 + (LATELY if query.lately else RECENT) * recent
-        if each.flags & query.flags:
-            each.score *= 1 + FITS
+        candidate.score *= 1 + (LATELY if query.lately else RECENT) * recent
+        if candidate.flags & query.flags:
+            candidate.score *= 1 + FITS
         if query.span is not None:
-            day = datetime.fromtimestamp(each.at).astimezone().date()
-            each.score *= IN_SPAN if query.span.first <= day <= query.span.last else OUT_OF_SPAN
+            day = datetime.fromtimestamp(candidate.at).astimezone().date()
+            candidate.score *= IN_SPAN if query.span.first <= day <= query.span.last else OUT_OF_SPAN
 
 
 def _of_the_span(index: _Index, query: Query) -> list[_Found]:

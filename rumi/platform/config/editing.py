@@ -176,6 +176,6 @@ def as_toml(value: object) -> str:
         return ""
     value = _stored(value)
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(name)} = {as_toml(each)}" for name, each in value.items())
+        pairs = (f"{json.dumps(name)} = {as_toml(item)}" for name, item in value.items())
         return f"{{{', '.join(pairs)}}}"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

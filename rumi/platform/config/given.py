@@ -233,7 +233,9 @@ class Given:
             origin = self.origin(key.partition("[")[0])
             server = name.removeprefix("custom:")
             if server != name and server not in model.custom:
-                known = ", ".join(f"custom:{each}" for each in model.custom) or "none is defined"
+                known = (
+                    ", ".join(f"custom:{server_name}" for server_name in model.custom) or "none is defined"
+                )
                 raise ConfigError(
                     f"{key} = {_shown((), name)} ({origin}) is not allowed.",
                     f"It needs a section [model.custom.{server}]; custom models: {known}.",
@@ -325,7 +327,7 @@ def _converted(key: Key, value: object, origin: str) -> object:
             error.advice = 'Allowed: a list as JSON, such as ["a", "b"] or [1, 2].'
             raise error
         return _frozen(parsed)
-    base = next((each for each in (bool, int, float) if each in types), None)
+    base = next((number_type for number_type in (bool, int, float) if number_type in types), None)
     if base is None:
         return value
     try:
@@ -342,12 +344,12 @@ def _types_in(annotation: Any) -> set[Any]:
     if origin is Annotated:
         return _types_in(get_args(annotation)[0])
     if origin in (Union, UnionType):
-        return {found for each in get_args(annotation) for found in _types_in(each)}
+        return {found for argument in get_args(annotation) for found in _types_in(argument)}
     return {origin or annotation}
 
 
 def _frozen(value: object) -> object:
-    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
 def _dotted(key: Key) -> str:

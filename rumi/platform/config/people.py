@@ -46,7 +46,7 @@ def listed(settings: Settings, bot: str | None = None) -> dict[int, tuple[str, s
     """
     telegram = settings.telegram
     asked = ("", *telegram.bots) if bot is None else (bot,)
-    users = {user for each in asked for user in _users(settings, each)}
+    users = {user for bot_name in asked for user in _users(settings, bot_name)}
     found = {
         **dict.fromkeys(users, ("", "member")),
         **dict.fromkeys(telegram.admins, ("", "admin")),

@@ -78,11 +78,11 @@ class Provider:
 
     def model(self, name: str) -> KnownModel:
         """Return what is known of a model: the facts of its exact name, else of the beginning of its name."""
-        for each in self.models:
-            if each.name == name:
-                return each
-        found = [each for each in self.models if each.fits(name)]
-        return max(found, key=lambda each: len(each.name), default=self.unknown)
+        for model in self.models:
+            if model.name == name:
+                return model
+        found = [model for model in self.models if model.fits(name)]
+        return max(found, key=lambda model: len(model.name), default=self.unknown)
 
 
 def _claude(

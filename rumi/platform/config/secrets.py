@@ -108,7 +108,9 @@ def key_place(name: str) -> str:
 def key_references(model: "ModelSection") -> dict[str, str]:
     """Return where keys are, by the scheme of a provider or `custom:NAME`."""
     custom = {
-        f"custom:{name}": each.api_key for name, each in model.custom.items() if each.api_key is not None
+        f"custom:{name}": server.api_key
+        for name, server in model.custom.items()
+        if server.api_key is not None
     }
     return {**model.keys, **custom}
 

@@ -140,9 +140,9 @@ def _plain(value: object, texts: list[str]) -> object:
         return value
     if isinstance(value, Mapping):
         texts.extend(map(str, value))
-        return {str(key): _plain(each, texts) for key, each in value.items()}
+        return {str(key): _plain(item, texts) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each, texts) for each in value]
+        return [_plain(item, texts) for item in value]
     text = str(value)
     texts.append(text)
     return text
@@ -152,8 +152,8 @@ def _hidden(value: object, redact: Redactor) -> object:
     if isinstance(value, str):
         return redact.text(value)
     if isinstance(value, dict):
-        return {redact.text(key): _hidden(each, redact) for key, each in value.items()}
-    return [_hidden(each, redact) for each in value] if isinstance(value, list) else value
+        return {redact.text(key): _hidden(item, redact) for key, item in value.items()}
+    return [_hidden(item, redact) for item in value] if isinstance(value, list) else value
 
 
 def utc(seconds: float) -> str:

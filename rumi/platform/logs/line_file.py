@@ -126,12 +126,14 @@ def read_lines(path: Path, *, old: bool = False, until: LogPosition | None = Non
     """
     paths = [path]
     if old:
-        numbers = [each.name.removeprefix(f"{path.name}.") for each in path.parent.glob(f"{path.name}.*")]
+        numbers = [
+            sibling.name.removeprefix(f"{path.name}.") for sibling in path.parent.glob(f"{path.name}.*")
+        ]
         ordered = sorted((int(n) for n in numbers if n.isascii() and n.isdigit()), reverse=True)
         paths = [*(path.with_name(f"{path.name}.{n}") for n in ordered), path]
-    for each in paths:
+    for log_file in paths:
         try:
-            with each.open("rb") as file:
+            with log_file.open("rb") as file:
                 if until is not None and os.path.samestat(os.fstat(file.fileno()), until.file):
                     yield from io.BytesIO(file.read(until.offset))
                     return

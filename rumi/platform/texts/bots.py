@@ -142,7 +142,7 @@ def bot_unanswered(language: Language, text: str, parked: Sequence[tuple[int, st
         "🔒 Sin hacer, porque nadie dijo que sí:",
         "🔒 Not done, because nobody has said yes:",
     )
-    return "\n\n".join([text, head, *(numbered(number, each) for number, each in parked)])
+    return "\n\n".join([text, head, *(numbered(number, call) for number, call in parked)])
 
 
 def bot_report(language: Language, summary: str, rows: Sequence[tuple[bool, str, str, str]]) -> str:

@@ -6,14 +6,16 @@ from rumi.platform.texts.language import Language, pick
 
 
 def parked_question(
-    language: Language, head: str, parked: Sequence[tuple[int, str]], yes: str, no: str, each: str = ""
+    language: Language, head: str, parked: Sequence[tuple[int, str]], yes: str, no: str, one_by_one: str = ""
 ) -> str:
     """Return what asks for parked calls by number; `yes` and `no` are the commands that answer.
 
     With `each` the answers may differ, as in this example.
     """
     numbers = in_numbers(number for number, _ in parked)
-    example = pick(language, f"; por separado: {each}", f"; one by one: {each}") if each else ""
+    example = (
+        pick(language, f"; por separado: {one_by_one}", f"; one by one: {one_by_one}") if one_by_one else ""
+    )
     answer = pick(
         language,
         f"Contestá con {yes} {numbers}, o {no} {numbers}",
@@ -56,8 +58,8 @@ def chat_needs_yes(language: Language, parked: Sequence[tuple[int, str]]) -> str
         "🔒 This needs your yes; a turn without you has left it undone:",
     )
     first, *rest = (number for number, _ in parked)
-    each = f"/yes {first} no {in_numbers(rest)}" if rest else ""
-    return parked_question(language, head, parked, "/yes", "/no", each)
+    one_by_one = f"/yes {first} no {in_numbers(rest)}" if rest else ""
+    return parked_question(language, head, parked, "/yes", "/no", one_by_one)
 
 
 def calls_refused(language: Language, numbers: Sequence[int]) -> str:

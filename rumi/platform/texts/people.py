@@ -56,7 +56,7 @@ def who_you_are(
     every = pick(language, "sin límite", "any number")
 
     def listed(names: Sequence[str] | None, all_of_them: str, none: str) -> str:
-        return all_of_them if names is None else ", ".join(f"`{each}`" for each in names) or none
+        return all_of_them if names is None else ", ".join(f"`{name}`" for name in names) or none
 
     all_tools, no_tools = pick(language, "todas", "all"), pick(language, "ninguna", "none")
     all_models = pick(language, "todos", "all")

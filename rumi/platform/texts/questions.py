@@ -131,7 +131,7 @@ def question(
             f"En esta charla hay cosas que leí afuera. {first}",
             f"This chat holds things from outside. {first}",
         )
-    text, whole = ("\n".join([first, *_lines(language, details, whole=each)]) for each in (False, True))
+    text, whole = ("\n".join([first, *_lines(language, details, whole=in_full)]) for in_full in (False, True))
     return QuestionText(text, "" if text == whole else whole)
 
 
@@ -142,9 +142,9 @@ def _lines(language: Language, details: Mapping[str, Detail], *, whole: bool) ->
             yield f"  {label}: {_shown(language, value, whole=whole or name not in _CONTENT)}"
             continue
         yield f"  {label}:" if value else f"  {label}: -"
-        for each in value:
-            shown = _shown(language, each.text, whole=whole or not each.content)
-            yield f"    {visible(each.path)}: {shown}"
+        for value_shown in value:
+            shown = _shown(language, value_shown.text, whole=whole or not value_shown.content)
+            yield f"    {visible(value_shown.path)}: {shown}"
 
 
 def _shown(language: Language, value: str, *, whole: bool) -> str:

@@ -272,7 +272,7 @@ def help_text(language: Language, may: Callable[[str], bool] = lambda name: True
         "Escribí lo que necesitás con tus palabras. Comandos:",
         "Write what you need in your own words. Commands:",
     )
-    shown = [each for each in commands(language) if may(each[0].removeprefix("/"))]
+    shown = [command for command in commands(language) if may(command[0].removeprefix("/"))]
     return "\n".join([first, "", *(f"- `{name}`: {does}" for name, does in shown)])
 
 

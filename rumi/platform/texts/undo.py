@@ -55,17 +55,17 @@ def undone(
         left.append(
             pick(language, f"tareas empezadas, ahora detenidas: {what}", f"tasks begun, stopped now: {what}")
         )
-    left.extend(f"`{each}`" for each in (call.replace("`", "'") for call in calls))
+    left.extend(f"`{quoted}`" for quoted in (call.replace("`", "'") for call in calls))
     if more:
         left.append(pick(language, f"y {more} llamadas más", f"and {more} more calls"))
     lines = [pick(language, f"↩️ Deshecho: «{said}»", f"↩️ Taken back: “{said}”")]
     if back:
-        lines += ["", pick(language, "Como antes:", "As before:"), *(f"- {each}" for each in back)]
+        lines += ["", pick(language, "Como antes:", "As before:"), *(f"- {path}" for path in back)]
     if left:
         lines += [
             "",
             pick(language, "No se puede deshacer:", "Cannot be undone:"),
-            *(f"- {each}" for each in left),
+            *(f"- {path}" for path in left),
         ]
     return "\n".join(lines)
 

@@ -106,16 +106,16 @@ def kill_descendants(pid: int) -> bool:
     """Kill the descendants of a process, also those that left its group; return True if there were any."""
     table = processes()
     children: dict[int, list[int]] = {}
-    for each, (_, parent, _) in table.items():
-        children.setdefault(parent, []).append(each)
+    for child_pid, (_, parent, _) in table.items():
+        children.setdefault(parent, []).append(child_pid)
     found, waiting = False, [pid]
     while waiting:
-        for each in children.get(waiting.pop(), ()):
-            waiting.append(each)
-            if table[each][0] not in "ZX":
+        for child in children.get(waiting.pop(), ()):
+            waiting.append(child)
+            if table[child][0] not in "ZX":
                 found = True
                 with suppress(ProcessLookupError, PermissionError):
-                    os.kill(each, signal.SIGKILL)
+                    os.kill(child, signal.SIGKILL)
     return found
 
 

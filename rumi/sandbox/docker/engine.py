@@ -298,7 +298,9 @@ class DockerEngine:
             except SandboxError:
                 await self._end_processes(())
                 raise
-            removed += await self._end_processes([each.container_id for each in (*ours, *strangers)])
+            removed += await self._end_processes(
+                [container.container_id for container in (*ours, *strangers)]
+            )
             for stranger in () if self._swept else strangers:
                 with contextlib.suppress(ApiError):  # it is gone already
                     path = f"/containers/{stranger.container_id}"
@@ -325,7 +327,7 @@ class DockerEngine:
         ours = [info for entry in listed if (info := self._ours(entry)) is not None]
         if self._home is None:
             return ours, []
-        home, known = self._home.resolve(), {each.container_id for each in ours}
+        home, known = self._home.resolve(), {container.container_id for container in ours}
         return ours, [
             ContainerInfo((entry["Names"] or [entry["Id"]])[0].lstrip("/"), "", entry["Id"], entry["State"])
             for entry in listed

@@ -122,7 +122,11 @@ class ContainerSpec:
             "Hostname": "rumi",
             "User": user,
             "WorkingDir": "/workspace",
-            "Env": [each for each in ENVIRONMENT if is_rumis(self.image) or not each.startswith("PATH=")],
+            "Env": [
+                variable
+                for variable in ENVIRONMENT
+                if is_rumis(self.image) or not variable.startswith("PATH=")
+            ],
             "Entrypoint": [],
             "Cmd": first if init_socket else ["bash", "-c", SLEEP],
             "Healthcheck": {"Test": ["NONE"]},

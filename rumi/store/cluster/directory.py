@@ -27,7 +27,7 @@ class Directory:
     def owner_of(self, place: str) -> Member | None:
         """Return the worker that served a place when this was read, None if that is not known."""
         name = self.owners.get(partition_of(place))
-        return next((each for each in self.members if each.name == name), None)
+        return next((member for member in self.members if member.name == name), None)
 
     async def until_other(self, place: str, worker: str) -> None:
         """Return when a place is served by another worker than this one."""
@@ -40,13 +40,13 @@ class Directory:
         age = trio.current_time() - self.read
         return [
             {
-                "name": each.name,
-                "version": each.version,
-                "address": each.address,
-                "lease_left_s": round(each.left_s - age, 3),
-                "leaving": each.leaving,
-                "partitions": each.partitions,
-                "turns": each.status.get("turns"),
+                "name": member.name,
+                "version": member.version,
+                "address": member.address,
+                "lease_left_s": round(member.left_s - age, 3),
+                "leaving": member.leaving,
+                "partitions": member.partitions,
+                "turns": member.status.get("turns"),
             }
-            for each in self.members
+            for member in self.members
         ]

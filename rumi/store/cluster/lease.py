@@ -103,7 +103,7 @@ class Lease(Actor[Never]):
     def _extend(self, sent: tuple[float, float]) -> None:
         """The lease lasts from the moment in which its renewal was sent, by both clocks."""
         lasts_s = self._settings.lease_s * (1 - SPARE)
-        self._ownership.valid_until, self._ownership.boottime_until = (each + lasts_s for each in sent)
+        self._ownership.valid_until, self._ownership.boottime_until = (clock + lasts_s for clock in sent)
 
     def _lose(self, numbers: frozenset[int]) -> None:
         """A write was refused. Called by the journal's thread."""

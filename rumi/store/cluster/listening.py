@@ -48,7 +48,9 @@ class PostgresEar:
                     )
                     self._worker = worker
                 await trio.lowlevel.wait_readable(self._listener.descriptor)
-                chats = {chat for each in self._listener.notifications() for chat in woken(each)}
+                chats = {
+                    chat for notification in self._listener.notifications() for chat in woken(notification)
+                }
                 if chats:
                     return tuple(sorted(chats))
             except (self._server.error, OSError) as error:

@@ -123,7 +123,7 @@ class Partitions(Actor[Drain]):
 
     async def _step(self) -> None:
         members = self._directory.members
-        limited = {(each.name, account): n for each in members for account, n in _limited(each).items()}
+        limited = {(member.name, account): n for member in members for account, n in _limited(member).items()}
         for account in {key[1] for key, n in limited.items() if self._limited.get(key, n) != n}:
             self._dependents.slow_down(account)
         self._limited = limited
@@ -135,7 +135,7 @@ class Partitions(Actor[Drain]):
         worker, had = self._ownership.worker, self._ownership.numbers()
         members = self._directory.members
         share = share_of(worker, members)
-        noted = next((each.partitions for each in members if each.name == worker), 0)
+        noted = next((member.partitions for member in members if member.name == worker), 0)
         if len(had) < share or noted > len(had):
             most = max(0, share - len(had))
             claimed = await self._ask(Claim(worker, most, AFTER_S, tuple(sorted(had))))
@@ -149,9 +149,11 @@ class Partitions(Actor[Drain]):
 
     async def _take_over(self, claimed: Sequence[Claimed]) -> None:
         """Serve partitions, as soon as no sandbox of an earlier worker can be there."""
-        await trio.sleep(max(each.wait_s for each in claimed))
-        self._ownership.set({**self._ownership.fences, **{each.number: each.fence for each in claimed}})
-        numbers = frozenset(each.number for each in claimed)
+        await trio.sleep(max(partition.wait_s for partition in claimed))
+        self._ownership.set(
+            {**self._ownership.fences, **{partition.number: partition.fence for partition in claimed}}
+        )
+        numbers = frozenset(partition.number for partition in claimed)
         await self._journal(SettleLeft(numbers))
         for part in self._dependents.parts:
             await part.take_over(numbers)
@@ -162,7 +164,7 @@ class Partitions(Actor[Drain]):
         for part in reversed(self._dependents.parts):
             await part.hand_over(numbers, patience_s)
         fences = self._ownership.fences
-        self._ownership.set({each: fence for each, fence in fences.items() if each not in numbers})
+        self._ownership.set({number: fence for number, fence in fences.items() if number not in numbers})
         await self._journal(Touch())  # what was asked before is written by then, with the fences of that time
         await self._release(tuple(sorted(numbers)))
         logger.info("this worker has handed over %d partitions", len(numbers))
@@ -210,13 +212,13 @@ class Partitions(Actor[Drain]):
     def metrics(self) -> Mapping[str, object]:
         """Return how many workers there are, and the share of this one."""
         members = self._directory.members
-        live = [each for each in members if each.left_s > 0]
+        live = [member for member in members if member.left_s > 0]
         return {"workers": len(live), "share": share_of(self._ownership.worker, members)}
 
 
 def share_of(worker: str, members: Iterable[Member]) -> int:
     """Return how many partitions a worker should serve: all workers as many, the first ones one more."""
-    names = sorted(each.name for each in members if each.left_s > 0 and not each.leaving)
+    names = sorted(member.name for member in members if member.left_s > 0 and not member.leaving)
     if worker not in names:
         return 0
     least, more = divmod(PARTITIONS, len(names))

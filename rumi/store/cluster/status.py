@@ -22,13 +22,13 @@ def read_workers(server: PostgresServer) -> dict[str, Any]:
         store.close()
     assert isinstance(members, tuple)
     assert isinstance(backlogs, dict)
-    served = {each.name for each in members if each.left_s > 0}
+    served = {member.name for member in members if member.left_s > 0}
     left = [backlog for worker, backlog in backlogs.items() if worker not in served]
     return {
-        "workers": [_as_json(each, backlogs.get(each.name, Backlog())) for each in members],
+        "workers": [_as_json(member, backlogs.get(member.name, Backlog())) for member in members],
         "unserved": {
-            "queued": sum(each.queued for each in left),
-            "undelivered": sum(each.undelivered for each in left),
+            "queued": sum(backlog.queued for backlog in left),
+            "undelivered": sum(backlog.undelivered for backlog in left),
         },
     }
 

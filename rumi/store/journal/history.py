@@ -313,7 +313,7 @@ def _open_session(transaction: Transaction, chat: str) -> int:
 
 def dump_message(message: Message) -> str:
     """Return a history message as JSON text, without what a model thought on the way."""
-    calls = [{"id": each.id, "name": each.name, "arguments": each.arguments} for each in message.tool_calls]
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
     fields: dict[str, object] = {
         "role": message.role,
         "content": message.content,
@@ -321,7 +321,9 @@ def dump_message(message: Message) -> str:
         "tool_call_id": message.tool_call_id,
     }
     if message.pictures:  # not their bytes, which are in the workspace
-        fields["pictures"] = [{"path": each.path, "media_type": each.media_type} for each in message.pictures]
+        fields["pictures"] = [
+            {"path": picture.path, "media_type": picture.media_type} for picture in message.pictures
+        ]
     return clean(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -330,7 +332,7 @@ def load_message(text: str) -> Message:
     try:
         fields = json.loads(text)
         calls = tuple(ToolCall(**call) for call in fields["tool_calls"])
-        pictures = tuple(Picture(**each) for each in fields.get("pictures", ()))
+        pictures = tuple(Picture(**picture) for picture in fields.get("pictures", ()))
         return Message(fields["role"], fields["content"], calls, fields["tool_call_id"], pictures=pictures)
     except (ValueError, KeyError, TypeError):
         return Message("assistant", UNREADABLE)

@@ -330,7 +330,9 @@ def retriable(request: Retriable, transaction: Transaction) -> Incoming | None:
         " AND reason IS NOT NULL AND reason != 'complete' AND retried IS NULL ORDER BY id DESC LIMIT 1"
     )
     either = [
-        each for number in {session, latest} for each in _messages(transaction, found, request.chat, number)
+        turn_message
+        for number in {session, latest}
+        for turn_message in _messages(transaction, found, request.chat, number)
     ]
     last = max(either, key=lambda message: message.id, default=None)
     if last is None:

@@ -55,10 +55,10 @@ def keep_parked(request: KeepParked, transaction: Transaction) -> None:
         " state = excluded.state, asked = excluded.asked",
         [
             (
-                *(request.chat, each.number, clean(each.call), clean(each.text)),
-                *(each.state, each.asked, request.turn),
+                *(request.chat, parked_call.number, clean(parked_call.call), clean(parked_call.text)),
+                *(parked_call.state, parked_call.asked, request.turn),
             )
-            for each in request.parked
+            for parked_call in request.parked
         ],
     )
 
@@ -89,7 +89,7 @@ def in_words(message: Incoming, transaction: Transaction) -> Incoming:
         "SELECT buttons FROM messages WHERE chat = ? AND buttons != '[]' ORDER BY id DESC LIMIT ?",
         (message.chat, MOST_WITH_BUTTONS),
     )
-    found = (each for (buttons,) in rows for each in buttons_in(buttons) if each.id == message.button)
+    found = (button for (buttons,) in rows for button in buttons_in(buttons) if button.id == message.button)
     pressed = next(found, None)
     return message if pressed is None else replace(message, text=pressed.words, answer=None)
 
@@ -97,11 +97,11 @@ def in_words(message: Incoming, transaction: Transaction) -> Incoming:
 def buttons_in(text: str) -> Buttons:
     """Return the buttons of a JSON list; none of a damaged one."""
     try:
-        return tuple(Button(*map(str, each)) for each in json.loads(text))
+        return tuple(Button(*map(str, fields)) for fields in json.loads(text))
     except (ValueError, TypeError):
         return ()
 
 
 def buttons_json(buttons: Buttons) -> str:
     """Return buttons as the JSON list that is stored."""
-    return clean(json.dumps([[each.id, each.label, each.words] for each in buttons]))
+    return clean(json.dumps([[button.id, button.label, button.words] for button in buttons]))

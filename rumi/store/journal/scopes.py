@@ -92,7 +92,7 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
         case Accept():
             return [message.chat for message in request.batch]
         case Fire():
-            return _found(transaction, "chat", "schedules", [each.schedule for each in request.firings])
+            return _found(transaction, "chat", "schedules", [firing.schedule for firing in request.firings])
         case MoveSchedules():
             return _found(transaction, "chat", "schedules", [move[0] for move in request.moves])
         case AddTask():

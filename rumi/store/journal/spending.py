@@ -151,7 +151,9 @@ def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, .
     if not _settle(transaction, request.key, request.rows):
         return ()
     account = request.account
-    states = (_state(transaction, each, account.name(each.limit.scope), account) for each in request.bounds)
+    states = (
+        _state(transaction, bound, account.name(bound.limit.scope), account) for bound in request.bounds
+    )
     return tuple(
         state
         for state in states

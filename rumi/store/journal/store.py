@@ -144,7 +144,7 @@ class Store:
     def may_have(self, request: Request[Any]) -> bool:
         """Return True if the request is in a transaction whose commit had no answer: it may be done."""
         unsure = () if self._unsure is None else self._unsure.requests
-        return any(each is request for each in (*unsure, *(done for done, _ in self._done)))
+        return any(request_done is request for request_done in (*unsure, *(done for done, _ in self._done)))
 
     def run(self, requests: Sequence[Request[Any]], asked: Sequence[Served] = ()) -> list[object]:
         """Do all of them in one transaction and return their replies, or do none and raise.
@@ -169,7 +169,10 @@ class Store:
         asked_for = [isinstance(request, LeaveNoTrace) for request in requests]
         if any(asked_for) and isinstance(self._db, sqlite3.Connection):
             done = leave_no_trace(self._db)
-            replies = [done if each else reply for each, reply in zip(asked_for, replies, strict=True)]
+            replies = [
+                done if leaves_no_trace else reply
+                for leaves_no_trace, reply in zip(asked_for, replies, strict=True)
+            ]
         return replies
 
     # Shared with other workers
@@ -185,7 +188,7 @@ class Store:
             for attempt in range(ATTEMPTS):
                 try:
                     replies = self._try(left, ownership)
-                    known |= {id(each): reply for (each, _), reply in zip(left, replies, strict=True)}
+                    known |= {id(served): reply for (served, _), reply in zip(left, replies, strict=True)}
                     break
                 except self._backend.error as error:
                     if attempt + 1 == ATTEMPTS or not self._backend.passes(error):

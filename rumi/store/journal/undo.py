@@ -61,7 +61,7 @@ def find_last_turn(request: FindLastTurn, transaction: Transaction) -> LastTurn 
         return None
     text, user = found
     later = transaction.db.execute("SELECT turn FROM undos WHERE chat = ?", (request.chat,))
-    behind = sum(_message_of(each) > message for (each,) in later)
+    behind = sum(_message_of(undone) > message for (undone,) in later)
     return LastTurn(turn, text, user, _calls_of(transaction, request.chat, turn), behind)
 
 
@@ -174,7 +174,7 @@ def schedule_row(transaction: Transaction, id: int) -> str | None:
     row = cursor.fetchone()
     if row is None:
         return None
-    columns = dict(zip((each[0] for each in cursor.description), row, strict=True))
+    columns = dict(zip((column[0] for column in cursor.description), row, strict=True))
     columns["tainted"] = int(columns["tainted"])  # as every database writes it
     return json.dumps(columns)
 
@@ -248,6 +248,6 @@ def _dump(undone: Undone) -> str:
 def _load(text: str) -> Undone:
     fields: dict[str, Any] = json.loads(text)
     read: dict[str, Any] = {
-        name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
     }
     return Undone(**read)

@@ -52,7 +52,7 @@ def checked_source(source: str) -> tuple[str, str]:
     from rumi.tasks.research.repository.address import parse_address
 
     address, _, folder = source.partition("#")
-    parts = [each for each in folder.split("/") if each not in ("", ".")]
+    parts = [part for part in folder.split("/") if part not in ("", ".")]
     if ".." in parts or "\0" in folder:
         raise BotError("The folder behind # must lie in the repository.", "Name it without ..")
     return parse_address(address, local_allowed=False).text, "/".join(parts)
@@ -143,7 +143,7 @@ def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], li
         if not count:
             raise BotError(f"{source} has no skills.", "Name the folder that has them: ADDRESS#FOLDER")
         skills, problems = BotFiles(Path(made)).skills_in(copies)
-        return skills, [each.replace(f"{copies}/", "") for each in problems]
+        return skills, [problem.replace(f"{copies}/", "") for problem in problems]
 
 
 def _copied(tree: int, name: str, copies: Path) -> bool:

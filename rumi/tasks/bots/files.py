@@ -53,7 +53,7 @@ class BotFiles:
     def names(self) -> list[str]:
         """Return the names of all bots: each folder with a `config.md`."""
         found = self.folder.iterdir() if self.folder.is_dir() else ()
-        return sorted(each.name for each in found if self.has(each.name))
+        return sorted(folder.name for folder in found if self.has(folder.name))
 
     def has(self, name: str) -> bool:
         """Return True if there is such a bot."""
@@ -161,7 +161,7 @@ class BotFiles:
         """
         shared = _files(self.root / "skills", nested=False)
         found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
-        return [found[each] for each in sorted(found)][:MOST_SKILLS], problems
+        return [found[skill_name] for skill_name in sorted(found)][:MOST_SKILLS], problems
 
     def write_skill(self, name: str, skill: str, description: str, text: str) -> Path:
         """Write one of a bot's own skills, completely or not at all; return its file.
@@ -219,7 +219,7 @@ class BotFiles:
                 problems.append(f"{path}: {error}")
         if not found and not problems:
             raise BotError(f"{folder} has no skills.", "Name a folder with files such as tidy.md.")
-        return sorted(found.values(), key=lambda each: each.name), problems
+        return sorted(found.values(), key=lambda bot_skill: bot_skill.name), problems
 
     def remove_skill(self, name: str, skill: str) -> None:
         """Delete one of a bot's own skills.
@@ -228,7 +228,7 @@ class BotFiles:
             BotError: It has none of that name, or it cannot be deleted.
         """
         own = self.folder / name / "skills"
-        path = next((each.path for each in self.skills(name)[0] if each.name == skill), None)
+        path = next((bot_skill.path for bot_skill in self.skills(name)[0] if bot_skill.name == skill), None)
         if path is None or own not in path.parents:
             raise BotError(f"{name} has no skill {skill[:80]!r} of its own.", f"rumi bot skills {name} list")
         try:
@@ -243,7 +243,7 @@ class BotFiles:
 def _files(folder: Path, *, nested: bool) -> list[Path]:
     """Return the flat skills of a folder, and, `nested`, those that are folders."""
     with contextlib.suppress(OSError):
-        flat = [each for each in folder.glob("*.md") if not each.name.startswith(".") and each.is_file()]
+        flat = [file for file in folder.glob("*.md") if not file.name.startswith(".") and file.is_file()]
         return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
     return []
 

@@ -32,8 +32,8 @@ class ForeignFolder:
         """
         names: list[str] = []
         with opened(openat2(self._folder, os.fsencode(path), FOLDER)) as inner, os.scandir(inner) as found:
-            for each in found:
-                names.append(each.name)
+            for entry in found:
+                names.append(entry.name)
                 if len(names) >= MOST_NAMES:
                     break
         return sorted(names, key=os.fsencode)

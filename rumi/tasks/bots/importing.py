@@ -106,7 +106,7 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
     if isinstance(entries, Mapping):
         pairs = list(entries.items())
     elif isinstance(entries, list):
-        pairs = [(each.get("key"), each) for each in entries if isinstance(each, dict)]
+        pairs = [(entry.get("key"), entry) for entry in entries if isinstance(entry, dict)]
     else:
         return ()
     found = []
@@ -121,9 +121,9 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
 def _said(history: object) -> tuple[str, ...]:
     """Return the summaries of a list of texts, or of objects with one of the known keys."""
     found = []
-    for each in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
-        values = [each] if isinstance(each, str) else []
-        if isinstance(each, dict):
-            values = [each[key] for key in _TEXTS if isinstance(each.get(key), str)]
+    for entry in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
+        values = [entry] if isinstance(entry, str) else []
+        if isinstance(entry, dict):
+            values = [entry[key] for key in _TEXTS if isinstance(entry.get(key), str)]
         found += [value.strip() for value in values[:1] if value.strip()]
     return tuple(found)

@@ -150,7 +150,7 @@ class BotKind:
             tools=self._tools(room, config, session, before, planning=planning, planned=plan is not None),
             finish=partial(self._finish, room, config, session, planned, most, options),
             given=given_in(room.task.question),
-            tainted=known.tainted or bool(answers) or any(each.tainted for each in before[-5:]),
+            tainted=known.tainted or bool(answers) or any(iteration.tainted for iteration in before[-5:]),
             parking=planned,
             max_calls=None if plan is None else plan.calls_left(room.spent()),
             max_nano_usd=None if plan is None else plan.nano_left(room.spent()),
@@ -204,14 +204,14 @@ class BotKind:
 
         async def history(last: int) -> str:
             found = await self.journal(Iterations(0, bot=name, limit=last))
-            return "\n".join(f"{each.number}: {in_short(each.summary)}" for each in found)
+            return "\n".join(f"{iteration.number}: {in_short(iteration.summary)}" for iteration in found)
 
         async def write(skill: str, description: str, text: str) -> None:
             await self.offload(partial(self.files.write_skill, name, skill, description, text))
 
         look: tuple[Tool, ...] = workspace_tools(shell, nothing)
         speak: tuple[Tool, ...] = (
-            SessionHistory(history, lambda: any(each.tainted for each in before)),
+            SessionHistory(history, lambda: any(iteration.tainted for iteration in before)),
             Sleep(session),
             AskUser(session),
             ProposePlan(room.task.chat or texts.this_terminal(room.language)),
@@ -236,7 +236,7 @@ class BotKind:
     async def _said(self, room: TaskRoom) -> list[Message]:
         """Return all messages of the session, of all its iterations."""
         found = await self.journal(ReadHistory(room.key, limit=MOST_ENTRIES))
-        return [each.entry.message for each in found]
+        return [stored.entry.message for stored in found]
 
     # The session's own state, which a restart does not lose
 
@@ -252,8 +252,8 @@ class BotKind:
 
         kept = await self.offload(read)
         claims = tuple(
-            Checked(Claim(each["kind"], each["what"], each["exit_code"]), each["true"], each["found"])
-            for each in kept.get("claims", ())
+            Checked(Claim(claim["kind"], claim["what"], claim["exit_code"]), claim["true"], claim["found"])
+            for claim in kept.get("claims", ())
         )
         return Session(
             summary=str(kept.get("summary", "")),
@@ -304,7 +304,7 @@ class BotKind:
         def end(text: str, how: str, state: Any) -> Finished:
             waiting = parking.waiting()
             text = texts.bot_unanswered(language, text, waiting)
-            ended = {**report, "ended_by": how, "not_done": [each for _, each in waiting]}
+            ended = {**report, "ended_by": how, "not_done": [call for _, call in waiting]}
             return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
 
         if session.complete:
@@ -317,7 +317,7 @@ class BotKind:
         asks_again = await planned.ask_again(partial(_ask_again, language, task.chat))
         if reason == "budget" and not asks_again:
             return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
-        failures = [each.reason == "model_error" for each in room.iterations[1 - MOST_FAILURES :]]
+        failures = [iteration.reason == "model_error" for iteration in room.iterations[1 - MOST_FAILURES :]]
         if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
             return end(answer, "model_error", "failed")
         if most and number >= most:
@@ -342,7 +342,9 @@ class BotKind:
 
 def _proved(room: TaskRoom, session: Session) -> str:
     """Return the report of a session that is complete: its summary, and each claim with its proof."""
-    rows = [(each.true, each.claim.kind, each.claim.what, each.found) for each in session.claims]
+    rows = [
+        (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
+    ]
     return texts.bot_report(room.language, session.summary, rows)
 
 

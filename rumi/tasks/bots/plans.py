@@ -104,15 +104,15 @@ def plan_in(arguments: Mapping[str, object]) -> Plan | str:
     if (
         not isinstance(steps, list)
         or not 0 < len(steps) <= MOST_STEPS
-        or not all(isinstance(each, str) and each.strip() for each in steps)
-        or any(len(one_line(each)) > _STEP_CHARS for each in steps)
+        or not all(isinstance(step, str) and step.strip() for step in steps)
+        or any(len(one_line(step)) > _STEP_CHARS for step in steps)
     ):
         return f"needs `steps`, a list of 1 to {MOST_STEPS} texts of at most {_STEP_CHARS} characters"
     if not isinstance(fetches, list) or len(fetches) > MOST_HOSTS:
         return f"takes `fetches` as a list of at most {MOST_HOSTS}"
     hosts: dict[str, int] = {}
-    for each in fetches:
-        host, count = (each.get("host"), each.get("count")) if isinstance(each, dict) else (None, None)
+    for fetch in fetches:
+        host, count = (fetch.get("host"), fetch.get("count")) if isinstance(fetch, dict) else (None, None)
         if not isinstance(host, str) or not _whole(count, MOST_FETCHES):
             return f"needs a `host` and a `count` from 1 to {MOST_FETCHES} in each of `fetches`"
         try:
@@ -200,19 +200,19 @@ class PlannedCalls:
     @property
     def waits(self) -> bool:
         """Return True if a plan waits for an answer."""
-        return any(_proposes(each) and each.state == "waits" for each in self.calls.all)
+        return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
         """Take up the last plan that has a yes; done again after a kill, it takes up the same one once."""
-        for each in self.calls.all:
-            if each.state != "allowed" or not _proposes(each):
+        for parked_call in self.calls.all:
+            if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
-            plan = plan_in(json.loads(each.call.removeprefix(f"{PROPOSE} ")))
+            plan = plan_in(json.loads(parked_call.call.removeprefix(f"{PROPOSE} ")))
             if isinstance(plan, Plan):
                 until, spent = self._now() + plan.hours * 3600, self._spent()
-                self.approved = Approved(plan, each.number, until, spent.calls, spent.nano_usd)
+                self.approved = Approved(plan, parked_call.number, until, spent.calls, spent.nano_usd)
                 await self._keep(self.approved)
-            await self.calls.use(each)
+            await self.calls.use(parked_call)
 
     async def allowed(self, call: str, question: Question) -> bool:
         """Return True for a call that has a yes of its own, or that the plan names and has room for."""
@@ -240,7 +240,9 @@ class PlannedCalls:
         why = None if approved is None else approved.lapsed(self._now(), self._spent())
         if approved is None or why is None:
             return False
-        call = next((each.call for each in self.calls.all if each.number == approved.number), "")
+        call = next(
+            (parked_call.call for parked_call in self.calls.all if parked_call.number == approved.number), ""
+        )
         if call and not self.waits:
             await self.calls.park(call, text(approved.plan, why))
         self.approved = None

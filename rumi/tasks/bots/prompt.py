@@ -79,17 +79,19 @@ def _skills(skills: Sequence[BotSkill]) -> str:
         return ""
     lines = ["<own_skills>", "Ways of working that you, or people for you, have written down:"]
     room = SKILLS_CHARS
-    for each in skills:
-        about = f": {escaped(each.description)}" if each.description else ""
-        room -= len(each.text)
-        text = each.text if room >= 0 else "(left out: there is no room for it)"
-        lines += ["", f"## {escaped(each.name)}{about}", text]
+    for skill in skills:
+        about = f": {escaped(skill.description)}" if skill.description else ""
+        room -= len(skill.text)
+        text = skill.text if room >= 0 else "(left out: there is no room for it)"
+        lines += ["", f"## {escaped(skill.name)}{about}", text]
     return "\n".join([*lines, "</own_skills>"])
 
 
 def _summaries(before: Sequence[IterationRecord]) -> str:
     if not before:
         return ""
-    lines = [f"- {each.number}: {escaped(in_short(each.summary))}" for each in before[-SUMMARIES:]]
+    lines = [
+        f"- {iteration.number}: {escaped(in_short(iteration.summary))}" for iteration in before[-SUMMARIES:]
+    ]
     first = "What you said at the end of your last iterations, oldest first:"
     return "\n".join(["<iterations>", first, *lines, "</iterations>"])

@@ -52,10 +52,10 @@ def claims_in(given: object) -> tuple[Claim, ...] | str:
     if not isinstance(given, list) or len(given) > MOST_CLAIMS:
         return f"takes `claims` as a list of at most {MOST_CLAIMS}"
     found: list[Claim] = []
-    for each in given:
-        if not isinstance(each, dict):
+    for item in given:
+        if not isinstance(item, dict):
             return "takes each claim as an object with `kind` and `what`"
-        kind, what, code = each.get("kind"), each.get("what"), each.get("exit_code", 0)
+        kind, what, code = item.get("kind"), item.get("what"), item.get("exit_code", 0)
         if kind not in ("file", "command", "test", "url"):
             return "takes claims of the kinds file, command, test and url"
         if not isinstance(what, str) or not what.strip() or len(what) > _CLAIM_CHARS:
@@ -74,12 +74,15 @@ def check_claims(
     Blocks while it looks at files.
     """
     calls = _calls(messages)
-    return tuple(_checked(each, calls, workspace, since) for each in claims)
+    return tuple(_checked(claim, calls, workspace, since) for claim in claims)
 
 
 def as_json(checked: Sequence[Checked]) -> list[dict[str, Any]]:
     """Return checked claims as JSON."""
-    return [{**asdict(each.claim), "true": each.true, "found": each.found} for each in checked]
+    return [
+        {**asdict(checked_claim.claim), "true": checked_claim.true, "found": checked_claim.found}
+        for checked_claim in checked
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,9 @@ def _file(claim: Claim, workspace: Path, since: float) -> Checked:
 def _command(claim: Claim, calls: Sequence[_Call]) -> Checked:
     wanted = " ".join(claim.what.split())
     runs = [
-        each.result
-        for each in calls
-        if each.name == "bash" and " ".join(str(each.arguments.get("command", "")).split()) == wanted
+        call.result
+        for call in calls
+        if call.name == "bash" and " ".join(str(call.arguments.get("command", "")).split()) == wanted
     ]
     if not runs:
         return Checked(claim, False, "it did not run in this session")
@@ -147,11 +150,11 @@ def _command(claim: Claim, calls: Sequence[_Call]) -> Checked:
 
 def _page(claim: Claim, calls: Sequence[_Call]) -> Checked:
     runs = [
-        each.result
-        for each in calls
-        if each.name == "web_fetch" and str(each.arguments.get("url", "")).strip() == claim.what
+        call.result
+        for call in calls
+        if call.name == "web_fetch" and str(call.arguments.get("url", "")).strip() == claim.what
     ]
     if not runs:
         return Checked(claim, False, "it was not fetched in this session")
-    read = any(_READ.match(each) for each in runs)
+    read = any(_READ.match(run) for run in runs)
     return Checked(claim, read, "read" if read else one_line(runs[-1].split("\n", 1)[0], 120))

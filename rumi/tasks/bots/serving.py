@@ -79,7 +79,7 @@ class _Calls:
             return [await self._listed(name) for name in names]
         if do == "fetch_skills" and self._fetched is not None:
             skills, problems = await self._fetched.skills(str(request.get("source") or ""))
-            return {"skills": [_skill(each) for each in skills], "problems": problems}
+            return {"skills": [_skill(skill) for skill in skills], "problems": problems}
         if do == "import":
             return await self._import(Path(str(request.get("folder") or "")))
         if not isinstance(given, str):
@@ -113,7 +113,7 @@ class _Calls:
                 return {"forgotten": await self._clear(owner)}
             case "skills":
                 skills, problems = await self._offload(partial(self._files.skills, name))
-                listed = [{**asdict(each), "path": str(each.path)} for each in skills]
+                listed = [{**asdict(skill), "path": str(skill.path)} for skill in skills]
                 return {"skills": listed, "problems": problems}
             case "install_skills":
                 return await self._install(name, request.get("skills"))
@@ -150,15 +150,15 @@ class _Calls:
     async def _install(self, name: str, skills: object) -> list[str]:
         """Write skills into the bot's own."""
         written = []
-        for each in skills if isinstance(skills, list) else ():
-            values = [str(each.get(key) or "") for key in ("name", "description", "text")]
+        for skill in skills if isinstance(skills, list) else ():
+            values = [str(skill.get(key) or "") for key in ("name", "description", "text")]
             await self._offload(partial(self._files.write_skill, name, *values))
             written.append(values[0])
         return written
 
     async def _import(self, folder: Path) -> dict[str, object]:
         """Take over the bots of another program, one after the other; those that are there stay."""
-        bots = [await self._take_over(each) for each in await self._offload(partial(foreign_bots, folder))]
+        bots = [await self._take_over(bot) for bot in await self._offload(partial(foreign_bots, folder))]
         came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
         return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}
 
@@ -220,7 +220,7 @@ class _Calls:
 
     async def _session(self, task: TaskRecord) -> dict[str, object]:
         iterations = await self._tasks.iterations(task.id)
-        return {**task_json(task), "iterations": [_iteration(each) for each in iterations]}
+        return {**task_json(task), "iterations": [_iteration(iteration) for iteration in iterations]}
 
     async def _clear(self, owner: str) -> int:
         keys = {fact.key for fact in await self._memory(Facts(owner))}
@@ -235,12 +235,12 @@ class _Calls:
         await self._offload(partial(self._files.delete, name))
 
 
-def _skill(each: BotSkill) -> dict[str, str]:
-    return {"name": each.name, "description": each.description, "text": each.text}
+def _skill(skill: BotSkill) -> dict[str, str]:
+    return {"name": skill.name, "description": skill.description, "text": skill.text}
 
 
-def _iteration(each: IterationRecord) -> dict[str, object]:
-    return {**asdict(each), "ended": utc(each.ended)}
+def _iteration(iteration: IterationRecord) -> dict[str, object]:
+    return {**asdict(iteration), "ended": utc(iteration.ended)}
 
 
 def _language(request: Mapping[str, object]) -> Language:

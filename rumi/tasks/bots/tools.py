@@ -96,10 +96,13 @@ class SessionComplete(_BotTool):
         session = self._session
         session.claims = await self._check(claims)
         session.summary = summary.strip()[:MOST_SUMMARY_CHARS]
-        false = [each for each in session.claims if not each.true]
+        false = [checked for checked in session.claims if not checked.true]
         if false and not session.returned:
             session.returned = True
-            lines = [f"- {each.claim.kind} {one_line(each.claim.what, 300)}: {each.found}" for each in false]
+            lines = [
+                f"- {checked.claim.kind} {one_line(checked.claim.what, 300)}: {checked.found}"
+                for checked in false
+            ]
             await self._keep(session)
             return ToolResult(
                 False,
@@ -198,7 +201,7 @@ class AskUser(_BotTool):
         if not isinstance(question, str) or not question.strip():
             return ToolResult(False, "ask_user needs `question`, a string that is not empty")
         options = arguments.get("options", [])
-        if not isinstance(options, list) or not all(isinstance(each, str) for each in options):
+        if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
             return ToolResult(False, "ask_user takes `options` as a list of strings")
         session = self._session
         session.question = f"{session.question}\n\n{question.strip()}".strip()[:MOST_SUMMARY_CHARS]
@@ -249,7 +252,7 @@ class WriteSkill(_BotTool):
 
 
 def _skill_in(arguments: Mapping[str, object]) -> tuple[str, str, str] | None:
-    name, description, text = (arguments.get(each) for each in ("name", "description", "text"))
+    name, description, text = (arguments.get(field) for field in ("name", "description", "text"))
     if not isinstance(name, str) or not isinstance(description, str) or not isinstance(text, str):
         return None
     if not name.strip() or not text.strip():

@@ -159,7 +159,7 @@ class RepositoryKind:
 async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> Report:
     """Check an answer about a repository against it and against what was read."""
     lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
-    there = {each for each in sorted(lines)[:MOST_PLACES] if await repository.exists(*each)}
+    there = {line for line in sorted(lines)[:MOST_PLACES] if await repository.exists(*line)}
     named = sorted({name for _, name in commits_in(answer)})[:MOST_PLACES]
     commits = {name for name in named if await repository.commit(name) is not None}
     texts = await sources.texts()
@@ -192,4 +192,4 @@ def unreachable(why: Sequence[str]) -> RumiError:
 
 
 def _strings(found: object) -> Sequence[str]:
-    return [str(each) for each in found] if isinstance(found, list) else []
+    return [str(item) for item in found] if isinstance(found, list) else []

@@ -170,25 +170,25 @@ def citations_in(text: str) -> list[re.Match[str]]:
     """Return the citations outside of code."""
     blocks, inline = map(Spans, code_in(text))
     return [
-        each
-        for each in CITATION.finditer(text)
-        if not blocks.around(each.start()) and not inline.around(each.start())
+        match
+        for match in CITATION.finditer(text)
+        if not blocks.around(match.start()) and not inline.around(match.start())
     ]
 
 
 def cited_in(text: str) -> list[int]:
     """Return the numbers that a text cites, each once."""
-    return list(dict.fromkeys(n for each in citations_in(text) for n in numbers_of(each)))
+    return list(dict.fromkeys(n for match in citations_in(text) for n in numbers_of(match)))
 
 
 def quotations_in(text: str) -> list[tuple[Span, str]]:
     """Return what stands between quotation marks outside of code: the span with its marks, and the words."""
     blocks, inline = map(Spans, code_in(text))
     found = []
-    for each in _QUOTED.finditer(text):
-        inside = next(words for words in each.groups() if words is not None)
-        if not blocks.around(each.start()) and not inline.around(each.start()):
-            found.append((each.span(), inside))
+    for match in _QUOTED.finditer(text):
+        inside = next(words for words in match.groups() if words is not None)
+        if not blocks.around(match.start()) and not inline.around(match.start()):
+            found.append((match.span(), inside))
     return found
 
 
@@ -198,13 +198,13 @@ def places_in(text: str) -> list[Place]:
     outside = Spans(blocks)
     return [
         Place(
-            each["path"].removeprefix("./"),
-            int(each["first"]),
-            int(each["last"] or each["first"]),
-            *each.span(),
+            match["path"].removeprefix("./"),
+            int(match["first"]),
+            int(match["last"] or match["first"]),
+            *match.span(),
         )
-        for each in _PLACE.finditer(text)
-        if not outside.around(each.start())
+        for match in _PLACE.finditer(text)
+        if not outside.around(match.start())
     ]
 
 
@@ -212,7 +212,7 @@ def commits_in(text: str) -> list[tuple[Span, str]]:
     """Return what looks like the ids of commits: seven or more hexadecimal digits, letters among them."""
     blocks, _ = code_in(text)
     outside = Spans(blocks)
-    return [(each.span(), each[0]) for each in _COMMIT.finditer(text) if not outside.around(each.start())]
+    return [(match.span(), match[0]) for match in _COMMIT.finditer(text) if not outside.around(match.start())]
 
 
 # Sentences.
@@ -411,7 +411,7 @@ def bare(sentence: str) -> str:
     """Return a sentence without its citations, on one line; a row of a table without its bars."""
     _, inline = code_in(sentence)
     code = Spans(inline)
-    plain = CITATION.sub(lambda each: each[0] if code.around(each.start()) else "", sentence).strip()
+    plain = CITATION.sub(lambda match: match[0] if code.around(match.start()) else "", sentence).strip()
     plain = _QUOTE_MARKS.sub("", plain)
     if plain.startswith("|") or " | " in plain:
         plain = " · ".join(cell.strip() for cell in plain.strip("|").split("|") if cell.strip())

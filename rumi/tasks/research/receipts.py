@@ -94,7 +94,7 @@ class Report:
         if self.removed:
             parts.append(texts.removed_citations(language, self.removed))
         if self.unverified:
-            shown = [f"- {_short(each)}" for each in self.unverified[:_SHOWN_UNVERIFIED]]
+            shown = [f"- {_short(claim)}" for claim in self.unverified[:_SHOWN_UNVERIFIED]]
             more = len(self.unverified) - len(shown)
             shown += [f"- {texts.and_more(language, more)}"] if more else []
             parts.append("\n".join([f"{texts.unverified_title(language)}:", "", *shown]))
@@ -159,13 +159,13 @@ def check(
     `is_commit(id)` whether there is that commit; without it nothing is taken for one. Quotations of the
     question, `asked`, are the user's words. The answer of a report, checked again, stays as it is.
     """
-    read = {each.source.number: each for each in sources}
+    read = {source_text.source.number: source_text for source_text in sources}
     checking = _Checking(read, exists, is_commit, language, words_of(asked))
     text = checking.settled(answer[:MOST_CHARS].replace("\r\n", "\n"))
     claims, unverified = checking.claims(text)
     return Report(
         text,
-        tuple(each.source for each in sources),
+        tuple(source_text.source for source_text in sources),
         claims,
         unverified,
         tuple(sorted(checking.removed)),
@@ -236,8 +236,8 @@ class _Checking:
         marks: list[tuple[int, str]] = []
         quotations = quotations_in(text)
         sentences = sentences_in(text)
-        starts = Spans([(each.start, each.end) for each in sentences])
-        by_start = {each.start: each for each in sentences}
+        starts = Spans([(parsed.start, parsed.end) for parsed in sentences])
+        by_start = {parsed.start: parsed for parsed in sentences}
         citing = _Citing(text)
         for (start, end), quoted in quotations:
             around = starts.around(start)
@@ -298,8 +298,8 @@ class _Checking:
 
     def _words_in(self, number: int) -> str:
         if number not in self._words:
-            each = self._read[number]
-            self._words[number] = f"{words_of(each.source.title)}\n{words_of(each.text)}"
+            source_text = self._read[number]
+            self._words[number] = f"{words_of(source_text.source.title)}\n{words_of(source_text.text)}"
         return self._words[number]
 
 
@@ -319,8 +319,8 @@ class _Citing:
 
     def __init__(self, text: str) -> None:
         found = citations_in(text)
-        self._starts = [each.start() for each in found]
-        self._numbers = [numbers_of(each) for each in found]
+        self._starts = [match.start() for match in found]
+        self._numbers = [numbers_of(match) for match in found]
 
     def by(self, sentence: Sentence) -> list[int]:
         """Return the numbers that a sentence cites, or what it inherits from if it cites nothing."""
@@ -349,7 +349,7 @@ def _with_marks(text: str, marks: Sequence[tuple[int, str]]) -> str:
     for place, mark in _by_place(marks):
         there = _MARKED.match(text, place)
         end = there.end() if there is not None else place
-        new = "".join(f" ({each})" for each in mark if f"({each})" not in text[place:end])
+        new = "".join(f" ({number})" for number in mark if f"({number})" not in text[place:end])
         pieces += [text[at:end], new]
         at = end
     return "".join([*pieces, text[at:]])

@@ -171,7 +171,7 @@ class Sources:
 
         def read_all() -> tuple[Text, ...]:
             found = (_read(self._path(source.number)) for source in self.all)
-            return tuple(each for each in found if each is not None)
+            return tuple(text for text in found if text is not None)
 
         return await self._offload(read_all)
 

@@ -79,7 +79,7 @@ class ResearchTool:
         asked = self._asked(arguments)
         if isinstance(asked, str):
             return None
-        urls = [each.text for each in asked.get("urls", ()) if isinstance(each, Value)]
+        urls = [value.text for value in asked.get("urls", ()) if isinstance(value, Value)]
         consent = (str(asked["question"]), *str(asked.get("url", "")).split(), *urls)
         return Question("research", asked, consent)
 

@@ -146,11 +146,11 @@ class WebResearch:
             RumiError: The stored texts cannot be read.
         """
         texts = await self.sources.texts()
-        lines = {each.source.file: each.text.count("\n") + 1 for each in texts}
+        lines = {text.source.file: text.text.count("\n") + 1 for text in texts}
 
         def exists(path: str, line: int) -> bool:
             # A page may itself name a line of a file somewhere.
-            return 1 <= line <= lines.get(path, 0) or any(f"{path}:{line}" in each.text for each in texts)
+            return 1 <= line <= lines.get(path, 0) or any(f"{path}:{line}" in text.text for text in texts)
 
         return await self._offload(
             partial(check, answer, texts, exists, language=language, asked=self.question)

@@ -188,8 +188,13 @@ class ScheduleClock(Actor[Never]):
         """Return the message that tells a chat what was missed."""
         language = missed[0].language
         rows = [
-            (each.id, each.text, each.missed, in_words(each.missed_at, each.zone, language))
-            for each in missed
+            (
+                schedule.id,
+                schedule.text,
+                schedule.missed,
+                in_words(schedule.missed_at, schedule.zone, language),
+            )
+            for schedule in missed
         ]
         return Incoming(
             chat=missed[0].chat,
@@ -197,7 +202,7 @@ class ScheduleClock(Actor[Never]):
             language=language,
             schedule=missed[0].id,
             notice=True,
-            tainted=any(each.tainted for each in missed),
+            tainted=any(schedule.tainted for schedule in missed),
         )
 
     # What it is at
@@ -217,22 +222,22 @@ class ScheduleClock(Actor[Never]):
             "next": None if next_at == float("inf") else utc(next_at),
             "schedules": [
                 {
-                    "id": each.id,
-                    "kind": each.kind,
-                    "state": each.state,
-                    "text": texts.shortly(each.text),
-                    "when": texts.recurrence("en", each.cron) if each.cron else "",
-                    "next": each.next_at if each.state == "active" else None,
-                    "zone": each.zone,
-                    "failures": each.failures,
+                    "id": schedule.id,
+                    "kind": schedule.kind,
+                    "state": schedule.state,
+                    "text": texts.shortly(schedule.text),
+                    "when": texts.recurrence("en", schedule.cron) if schedule.cron else "",
+                    "next": schedule.next_at if schedule.state == "active" else None,
+                    "zone": schedule.zone,
+                    "failures": schedule.failures,
                 }
-                for each in self._shown
+                for schedule in self._shown
             ],
         }
 
 
 def _counts(missed: Sequence[ScheduleRecord]) -> tuple[tuple[int, int], ...]:
-    return tuple((each.id, each.missed) for each in missed)
+    return tuple((schedule.id, schedule.missed) for schedule in missed)
 
 
 def _works(firing: Firing) -> bool:

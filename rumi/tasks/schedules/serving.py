@@ -41,7 +41,7 @@ def schedules_calls(schedules: StoredSchedules, ids: ChatIds) -> Serve:
             case "list":
                 owner = str(request["owner"]) if request.get("owner") else None
                 listed = await schedules.listed(caller.scope_in(owner))
-                return [as_json(each, _language(request)) for each in listed]
+                return [as_json(schedule, _language(request)) for schedule in listed]
             case "show":
                 found = await schedules.show(_id(request), caller.scope)
             case "pause":

@@ -70,7 +70,7 @@ def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
         guesses.append(Path("/etc/timezone").read_text("ascii").strip())
     except (OSError, UnicodeError):
         pass
-    return next((found for each in guesses if (found := zone_names().get(each.casefold()))), "UTC")
+    return next((found for guess in guesses if (found := zone_names().get(guess.casefold()))), "UTC")
 
 
 # Instants

@@ -134,7 +134,7 @@ class ListSchedulesTool(_ScheduleTool):
         """Return the list. It is tainted if a text in it is."""
         present, schedules = self._present(), self._schedules()
         listed = await schedules.listed(present.owner)
-        tainted = any(each.tainted for each in listed)
+        tainted = any(schedule.tainted for schedule in listed)
         return ToolResult(True, schedules.list_in_words(listed, present.language), tainted=tainted)
 
 

@@ -59,7 +59,7 @@ def _search(request: dict[str, Any]) -> dict[str, object]:
         return _nothing(str(error), statuses)
     # Of an encyclopedia, ddgs hands over whole articles.
     return {
-        "results": [{name: str(value or "")[:_FIELD_CHARS] for name, value in each.items()} for each in found]
+        "results": [{name: str(value or "")[:_FIELD_CHARS] for name, value in row.items()} for row in found]
     }
 
 

@@ -84,9 +84,9 @@ SERVERS: Final[Mapping[str, Sequence[RemoteTool]]] = {
 def tools() -> Mapping[str, McpTool]:
     """Return all tools by their names."""
     made: dict[str, McpTool] = {}
-    for each in SERVERS.values():
-        siblings = [f"s__{tool.name}" for tool in each]
-        made |= {tool.name: bound(tool, siblings) for tool in each}
+    for server_tools in SERVERS.values():
+        siblings = [f"s__{tool.name}" for tool in server_tools]
+        made |= {tool.name: bound(tool, siblings) for tool in server_tools}
     return made
 
 
@@ -310,10 +310,10 @@ def declared(task: Task, known: Mapping[str, McpTool]) -> list[Declaration]:
         if known[name].claims.reads:
             continue
         fixed = {
-            each: value
-            for each, value in arguments.items()
-            if is_destination(each, {}, value) or each in task.fixed
+            argument: value
+            for argument, value in arguments.items()
+            if is_destination(argument, {}, value) or argument in task.fixed
         }
-        free = [each for each in arguments if each not in fixed]
+        free = [argument for argument in arguments if argument not in fixed]
         found.append(Declaration(f"s__{name}", fixed, free))
     return found

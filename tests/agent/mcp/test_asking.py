@@ -21,8 +21,8 @@ async def test_what_asks_depends_on_what_the_tool_may_do() -> None:
     said, other, number = {"query": "the boiler"}, {"query": "the cellar"}, {"number": 13}
     asks = {
         tool.name: [
-            await Asking("Add the boiler on June 13").asks(bound(tool), each)
-            for each in (said, other, number, {})
+            await Asking("Add the boiler on June 13").asks(bound(tool), arguments)
+            for arguments in (said, other, number, {})
         ]
         for tool in (LOCAL, OUTSIDE, ADDS, CHANGES, DESTROYS)
     }
@@ -100,12 +100,12 @@ NUMBERS = [ord(letter) for letter in SECRET]
     "arguments",
     [
         {"query": NUMBERS},
-        {"query": [[each] for each in NUMBERS]},
-        {"query": {str(n): each for n, each in enumerate(NUMBERS)}},
-        {f"field_{n}": each for n, each in enumerate(NUMBERS)},
+        {"query": [[number] for number in NUMBERS]},
+        {"query": {str(n): number for n, number in enumerate(NUMBERS)}},
+        {f"field_{n}": number for n, number in enumerate(NUMBERS)},
         {"query": list(SECRET)},
-        {"query": [each > 77 for each in NUMBERS * 7]},
-        {"query": [float(each) for each in NUMBERS]},
+        {"query": [number > 77 for number in NUMBERS * 7]},
+        {"query": [float(number) for number in NUMBERS]},
     ],
 )
 async def test_a_secret_in_small_values_asks(arguments: Mapping[str, object]) -> None:
@@ -115,7 +115,7 @@ async def test_a_secret_in_small_values_asks(arguments: Mapping[str, object]) ->
 
 async def test_a_secret_in_many_calls_asks_long_before_its_end() -> None:
     asking = Asking("Summarise my mail", verdict="yes")
-    told = [await asking.asks(bound(OUTSIDE), {"number": each}) for each in NUMBERS]
+    told = [await asking.asks(bound(OUTSIDE), {"number": number}) for number in NUMBERS]
     assert told.index(True) < len(SECRET) / 2
 
 
@@ -123,12 +123,12 @@ async def test_a_secret_in_the_choice_of_known_words_asks_before_its_end() -> No
     asking = Asking("Summarise my mail", verdict="yes")
     siblings = ("s__outside", "s__list")
     words = [f"{letter * 4}" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    asking.read("s__list", "\n".join([*words, *(f"https://{each}.example/" for each in words)]))
+    asking.read("s__list", "\n".join([*words, *(f"https://{word}.example/" for word in words)]))
     assert await asking.asks(bound(OUTSIDE, siblings), {"query": words})
     asking = Asking("Summarise my mail", verdict="yes")
-    asking.read("s__list", "\n".join(f"https://{each}.example/" for each in words))
+    asking.read("s__list", "\n".join(f"https://{word}.example/" for word in words))
     links = [
-        await asking.asks(bound(OUTSIDE, siblings), {"query": f"https://{each}.example/"}) for each in words
+        await asking.asks(bound(OUTSIDE, siblings), {"query": f"https://{word}.example/"}) for word in words
     ]
     assert links.index(True) < len(words) / 2
 

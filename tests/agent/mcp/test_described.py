@@ -103,7 +103,7 @@ def test_of_what_an_earlier_version_accepted_all_is_shown(tmp_path: Path) -> Non
     pin = AcceptedTools(tmp_path).of(settings)
     assert pin is not None
     assert pin.takes(OLD)
-    assert {each.path for each in changes_of(pin.said.get("pay"), said_of(OLD))} >= {
+    assert {change.path for change in changes_of(pin.said.get("pay"), said_of(OLD))} >= {
         "description",
         "parameters.properties.to.type",
     }

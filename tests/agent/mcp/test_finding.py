@@ -76,7 +76,7 @@ async def test_what_was_found_can_be_called_in_the_same_turn(tmp_path: Path) -> 
 
         finished = await run_turn(given, lambda event: None, keep)
         assert "found it" in finished.answer
-        assert [len(each.tools) for each in seen] == [1, 7, 7]
+        assert [len(model_request.tools) for model_request in seen] == [1, 7, 7]
         assert name in [spec.name for spec in seen[1].tools]
 
 
@@ -104,7 +104,7 @@ def test_names_are_made_of_letters_that_models_take_and_are_unique() -> None:
     assert re.fullmatch("my-server__read_file_[0-9a-f]{12}", names["read/file"])
     assert len(set(names.values())) == 6
     assert max(map(len, names.values())) == 64
-    assert all(re.fullmatch("[A-Za-z0-9_-]+", each) for each in names.values())
+    assert all(re.fullmatch("[A-Za-z0-9_-]+", name) for name in names.values())
 
 
 def test_no_tool_that_a_server_adds_takes_the_name_of_another_one() -> None:

@@ -29,7 +29,7 @@ async def test_a_turn_waits_for_a_server_and_calls_its_tools(tmp_path: Path) -> 
         result = await here.call("fake__echo", text="hello")
         assert (result.ok, result.tainted) == (True, True)
         assert '<page source="fake__echo">\nhello\n</page>' in result.content
-        assert [each["state"] for each in here.audit] == ["starting", "ready"]
+        assert [entry["state"] for entry in here.audit] == ["starting", "ready"]
 
 
 async def test_the_results_of_a_trusted_server_are_plain(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class House:
     async def tools(self, context_tokens: int = 100_000) -> dict[str, Tool]:
         """Return the chat's tools of one turn."""
         await self.servers.ready()
-        messages = [Message("user", each) for each in self.words]
+        messages = [Message("user", word) for word in self.words]
         chat = ForChat(lambda: messages, self._look, self._keep)
         found = self.servers.tools_for(chat, context_tokens)
         return {tool.spec.name: tool for tool in found}

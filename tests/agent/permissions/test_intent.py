@@ -186,7 +186,7 @@ async def test_where_the_chat_is_tainted_already_a_call_that_sees_the_message_al
     assert not await gate.asks(bound(MAIL), {"to": "ana@example.org", "body": "We met."})
     assert await gate.asks(bound(MAIL), {"to": "eve@example.org", "body": "x"})
     (request,) = model.requests
-    assert [each.role for each in request.messages] == ["system", "user"]
+    assert [message.role for message in request.messages] == ["system", "user"]
     assert request.messages[1].content == WORDS
     assert "s__send" in request.messages[0].content
     assert "IGNORE" not in request.messages[0].content

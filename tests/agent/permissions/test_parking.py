@@ -20,11 +20,13 @@ class Kept:
 
     async def __call__(self, parked: Sequence[Parked]) -> None:
         await trio.lowlevel.checkpoint()
-        self.parked |= {each.number: each for each in parked}
+        self.parked |= {parked_call.number: parked_call for parked_call in parked}
 
     def ask_all(self) -> list[Parked]:
         """A message that asks for all of them is stored."""
-        self.parked = {number: replace(each, asked=True) for number, each in self.parked.items()}
+        self.parked = {
+            number: replace(parked_call, asked=True) for number, parked_call in self.parked.items()
+        }
         return list(self.parked.values())
 
 
@@ -50,8 +52,10 @@ def parked(*states: str) -> list[Parked]:
 async def test_an_answer_names_its_calls(said: str, states: list[str]) -> None:
     calls = ParkedCalls(parked("waits", "waits", "waits"), Kept())
     heard = await calls.hear((said,))
-    assert [each.state for each in calls.all] == states
-    assert [each.number for each in heard] == [n for n, state in enumerate(states, 1) if state != "waits"]
+    assert [parked_call.state for parked_call in calls.all] == states
+    assert [parked_call.number for parked_call in heard] == [
+        n for n, state in enumerate(states, 1) if state != "waits"
+    ]
 
 
 async def test_a_yes_is_for_one_call_and_is_stored_before_it() -> None:
@@ -90,14 +94,14 @@ async def test_a_yes_that_was_not_used_holds_no_longer_than_its_turn(done: bool,
     calls = ParkedCalls(parked("waits", "waits", "refused"), keep)
     await calls.hear(("yes 1",))
     await calls.end_allowed(done=done)
-    assert [each.state for each in calls.all] == [state, "waits", "refused"]
+    assert [parked_call.state for parked_call in calls.all] == [state, "waits", "refused"]
     assert keep.parked[1].state == state
     assert not await calls.allowed("call 1", MAY_I)
 
 
 async def test_an_answer_is_for_calls_that_were_seen_when_it_came() -> None:
     calls = ParkedCalls(parked("waits", "waits"), Kept())
-    assert [each.number for each in await calls.hear(("yes 1 2",), {2})] == [2]
+    assert [parked_call.number for parked_call in await calls.hear(("yes 1 2",), {2})] == [2]
 
 
 async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:

@@ -192,10 +192,10 @@ def unseen(question: Question, shown: str) -> list[str]:
     missing = []
     for name, value in question.details.items():
         values: Sequence[Value] = (Value(name, value),) if isinstance(value, str) else value
-        for each in values:
-            whole = texts.visible(each.text)
+        for shown_value in values:
+            whole = texts.visible(shown_value.text)
             if not re.search(rf"(?m): {re.escape(whole)}$", shown):
-                missing.append(f"{name} {each.path}: {whole[:40]}")
+                missing.append(f"{name} {shown_value.path}: {whole[:40]}")
     return missing
 
 

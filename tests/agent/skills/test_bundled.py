@@ -68,8 +68,8 @@ class Desk:
         path.write_text(text)
         path.chmod(0o644)
         owner = self.workspace.stat()
-        for each in (path, *list(path.parents)[: len(Path(name).parents) - 1]):
-            os.chown(each, owner.st_uid, owner.st_gid)
+        for folder in (path, *list(path.parents)[: len(Path(name).parents) - 1]):
+            os.chown(folder, owner.st_uid, owner.st_gid)
 
     async def ask_model(self, prompt: str) -> str:
         await trio.lowlevel.checkpoint()

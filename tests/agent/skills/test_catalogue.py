@@ -154,7 +154,7 @@ async def test_new_changed_and_deleted_skills_are_seen_at_the_next_ask(tmp_path:
     async with asked(Catalogue(home_only(tmp_path))) as skills:
         assert (await skills.ask(Listing())).entries == ()
         folder = write_skill(root, "a", "First")
-        assert [each.skill.name for each in (await skills.ask(Listing())).entries] == ["a"]
+        assert [skill_entry.skill.name for skill_entry in (await skills.ask(Listing())).entries] == ["a"]
         for words in ("Other", "Again", "Third"):  # the same size each time, and quickly
             write_skill(root, "a", words, body=f"Body {words}")
             assert (await skills.ask(ForPrompt("", 5))).shown[0].description == words
@@ -196,7 +196,7 @@ async def test_what_is_off_is_not_in_the_prompt_and_says_how_to_switch_it_on(tmp
     write_skill(tmp_path / "skills", "a")
     write_skill(tmp_path / "skills", "b", more="enabled: false")
     async with asked(Catalogue(home_only(tmp_path), DisabledSkills(config, {}))) as skills:
-        assert [each.name for each in (await skills.ask(ForPrompt("", 5))).shown] == ["a"]
+        assert [skill.name for skill in (await skills.ask(ForPrompt("", 5))).shown] == ["a"]
         config.write_text('[skills]\ndisabled = ["A"]\n')
         assert (await skills.ask(ForPrompt("", 5))).shown == ()
         refused = await skills.ask(Body("a"))
@@ -208,7 +208,7 @@ async def test_what_is_off_is_not_in_the_prompt_and_says_how_to_switch_it_on(tmp
         config.write_text("[skills\n")  # half written: what was said before holds
         assert (await skills.ask(ForPrompt("", 5))).shown == ()
         config.unlink()
-        assert [each.name for each in (await skills.ask(ForPrompt("", 5))).shown] == ["a"]
+        assert [skill.name for skill in (await skills.ask(ForPrompt("", 5))).shown] == ["a"]
 
 
 def test_the_environment_stands_over_the_file(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_the_best_matches_come_first_where_there_are_more_than_fit(
     write_skill(root, "compare-files", "Shows what differs.")
     catalogue = Catalogue(home_only(tmp_path))
     found = catalogue.look().for_prompt(query, 1)
-    assert ([each.name for each in found.shown], found.more) == ([best], 2)
+    assert ([skill.name for skill in found.shown], found.more) == ([best], 2)
     assert catalogue.look().for_prompt(query, 1) == Catalogue(home_only(tmp_path)).look().for_prompt(query, 1)
 
 

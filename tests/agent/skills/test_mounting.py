@@ -34,7 +34,7 @@ class Home:
     def look(self) -> set[str]:
         """Look at the skills as a message does; the names in the folder."""
         self.mounts.keep(self.catalogue.look().enabled())
-        return {each.name for each in skills_folder(self.root).iterdir()} if self.made else set()
+        return {entry.name for entry in skills_folder(self.root).iterdir()} if self.made else set()
 
     @property
     def made(self) -> bool:

@@ -51,13 +51,13 @@ async def test_a_question_sees_the_skills_of_its_own_folder_alone(tmp_path: Path
 
         async def names(project: str) -> set[str]:
             shown = (await skills.ask(ForPrompt("", 100, (), project))).shown
-            return {f"{each.name}: {each.description}" for each in shown if "uil" in each.description}
+            return {f"{skill.name}: {skill.description}" for skill in shown if "uil" in skill.description}
 
         assert await names(one) == {"build: builds one"}
         assert await names(two) == {"build: builds two"}
         assert await names("") == set()
         listed = await skills.ask(Listing())
-        assert "ours" in {each.skill.name for each in listed.entries}
+        assert "ours" in {entry.skill.name for entry in listed.entries}
         assert isinstance(await skills.ask(Body("only-one", project=two)), SkillError)
         assert isinstance(await skills.ask(Body("only-one")), SkillError)
         found = await skills.ask(Body("only-one", project=one))
@@ -86,7 +86,7 @@ async def test_sandboxes_reach_a_trusted_skill_of_a_folder_and_list_none(tmp_pat
     assert first == second, "conversations name the place"
     shared = skills_folder(projects.home)
     assert (shared / first.removeprefix("/skills/") / "SKILL.md").is_file()
-    assert "build" not in {each.name for each in shared.iterdir()}
+    assert "build" not in {entry.name for entry in shared.iterdir()}
     assert stat.S_IMODE((shared / ".projects").stat().st_mode) == 0o311
 
 

@@ -64,7 +64,7 @@ async def test_each_window_has_the_skills_of_its_own_folder(tmp_path: Path) -> N
 
     async def answer(request: ModelRequest, emit: Emit) -> Reply:
         await trio.lowlevel.checkpoint()
-        seen.append("\n".join(each.content for each in request.messages))
+        seen.append("\n".join(message.content for message in request.messages))
         return Reply("done")
 
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
@@ -130,8 +130,8 @@ async def test_steps_of_a_call_reach_windows_live_events_and_in_number_the_audit
         assert [what.steps for what in told if isinstance(what, ToolFinished)] == [3]
         await wire.receive()
         live = await until(wire, "replied")
-    found = [each for each in live if each["event"] in ("progress", "tool")]
-    assert [(each["event"], each["id"], each.get("step"), each.get("steps")) for each in found] == [
+    found = [event for event in live if event["event"] in ("progress", "tool")]
+    assert [(event["event"], event["id"], event.get("step"), event.get("steps")) for event in found] == [
         ("progress", "c1", 1, None), ("progress", "c1", 2, None), ("progress", "c1", 3, None),
         ("tool", "c1", None, 3),
     ]  # fmt: skip
@@ -401,7 +401,7 @@ async def test_each_window_has_a_model_of_its_own_and_one_that_cannot_be_used_is
                 await two.remote.use_model("groq:none")
             await two.remote.use_model("groq:big")
             assert await two.ask("hello") == "of the process"
-            assert [each.answer for each in await one.remote.recent()] == [
+            assert [exchange.answer for exchange in await one.remote.recent()] == [
                 "of the process", "of offline", "of the process",
             ]  # fmt: skip
         async with holder.window(model="groq:none", marks=marks) as three:

@@ -85,7 +85,7 @@ def test_a_task_says_whose_it_is_what_it_has_spent_and_its_last_step(
         "step": "note tea",
     }
     second = {"kind": "repo", "owner": "local", "state": "queued", "calls": 0, "seconds": 0.0, "step": ""}
-    rows = [item(str(id), figures=each, doing="busy") for id, each in enumerate((first, second))]
+    rows = [item(str(id), figures=figures, doing="busy") for id, figures in enumerate((first, second))]
     text = shown(item("rumi", item("tasks", *rows)), 120, Choice(language=language))
     first_row, second_row = text.splitlines()[-2:]
     assert first_row.rstrip().endswith(f"  {works}")
@@ -120,8 +120,12 @@ def test_a_chat_that_gave_up_is_marked_also_where_it_is_in_memory_no_more() -> N
 def test_the_selected_chat_is_shown_and_the_order_is_the_persons() -> None:
     chats = [chat(f"c{number:02}") for number in range(20)] + [chat("z", age_s=1.0), chat("y", age_s=9.0)]
     status = {"tree": house(*chats)}
-    assert [each["id"] for each in chats_of(status, Choice())] == ["y", "z"]
-    assert [each["id"] for each in chats_of(status, Choice("name", selected="c07"))] == ["c07", "y", "z"]
+    assert [shown_chat["id"] for shown_chat in chats_of(status, Choice())] == ["y", "z"]
+    assert [shown_chat["id"] for shown_chat in chats_of(status, Choice("name", selected="c07"))] == [
+        "c07",
+        "y",
+        "z",
+    ]
 
 
 def test_where_there_is_little_room_chats_and_trouble_stay_and_the_selected_one_is_in_sight() -> None:

@@ -79,7 +79,10 @@ def test_a_bot_at_work_has_a_row_until_it_ends(page: Page, served: Served) -> No
     row = page.locator("#bots tbody tr", has_text="garden")
     expect(row).to_contain_text("sleeps")
     expect(row).to_contain_text("1 model calls")
-    assert [(each["id"], each["nodes"][0]["html"]) for each in Axe().run(page).response["violations"]] == []
+    assert [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in Axe().run(page).response["violations"]
+    ] == []
     say(page, "/stop garden")
     expect(page.locator("#bots-panel")).to_be_hidden()
     expect(page.locator(".entry", has_text="(stopped): say zebra")).to_be_visible()
@@ -297,7 +300,7 @@ def test_axe_finds_nothing(page: Page, width: int) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         found = Axe().run(page).response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+        assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
 
 
 def test_code_from_elsewhere_does_not_run_there(browser: Browser, served: Served) -> None:
@@ -523,7 +526,7 @@ def test_steps_of_calls_change_in_place_and_can_be_expanded(page: Page, served: 
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # what breathes is faint at times
         found = Axe().run(page).response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+        assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
 
     page.reload()
     tools = page.locator(".entry.answer").last.locator(".tool")

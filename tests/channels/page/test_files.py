@@ -141,7 +141,7 @@ def test_downloads_are_stored_and_never_shown(client: httpx.Client, workspace: P
     assert got.headers["content-disposition"] == "attachment; filename*=UTF-8''p%C3%A1gina_b_.html"
     assert got.headers["x-content-type-options"] == "nosniff"
     listed = client.get("/files", params={"chat": "down"}).json()
-    assert [(each["name"], each["folder"]) for each in listed["files"]] == [("deep", True)]
+    assert [(file["name"], file["folder"]) for file in listed["files"]] == [("deep", True)]
     (inner,) = client.get("/files", params={"chat": "down", "folder": "deep"}).json()["files"]
     assert (inner["name"], inner["size"]) == ("página <b>.html", 600_000)
 

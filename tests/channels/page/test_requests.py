@@ -238,9 +238,9 @@ def test_connections_are_bounded_and_slow_ones_keep_no_visitor_out(
         lines = events.iter_lines()
         assert next(lines) == "retry: 1000"
         slow = [stack.enter_context(socket.create_connection((host, int(port)), 5)) for _ in range(180)]
-        for each in slow:
+        for connection in slow:
             with contextlib.suppress(OSError):
-                each.sendall(b"GET / HTTP/1.1\r\nHost: ")
+                connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
         slow[0].settimeout(5)
         with contextlib.suppress(ConnectionResetError):
             assert slow[0].recv(1) == b""  # its place is another's now
@@ -409,10 +409,12 @@ def test_lists_and_searches_have_no_chats_of_other_owners(served: Served, client
     for chat in ("tg5", "mine"):
         served.say(chat, "say zebra")
         served.until(lambda chat=chat: chat not in served.app.services.pending.untold)  # type: ignore[misc]
-    assert {"mine", "cli"} <= (listed := {each["chat"] for each in client.get("/chats").json()["chats"]})
+    assert {"mine", "cli"} <= (
+        listed := {stored_chat["chat"] for stored_chat in client.get("/chats").json()["chats"]}
+    )
     assert "tg5" not in listed
     found = client.get("/chats/found", params={"words": "Zebra"}).json()["found"]
-    assert {each["chat"] for each in found} == {"mine"}
+    assert {stored_chat["chat"] for stored_chat in found} == {"mine"}
 
 
 def test_of_turns_of_other_owners_the_board_shows_that_they_run_and_no_words(served: Served) -> None:

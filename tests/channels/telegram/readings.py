@@ -10,7 +10,7 @@ def seen(part: Part, limit: int = LIMIT_UNITS) -> list[tuple[str, str, str]]:
     text, entities = settled(part.text, [entity.to_dict() for entity in part.entities])
     assert text == part.text == part.text.strip()
     assert entities == [entity.to_dict() for entity in part.entities]
-    assert entities == sorted(entities, key=lambda each: (each["offset"], -each["length"]))
+    assert entities == sorted(entities, key=lambda spot: (spot["offset"], -spot["length"]))
     assert units(text) <= limit
     assert len(entities) <= LIMIT_ENTITIES
     raw = text.encode("utf-16-le")

@@ -108,7 +108,7 @@ def test_what_stands_out_is_moved_whole_to_the_next_part(markup: str, kind: str)
     first, second = format_reply(WORD * 600 + markup.format(inside) + " end")
     assert first == Part((WORD * 600).strip())
     assert second.text == inside + " end"
-    assert [(each, words) for each, words, _ in seen(second)] == [(kind, inside)]
+    assert [(entity, words) for entity, words, _ in seen(second)] == [(kind, inside)]
 
 
 def test_an_emphasis_that_no_part_has_room_for_goes_on_in_the_next() -> None:
@@ -274,7 +274,7 @@ def test_no_letter_or_digit_is_lost(markdown: str) -> None:
         for kind, _, detail in seen(part):
             shown.update(detail if kind in ("pre", "text_link") else "")
     plain = re.sub(r"&#?\w+;|(```|~~~)[^\n]*", "", markdown)  # an empty code block has no language
-    missing = Counter(each for each in plain if each.isalnum()) - shown
+    missing = Counter(char for char in plain if char.isalnum()) - shown
     assert not missing
 
 

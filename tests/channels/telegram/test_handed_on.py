@@ -81,7 +81,9 @@ class Ana:
         raw = [update for _, update in self.api.updates.pending]
         self.api.updates.pending.clear()
         arrivals = [
-            each for each in read_batch(raw, ME, WHO, Moves(), hears=True) if isinstance(each, Incoming)
+            incoming
+            for incoming in read_batch(raw, ME, WHO, Moves(), hears=True)
+            if isinstance(incoming, Incoming)
         ]
         await self.user.house.inbox.accept_all(arrivals)
 

@@ -165,7 +165,7 @@ def test_whatever_stands_in_an_update_no_reading_fails(world: World, seed: int) 
     odd = (None, True, -1, 1.5, "x", [], {}, [{}], {"id": "x"}, 2**70)
     for _ in range(chance.randint(1, 3)):
         spot: Any = update["callback_query"]
-        while (deeper := [each for each in spot.values() if isinstance(each, dict) and each]) and (
+        while (deeper := [value for value in spot.values() if isinstance(value, dict) and value]) and (
             chance.random() < 0.6
         ):
             spot = chance.choice(deeper)

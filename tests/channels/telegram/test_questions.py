@@ -105,7 +105,7 @@ def test_a_long_question_is_cut_in_its_middle_and_has_room_for_the_verdict(
     part = question_part(f"May I?\n  value: {letter * 9000}\n  key: end", "es")
     assert part.text.startswith("May I?\n  value: ")
     assert part.text.endswith(f"{letter}\n  key: end")
-    left = sum(part.text.count(each) for each in (letter,)) - "May I?key: endvalue: acá faltan".count(letter)
+    left = sum(part.text.count(mark) for mark in (letter,)) - "May I?key: endvalue: acá faltan".count(letter)
     seen(part, LIMIT_UNITS - ROOM_UNITS)
     assert "… (acá faltan " in part.text
     said = int(part.text.split("(acá faltan ")[1].split(" ")[0])
@@ -152,7 +152,7 @@ async def test_a_question_that_shortens_a_value_has_all_of_it_in_a_file(
         turn.tell(ConfirmationAsked(ID, TEXT, f"{TEXT}\n  text: all of it"))
         message = await shown(api)
         assert message.text == TEXT
-        assert [document_of(each) for each in api.chats[1].said[:-1]] == [f"{TEXT}\n  text: all of it"]
+        assert [document_of(sent) for sent in api.chats[1].said[:-1]] == [f"{TEXT}\n  text: all of it"]
 
 
 async def test_a_question_whose_file_telegram_refuses_is_not_asked_and_that_is_said(
@@ -162,7 +162,7 @@ async def test_a_question_whose_file_telegram_refuses_is_not_asked_and_that_is_s
     async with post_office(tmp_path, api) as office:
         turn = await office.begin("tg1")
         asks(turn, text=f"May I?\n  value: {'x' * 9000}")
-        await until(api, lambda: any("I don't ask" in each.text for each in api.chats[1].said))
+        await until(api, lambda: any("I don't ask" in sent.text for sent in api.chats[1].said))
         (message,) = api.chats[1].said
         assert not message.buttons
         assert not office.hub.could_be_read(ID, None)  # so that no typed yes counts
@@ -281,7 +281,7 @@ async def test_a_turn_asks_again_and_again(tmp_path: Path, api: BotApi, autojump
         await turn.ends("the end")
         await office.all_sent(60)
         await office.flush(60)
-    said = [f"question {number}\n\n{texts.verdict('en', each)}" for number, each in enumerate(verdicts)]
+    said = [f"question {number}\n\n{texts.verdict('en', outcome)}" for number, outcome in enumerate(verdicts)]
     assert api.chats[1].texts == [*said, "the end"]
     assert not api.rates.refused
 

@@ -476,8 +476,8 @@ def handed_on(read: Read | None) -> list[tuple[str, str]]:
     """Sources and words, of a message whose own words are `mine`, or none."""
     found = arrival(read)
     assert found.text in ("", "mine")
-    assert all(each.kind == "words" for each in found.attachments)
-    return [(each.source, each.text) for each in found.attachments]
+    assert all(attachment.kind == "words" for attachment in found.attachments)
+    return [(attachment.source, attachment.text) for attachment in found.attachments]
 
 
 def authors(world: World) -> dict[str, Person | Chat | str]:

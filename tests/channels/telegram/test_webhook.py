@@ -200,7 +200,7 @@ def rows(path: Path, query: str) -> list[Any]:
 def album_files(path: Path) -> list[str]:
     """The names of the files of the only message."""
     ((enclosures,),) = rows(path, "SELECT enclosures FROM messages")
-    return [each["name"] for each in json.loads(enclosures)]
+    return [enclosure["name"] for enclosure in json.loads(enclosures)]
 
 
 # Requests that are refused
@@ -251,23 +251,23 @@ async def test_slow_and_many_connections_keep_no_update_out(
         port = hook.listener.bound.port
         slow = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(MOST_CONNECTIONS + 20)]
         try:
-            for each in slow:
-                each.sendall(b"POST /telegram HTTP/1.1\r\nHost: x\r\nX-")
+            for connection in slow:
+                connection.sendall(b"POST /telegram HTTP/1.1\r\nHost: x\r\nX-")
             assert await hook.post(said(api, "hello")) == 200
             half = socket.create_connection(("127.0.0.1", port), 5)
             slow.append(half)
             half.sendall(f"{HEAD}Content-Length: 100\r\n\r\n{{".encode())
             assert b" 408 " in await trio.to_thread.run_sync(half.recv, 100)
-            for each in slow[:-1]:  # those that did not give way already are ended by the time limit
-                each.settimeout(10)
+            for connection in slow[:-1]:  # those that did not give way already are ended by the time limit
+                connection.settimeout(10)
                 try:
-                    while await trio.to_thread.run_sync(each.recv, 1000):
+                    while await trio.to_thread.run_sync(connection.recv, 1000):
                         pass
                 except ConnectionError:
                     pass
         finally:
-            for each in slow:
-                each.close()
+            for connection in slow:
+                connection.close()
         assert hook.stored() == ["hello"]
 
 

@@ -93,4 +93,4 @@ async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_nam
     finally:
         os.close(null)
     assert text == "see @a.txt"
-    assert [each.source for each in handed] == ["file my file.txt", "file a.txt"]
+    assert [attachment.source for attachment in handed] == ["file my file.txt", "file a.txt"]

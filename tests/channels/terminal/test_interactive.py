@@ -468,7 +468,9 @@ async def test_a_file_named_in_a_message_is_handed_on(
         await talk.window.see("hola")
         await talk.leave()
     assert talk.chat.texts == ["read @a.txt and @nobody"]
-    assert [(each.source, each.text) for each in talk.chat.handed_on] == [("file a.txt", "uno")]
+    assert [(attachment.source, attachment.text) for attachment in talk.chat.handed_on] == [
+        ("file a.txt", "uno")
+    ]
 
 
 async def test_a_file_that_is_no_text_is_handed_over_as_it_is(

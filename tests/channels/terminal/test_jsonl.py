@@ -127,7 +127,7 @@ LINES: list[tuple[Happening, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "line"), LINES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("what", "line"), LINES, ids=lambda event: type(event).__name__)
 def test_each_line_is_written_as_documented_byte_for_byte(what: Happening, line: str) -> None:
     common = f'"chat":"cli","turn":"t1","time":"{TIME}"'
     assert encode(printed(ChatEvent("cli", "t1", 1_700_000_000.0, what))) == line % common

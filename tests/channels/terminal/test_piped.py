@@ -141,7 +141,7 @@ async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pi
     for fd in given.values():
         with suppress(OSError):
             os.close(fd)
-    assert {name: each for name, each in found.items() if each} == {
+    assert {name: text for name, text in found.items() if text} == {
         "file": words("uno"),
         "socket": words("dos"),
     }

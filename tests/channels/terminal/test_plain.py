@@ -60,7 +60,7 @@ async def test_of_a_long_call_a_step_is_written_now_and_then_and_the_number_of_a
     autojump_clock: MockClock,
 ) -> None:
     long, quick = ToolCall("c1", "research", "{}"), ToolCall("c2", "web_fetch", "{}")
-    steps = [each for n in range(1, 41) for each in (0.25, ToolProgress("c1", f"page {n}\x1b[2J", n))]
+    steps = [step for n in range(1, 41) for step in (0.25, ToolProgress("c1", f"page {n}\x1b[2J", n))]
     script = [
         *(ToolStarted(quick, {"url": "http://x.example/"}), 0.5, ToolProgress("c2", "reading", 1)),
         *(ToolFinished(quick, ToolResult(True, "x"), 1), ToolStarted(long, {"question": "moss"})),

@@ -72,13 +72,13 @@ async def test_of_100_parallel_calls_a_budget_for_40_allows_40(
 ) -> None:
     model = Priced()
     errors: list[ModelError] = []
-    each = request_tokens(HELLO) + 90
+    call_tokens = request_tokens(HELLO) + 90
     root = Supervisor("test")
     journal = root.add(ChildSpec("journal", lambda: Journal(tmp_path / "state.db", InPlace(), lambda: NOON)))
     ask = journal.ask
     async with root.running():
-        budgets = Budgets(ask, tokens(40 * each), lambda: NOON, UTC)
-        model.usage = Usage(each - 90, 90)
+        budgets = Budgets(ask, tokens(40 * call_tokens), lambda: NOON, UTC)
+        model.usage = Usage(call_tokens - 90, 90)
 
         async def call(chat: str) -> None:
             chain = Chain([Step(model)], chat=chat, account=Account(chat, "local"), meter=budgets)
@@ -93,7 +93,7 @@ async def test_of_100_parallel_calls_a_budget_for_40_allows_40(
         assert (model.calls, len(errors)) == (40, 60)
         assert {error.kind for error in errors} == {"budget"}
         (row,) = await ask(Spending("all", "", "9999"))
-        assert (row.calls, row.prompt + row.completion) == (40, 40 * each)
+        assert (row.calls, row.prompt + row.completion) == (40, 40 * call_tokens)
     assert rows(tmp_path, "SELECT * FROM reservations") == []
 
 

@@ -192,7 +192,7 @@ async def test_a_role_has_so_many_schedules_and_no_more(tmp_path: Path, autojump
         assert "There are 1 schedules already" in await say(home, CAT, "/remind in 6 minutes tea")
         assert "There are 1" in await say(home, CAT, "/remind in 7 minutes tea", f"tg{CAT}"), "all places"
         assert "❌" not in await say(home, BOB, "/remind in 8 minutes tea")
-        assert {each.user for each in await home.schedules.listed(None)} == {CAT, BOB}
+        assert {schedule.user for schedule in await home.schedules.listed(None)} == {CAT, BOB}
         assert (await home.schedules.add(ScheduleRecord("tg12", "tg12", "text", "x", user=BOB), After(9))).id
 
 

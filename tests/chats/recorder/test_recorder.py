@@ -121,7 +121,7 @@ async def test_the_last_turns_are_kept_and_deleted_with_their_chat(
 ) -> None:
     for turn in ("t9", "t10", "t11"):
         path = await run(tmp_path, turn)
-    assert sorted(each.name for each in path.parent.iterdir()) == ["t10.jsonl", "t11.jsonl"]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["t10.jsonl", "t11.jsonl"]
     assert find_recording(tmp_path, "t11") == path
     delete_recordings(tmp_path, ("cli",))
     assert not path.parent.exists()

@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> Path:
 def seen(folder: Path) -> dict[bytes, object]:
     """Everything below a folder, as a person would compare it."""
     found: dict[bytes, object] = {}
-    for path in sorted(os.fsencode(each) for each in folder.rglob("*")):
+    for path in sorted(os.fsencode(entry) for entry in folder.rglob("*")):
         status = os.lstat(path)
         kind: object = stat.S_IFMT(status.st_mode)
         if stat.S_ISREG(status.st_mode):
@@ -93,7 +93,7 @@ def test_a_file_is_copied_once_for_each_of_its_versions(tmp_path: Path, files: P
     snapshots.take("cli", "t2", tainted=False)  # the first one did not trust times as new as these
     (files / "b").write_text("B")
     snapshots.take("cli", "t3", tainted=False)
-    objects = sorted(each.name for each in (tmp_path / "undo" / "cli" / "objects").iterdir())
+    objects = sorted(entry.name for entry in (tmp_path / "undo" / "cli" / "objects").iterdir())
     assert [name for name in objects if name.startswith("t3")] == ["t3-1"]
     restore(tmp_path, "t3", snapshots)
     assert (files / "b").read_text() == "B"
@@ -124,7 +124,7 @@ def test_the_snapshots_of_the_last_turns_are_kept_and_no_more(tmp_path: Path, fi
         snapshots.take("cli", f"t{number}", tainted=False)
     assert snapshots.of("cli", "t2") is None
     place = tmp_path / "undo" / "cli"
-    assert [each.name for each in sorted(place.glob("*.json"))] == ["00000003-t3.json", "00000004-t4.json"]
+    assert [entry.name for entry in sorted(place.glob("*.json"))] == ["00000003-t3.json", "00000004-t4.json"]
     assert len(list((place / "objects").iterdir())) == 2
     snapshots.forget("cli")
     assert not place.exists()
@@ -134,8 +134,8 @@ def test_a_snapshot_that_lost_its_content_changes_nothing(tmp_path: Path, files:
     (files / "a").write_text("before")
     Snapshots(tmp_path).take("cli", "t1", tainted=False)
     (files / "a").write_text("after")
-    for each in (tmp_path / "undo" / "cli" / "objects").iterdir():
-        each.write_text("")
+    for entry in (tmp_path / "undo" / "cli" / "objects").iterdir():
+        entry.write_text("")
     with pytest.raises(Unrestorable) as caught:
         Restoring(Snapshots(tmp_path)).build("cli", "t1")
     assert caught.value.cause == "lost"

@@ -100,8 +100,8 @@ def test_an_owner_never_finds_anothers_words(home: Home) -> None:
     home.say("the secret garden party", chat="tg1")
     home.say("the garden gate", chat="tg2")
     home.say("garden of the group", chat="tg-5_3")
-    assert [each.chat for each in home.find("garden party", "tg2")] == ["tg2"]
-    assert [each.chat for each in home.find("garden", "tg-5")] == ["tg-5_3"]
+    assert [passage.chat for passage in home.find("garden party", "tg2")] == ["tg2"]
+    assert [passage.chat for passage in home.find("garden", "tg-5")] == ["tg-5_3"]
     assert home.find("garden", "tg9") == []
 
 
@@ -122,7 +122,7 @@ def test_days_bound_a_search_and_a_month_in_the_query_leads_to_it(in_a_file: Hom
     assert in_a_file.first("what about the boiler in March") == "the boiler is fixed"
     assert in_a_file.first("la caldera en febrero") == "the boiler is loud"
     found = in_a_file.find("boiler", since=at("2026-03-20T00:00"), until=at("2026-04-20T00:00"))
-    assert [each.said for each in found] == ["the boiler is warm"]
+    assert [passage.said for passage in found] == ["the boiler is warm"]
 
 
 def test_what_holds_now_comes_before_what_held_then(in_a_file: Home) -> None:
@@ -276,7 +276,7 @@ def test_a_result_that_no_chat_was_told_of_is_found_with_its_files_beside(home: 
     )
     home.change("UPDATE messages SET turn = 't1', reply = 0 WHERE id = 1")
     home.say("read this")
-    assert [each.kind for each in home.find("narwhal")] == ["task"]
+    assert [passage.kind for passage in home.find("narwhal")] == ["task"]
     assert home.first("pangolin") == "read this\npangolin.pdf"
     home.change("DELETE FROM tasks")
     assert home.find("narwhal") == []

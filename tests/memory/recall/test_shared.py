@@ -39,7 +39,7 @@ def caught_up(store: Store) -> Store:
 
 
 def find(store: Store, query: str, owner: str = "local") -> list[str]:
-    return [each.said for each in caught_up(store).do(Search(owner, query, limit=20))]
+    return [passage.said for passage in caught_up(store).do(Search(owner, query, limit=20))]
 
 
 def prune(store: Store) -> None:
@@ -79,8 +79,8 @@ def writers(url: str, *chats: str) -> Iterator[list[Writer]]:
     try:
         yield made
     finally:
-        for each in made:
-            each.db.close()
+        for store in made:
+            store.db.close()
 
 
 @contextmanager
@@ -223,10 +223,10 @@ def test_an_index_of_another_database_or_of_a_file_is_made_again(
     for place, number, word in places:
         store = Store(tmp_path / "recall.db", place)
         found = find(store, "walrus")
-        assert (len(found), all(word in each for each in found)) == (number, True)
+        assert (len(found), all(word in said for said in found)) == (number, True)
         store.close()
-    for each in (here, there, in_a_file):
-        each.store.close()
+    for reader in (here, there, in_a_file):
+        reader.store.close()
     postgres.drop(other)
 
 
@@ -267,7 +267,7 @@ async def test_the_actor_goes_on_when_the_database_is_back(
     ask = asking(recall_of(root, tmp_path, url, Threads()))
 
     async def found() -> list[str]:
-        return [each.said for each in await ask(Search("local", "walrus"))]
+        return [passage.said for passage in await ask(Search("local", "walrus"))]
 
     async with root.running():
         assert await found() == ["the walrus"]

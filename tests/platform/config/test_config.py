@@ -180,7 +180,7 @@ def test_a_general_limit_holds_for_channels_whose_own_is_not_set(tmp_path: Path)
         assert shown[f"agent.{key}"] == ("90", "RUMI_AGENT__TURN_TIMEOUT_S")
     limits = chat_limits_of(loaded, 1000)
     assert (limits.turn.max_turns, limits.turn.timeout_s) == (4, 90)
-    assert {name: each.max_turns for name, each in limits.turn_of.items()} == {
+    assert {name: turn_limits.max_turns for name, turn_limits in limits.turn_of.items()} == {
         "telegram": 4,
         "terminal": 4,
         "page": 50,
@@ -189,7 +189,9 @@ def test_a_general_limit_holds_for_channels_whose_own_is_not_set(tmp_path: Path)
 
 def test_each_channel_has_the_limits_that_fit_its_work(tmp_path: Path) -> None:
     limits = chat_limits_of(load(tmp_path), 1000)
-    found = {name: (each.max_turns, each.timeout_s) for name, each in limits.turn_of.items()}
+    found = {
+        name: (turn_limits.max_turns, turn_limits.timeout_s) for name, turn_limits in limits.turn_of.items()
+    }
     assert found == {"telegram": (10, 600), "terminal": (30, 1800), "page": (30, 600)}
     assert (limits.turn.max_turns, limits.turn.timeout_s) == (30, 600)
 

@@ -44,7 +44,9 @@ SAMPLES = {
     "channels/control/watch.py: by {…}": ["by age", "by mail"],
     "cli/skills.py: Change that line in {…}": ["Change that line in /home/skills/a/SKILL.md."],
     "platform/config/given.py: {…}{…}: {…}.": ["Did you mean agent.max_turns? Known in [agent]: max_turns."],
-    "platform/config/given.py: {…} = {…} ({…}) is not allowed.": ["agent.max_turns = 0 (flag) is not allowed."],
+    "platform/config/given.py: {…} = {…} ({…}) is not allowed.": [
+        "agent.max_turns = 0 (flag) is not allowed."
+    ],
     "memory/serving.py: The {…} cannot be empty.": ["The key cannot be empty.", "The owner cannot be empty."],
     "memory/writing.py: The {…} of a fact cannot be empty.": ["The key of a fact cannot be empty."],
     "memory/writing.py: The {…} of a fact may have {…} characters, and this one has {…}.": [
@@ -105,7 +107,7 @@ def sentences_of(path: Path, kinds: set[str]) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        helps = [each.value for each in node.keywords if each.arg == "help"]
+        helps = [keyword.value for keyword in node.keywords if keyword.arg == "help"]
         said = node.args if name in kinds or name == "__init__" or name in SAYS else []
         if name == "Check":
             said = said[2:]  # behind its name and its verdict
@@ -234,7 +236,7 @@ def bubblewrap(tmp_path: Path) -> Program:
 @pytest.mark.long
 def test_the_help_of_each_command_is_spanish(bubblewrap: Program, spanish: Program) -> None:
     for command in COMMANDS:
-        theirs, ours = (each.run(*command, "--help").stdout for each in (bubblewrap, spanish))
+        theirs, ours = (instance.run(*command, "--help").stdout for instance in (bubblewrap, spanish))
         assert english_lines(ours, theirs) == [], command
         assert ours.startswith("Uso: rumi"), command
 
@@ -283,7 +285,7 @@ WRONG: list[tuple[tuple[str, ...], int]] = [
 
 def test_what_goes_wrong_is_told_in_spanish(bubblewrap: Program, spanish: Program) -> None:
     for command, code in WRONG:
-        theirs, ours = (each.run(*command, code=code).stderr for each in (bubblewrap, spanish))
+        theirs, ours = (instance.run(*command, code=code).stderr for instance in (bubblewrap, spanish))
         assert theirs != ours, command
         assert english_lines(ours, theirs) == [], command
 
@@ -307,13 +309,13 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
     for program in (bubblewrap, spanish):
         program.env["COLUMNS"] = "100"
     for command in (("sandbox", "status"), ("doctor",), ("skills", "info", "explain")):
-        theirs, ours = (each.run(*command, code=None).stdout for each in (bubblewrap, spanish))
+        theirs, ours = (instance.run(*command, code=None).stdout for instance in (bubblewrap, spanish))
         described = {line for line in theirs.splitlines() if line.startswith("  ") and command[0] == "skills"}
         assert [line for line in english_lines(ours, theirs) if line not in described] == []
     ours = spanish.run("chat", "-p", "run curl x", code=0)
     assert "Rechazado: el programa `curl` no está en la lista." in ours.stderr
     spanish.run("chat", "-p", "write a.txt: x")
-    ours_, theirs_ = (each.run("backup", str(tmp_path / name)).stdout for each, name in
+    ours_, theirs_ = (instance.run("backup", str(tmp_path / name)).stdout for instance, name in
                       ((spanish, "b"), (bubblewrap, "c")))  # fmt: skip
     assert english_lines(ours_, theirs_) == []
     held = spanish.start("chat")
@@ -325,7 +327,7 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
         held.stdin.write("run echo hola\n")
         held.stdin.flush()
         wait_for(lambda: "chat" in spanish.run("status").stdout)
-        theirs, ours_ = (each.run("status").stdout for each in (bubblewrap, spanish))
+        theirs, ours_ = (instance.run("status").stdout for instance in (bubblewrap, spanish))
         assert english_lines(ours_, theirs) == []
         assert "en marcha" in ours_
     finally:

@@ -49,12 +49,12 @@ class Server:
 
     def listen(self, ear: "Ear") -> None:
         """Notifications for a worker reach this ear from now on."""
-        self._ears = {name: each for name, each in self._ears.items() if each is not ear}
+        self._ears = {name: other for name, other in self._ears.items() if other is not ear}
         self._ears[channel_of(ear.worker)] = ear
 
     def deaf(self, ear: "Ear") -> None:
         """Nothing reaches it any more."""
-        self._ears = {name: each for name, each in self._ears.items() if each is not ear}
+        self._ears = {name: other for name, other in self._ears.items() if other is not ear}
 
 
 class Way:

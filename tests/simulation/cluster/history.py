@@ -233,7 +233,7 @@ class ClusterHistory:
                 while self.workers:  # noqa: ASYNC110  # in virtual time
                     await trio.sleep(1)
             if self.workers:
-                world.complain(f"workers do not end: {[each.name for each in self.workers]}")
+                world.complain(f"workers do not end: {[worker.name for worker in self.workers]}")
             if self.daemon.live:
                 await trio.sleep(LEASE_S + 1)  # those of a killed worker go behind its lease
             if self.daemon.live:
@@ -549,8 +549,8 @@ class ClusterHistory:
                     )
                 )
                 live = [worker.ownership for worker in self.workers if not worker.process.life.dead]
-                names = [each.worker for each in live]
-                own = {each.worker: len(each.numbers()) for each in live}
+                names = [worker.worker for worker in live]
+                own = {worker.worker: len(worker.numbers()) for worker in live}
                 shares = [found.get(name, 0) for name in names]
                 if names and sum(shares) == PARTITIONS and max(shares) - min(shares) <= 1 and found == own:
                     return

@@ -81,9 +81,9 @@ def claims_without_a_new_fence(patch: pytest.MonkeyPatch) -> None:
 
     def same(request: Claim, transaction: Transaction) -> tuple[Any, ...]:
         claimed = claim(request, transaction)
-        for each in claimed:
-            transaction.db.execute("UPDATE partitions SET fence = 1 WHERE number = ?", (each.number,))
-        return tuple(replace(each, fence=1) for each in claimed)
+        for partition in claimed:
+            transaction.db.execute("UPDATE partitions SET fence = 1 WHERE number = ?", (partition.number,))
+        return tuple(replace(partition, fence=1) for partition in claimed)
 
     def by_fence(scope: Any, owners: Any, served: Any) -> frozenset[int]:
         numbers = scope.numbers if scope.owned else frozenset()

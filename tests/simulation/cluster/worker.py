@@ -135,7 +135,7 @@ class OwnClient(Client):
 
     async def containers(self) -> list[ContainerInfo]:
         mine = {box.id for box in self.daemon.live.values() if box.client is self}
-        return [each for each in await super().containers() if each.container_id in mine]
+        return [container for container in await super().containers() if container.container_id in mine]
 
 
 class OwnLine(Line):

@@ -160,10 +160,10 @@ def workers(
         for number in range(count)
     ]
     try:
-        for each in found:
-            each.start()
-        for each in found:
-            each.until_listening()
+        for home in found:
+            home.start()
+        for home in found:
+            home.until_listening()
         database = Database(url)
         try:
             database.until_shared(count)
@@ -171,9 +171,9 @@ def workers(
         finally:
             database.close()
     finally:
-        for each in found:
-            if each.process is not None and each.process.poll() is None:
-                each.process.send_signal(signal.SIGINT)
-                each.process.send_signal(signal.SIGINT)
-        for each in found:
-            each.end()
+        for home in found:
+            if home.process is not None and home.process.poll() is None:
+                home.process.send_signal(signal.SIGINT)
+                home.process.send_signal(signal.SIGINT)
+        for home in found:
+            home.end()

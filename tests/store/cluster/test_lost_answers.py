@@ -58,7 +58,7 @@ def joined(backend: PostgresServer, ownership: Ownership, worker: str) -> list[f
     alone.run([Join(worker, "1", "", 60.0)])
     (claimed,) = alone.run([Claim(worker, PARTITIONS)])
     alone.close()
-    ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
+    ownership.set({partition.number: partition.fence for partition in claimed})  # type: ignore[attr-defined]
     return lost
 
 
@@ -126,7 +126,7 @@ async def test_two_workers_that_load_a_new_chat_open_one_session(postgres: Serve
     async with trio.open_nursery() as nursery:
         for store in stores:
             nursery.start_soon(load, store)
-    assert [each.session for each in loaded] == [1, 1]  # type: ignore[attr-defined]
+    assert [entry.session for entry in loaded] == [1, 1]  # type: ignore[attr-defined]
 
 
 async def test_what_an_earlier_worker_had_asked_for_ends_no_later_lease(postgres: Server, name: str) -> None:
@@ -152,7 +152,7 @@ async def test_a_worker_joins_although_the_answer_is_lost(proxy: Proxy, postgres
     with pytest.raises(JournalError):
         await ask(Join("w1", "1", "", 60.0))
     await ask(Join("w1", "1", "", 60.0))
-    assert [each.name for each in await ask(Members())] == ["w1"]
+    assert [member.name for member in await ask(Members())] == ["w1"]
     ask.close()
 
 

@@ -55,7 +55,7 @@ async def test_a_killed_workers_chat_is_told_by_another(on_disk: tuple[Server, P
         owner = workers.owner_of(partition_of("tg1"))
         assert owner is not None
         await until(lambda: sleeps(owner.process.pid if owner.process else 0), "the command runs", 30)
-        (other,) = (each for each in workers.workers if each is not owner)
+        (other,) = (other_worker for other_worker in workers.workers if other_worker is not owner)
         owner.kill()
         await until(lambda: told(workers, "I was restarted"), "the other one tells it", 30)
         await workers.ready(1)
@@ -65,8 +65,8 @@ async def test_a_killed_workers_chat_is_told_by_another(on_disk: tuple[Server, P
 
 
 def sleeps(pid: int) -> bool:
-    words = (Path(f"/proc/{each}/cmdline") for each in descendants(pid))
-    return any(b"sleep\x00600" in each.read_bytes() for each in words if each.exists())
+    words = (Path(f"/proc/{descendant}/cmdline") for descendant in descendants(pid))
+    return any(b"sleep\x00600" in path.read_bytes() for path in words if path.exists())
 
 
 def told(workers: Cluster, words: str) -> bool:

@@ -85,10 +85,10 @@ def test_the_status_shows_all_workers_from_a_home_where_none_runs(two: Two, tmp_
     idle = Worker(tmp_path / "idle", "postgresql://x@127.0.0.1/x")
     (idle.home / "config.toml").write_text((two.reached.home / "config.toml").read_text())
     found = json.loads(idle.run("status", "--all", "--json").stdout)
-    workers = {each["address"]: each for each in found["workers"]}
+    workers = {worker["address"]: worker for worker in found["workers"]}
     assert workers.keys() == {two.reached.address, ""}
-    assert sum(each["partitions"] for each in workers.values()) == 256
-    assert all(0 <= each["lag_s"] < 3 and 0 < each["lease_left_s"] <= 3 for each in workers.values())
+    assert sum(worker["partitions"] for worker in workers.values()) == 256
+    assert all(0 <= worker["lag_s"] < 3 and 0 < worker["lease_left_s"] <= 3 for worker in workers.values())
     assert found["unserved"] == {"queued": 0, "undelivered": 0}
     assert two.reached.address in idle.run("status", "--all").stdout
 

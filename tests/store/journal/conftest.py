@@ -71,5 +71,5 @@ def shared_store(url: str, worker: str = "w1", now: Callable[[], float] = time.t
     ownership = Ownership(worker)
     opened = Store(PostgresServer(url, ON_A_SERVER), now, ownership)
     _, claimed = opened.run([Join(worker, "1", "", 600.0), Claim(worker, 256)])
-    ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
+    ownership.set({claimed_partition.number: claimed_partition.fence for claimed_partition in claimed})  # type: ignore[attr-defined]
     return opened

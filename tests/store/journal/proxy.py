@@ -68,9 +68,9 @@ class Proxy:
     def _end(self, *sockets: socket.socket) -> None:
         if self.cut == "dropping":
             self.cut = ""
-        for each in sockets:
+        for connection in sockets:
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def end_connections(self) -> None:
         """End all connections, as a server does that crashes."""
@@ -84,5 +84,5 @@ class Proxy:
         self.end_connections()
         for thread in self._threads:
             thread.join(5)
-        for each in self._open:
-            each.close()
+        for connection in self._open:
+            connection.close()

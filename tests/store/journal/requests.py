@@ -122,11 +122,11 @@ def values(kind: Any, name: str = "") -> st.SearchStrategy[Any]:
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (Union, UnionType):
-        return st.one_of(*(values(each, name) for each in arguments))
+        return st.one_of(*(values(argument, name) for argument in arguments))
     if origin is tuple and arguments[-1] is Ellipsis:
         return st.lists(values(arguments[0]), max_size=3).map(tuple)
     if origin is tuple:
-        return st.tuples(*(values(each) for each in arguments))
+        return st.tuples(*(values(argument) for argument in arguments))
     plain: dict[Any, st.SearchStrategy[Any]] = {
         bool: st.booleans(),
         bytes: st.binary(max_size=8),

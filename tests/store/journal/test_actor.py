@@ -29,7 +29,7 @@ async def test_requests_that_come_together_share_a_commit(
     real = Store.run
 
     def counted(self: Store, requests: list[object]) -> list[object]:
-        commits.append(sum(isinstance(each, Accept) for each in requests))
+        commits.append(sum(isinstance(request, Accept) for request in requests))
         return real(self, requests)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Store, "run", counted)

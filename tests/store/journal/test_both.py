@@ -59,7 +59,7 @@ class Both:
         requests = (Join("w1", "1", "", 1e9), Claim("w1", 256), Release("w1", others))
         self.sqlite.run(requests)
         _, claimed, _ = self.postgres.run(requests)
-        fences = {each.number: each.fence for each in claimed}  # type: ignore[attr-defined]
+        fences = {partition.number: partition.fence for partition in claimed}  # type: ignore[attr-defined]
         self.ownership.set({number: fence for number, fence in fences.items() if number in mine})
 
     def _rows_of(self, sql: str) -> None:
@@ -98,7 +98,9 @@ def _comparable(answer: Any) -> Any:
     if isinstance(answer, tuple):
         return tuple(map(_comparable, answer))
     if is_dataclass(answer) and not isinstance(answer, type):
-        return type(answer), tuple(_comparable(getattr(answer, each.name)) for each in fields(answer))
+        return type(answer), tuple(
+            _comparable(getattr(answer, dataclass_field.name)) for dataclass_field in fields(answer)
+        )
     return answer
 
 
@@ -168,5 +170,5 @@ def test_sqlite_and_postgres_give_every_request_the_same_answer(both: Both, part
 
 def test_every_type_of_request_is_compared() -> None:
     parts = [KINDS[part::PARTS] for part in range(PARTS)]
-    assert sorted(each.__name__ for part in parts for each in part) == sorted(each.__name__ for each in KINDS)
+    assert sorted(kind.__name__ for part in parts for kind in part) == sorted(kind.__name__ for kind in KINDS)
     assert set(STRATEGIES) == set(KINDS)

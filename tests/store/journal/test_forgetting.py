@@ -231,7 +231,7 @@ def test_a_session_that_goes_on_is_kept_whole_and_one_that_is_overdue_is_not(boo
     book.expire(5)
     assert book.left("messages") == [goes_on, last]
     assert not book.left("summaries")
-    assert [each.turn for each in book.do(Load("a", 10)).history] == ["t1"]  # type: ignore[attr-defined]
+    assert [stored_entry.turn for stored_entry in book.do(Load("a", 10)).history] == ["t1"]  # type: ignore[attr-defined]
 
 
 def test_what_is_still_to_be_learned_from_is_kept(book: Book) -> None:
@@ -296,6 +296,6 @@ def test_a_deleted_chat_leaves_nothing_and_no_number_is_used_twice(tmp_path: Pat
         assert store.run([Knows("a"), Knows("b"), OpenChats(), Undelivered("a")]) == [False, True, (), ()]
         (chats,) = store.run([ListChats()])
         assert isinstance(chats, tuple)
-        assert [each.chat for each in chats] == ["b"]
+        assert [stored_chat.chat for stored_chat in chats] == ["b"]
         store.run([accept("a", "again")])
         assert store.run([OpenMessages("a", 3)]) == store.run([OpenMessages("a", 0)]) != [()]

@@ -21,10 +21,13 @@ def test_what_is_missed_while_a_chat_is_told_is_told_later(store: Store) -> None
     told = TellMissed("a", Incoming(chat="a", text="1 missed", notice=True), ((1, 1),))
     misses(store, 2, 1)  # between the reading and the telling
     assert do(store, told) is not None
-    assert [(each.id, each.missed) for each in do(store, MissedSchedules("a"))] == [(2, 1)]  # type: ignore[attr-defined]
+    assert [(schedule.id, schedule.missed) for schedule in do(store, MissedSchedules("a"))] == [(2, 1)]  # type: ignore[attr-defined]
     misses(store, 1, 2)
     told = TellMissed("a", Incoming(chat="a", text="1 and 2 missed", notice=True), ((1, 1), (2, 1)))
     misses(store, 1, 3)
     assert do(store, told) is None, "it has missed more than the message says"
-    assert [(each.id, each.missed) for each in do(store, MissedSchedules("a"))] == [(1, 2), (2, 1)]  # type: ignore[attr-defined]
-    assert [each.text for each in do(store, OpenMessages("a", 0))] == ["1 missed"]  # type: ignore[attr-defined]
+    assert [(schedule.id, schedule.missed) for schedule in do(store, MissedSchedules("a"))] == [
+        (1, 2),
+        (2, 1),
+    ]  # type: ignore[attr-defined]
+    assert [message.text for message in do(store, OpenMessages("a", 0))] == ["1 missed"]  # type: ignore[attr-defined]

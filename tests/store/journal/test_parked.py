@@ -34,7 +34,7 @@ def test_a_press_is_what_its_button_says(store: Store) -> None:
     assert (said.text, said.reply) == ("/yes 1", 0)
     assert elsewhere.reply, "a button counts in its chat only"
     assert unknown.reply
-    assert [each.text for each in do(store, OpenMessages("a", 1))] == ["/yes 1"]  # type: ignore[attr-defined]
+    assert [message.text for message in do(store, OpenMessages("a", 1))] == ["/yes 1"]  # type: ignore[attr-defined]
     assert do(store, Accept((batch[0],))) == (None,), "the same press again is known"
 
 

@@ -25,7 +25,7 @@ class Book:
     def chats(self, *without: str) -> list[str]:
         found = self.do(ListChats(without))
         assert isinstance(found, tuple)
-        return [each.chat for each in found]
+        return [hit.chat for hit in found]
 
     def say(self, chat: str, *texts: str, session: int = 1, role: str = "user") -> None:
         entries = tuple(HistoryEntry("t", Message(role, text)) for text in texts)  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ class Book:
     def search(self, words: str, **given: object) -> list[str]:
         found = self.do(SearchHistory(words, **given))  # type: ignore[arg-type]
         assert isinstance(found, FoundEntries)
-        return [each.entry.message.content for each in found.entries]
+        return [hit.entry.message.content for hit in found.entries]
 
 
 @pytest.fixture
@@ -70,13 +70,13 @@ def test_what_was_said_is_read_backwards_through_all_sessions(book: Book) -> Non
     book.say("cli", "4", "5", session=2)
     last = book.do(ReadHistory("cli", limit=3))
     assert isinstance(last, tuple)
-    assert [each.entry.message.content for each in last] == ["3", "4", "5"]
+    assert [hit.entry.message.content for hit in last] == ["3", "4", "5"]
     before = book.do(ReadHistory("cli", before=last[0].id))
     assert isinstance(before, tuple)
-    assert [(each.session, each.entry.message.content) for each in before] == [(1, "1"), (1, "2")]
+    assert [(hit.session, hit.entry.message.content) for hit in before] == [(1, "1"), (1, "2")]
     going_on = book.do(ReadHistory("cli", going_on=True))
     assert isinstance(going_on, tuple)
-    assert [each.entry.message.content for each in going_on] == ["4", "5"]
+    assert [hit.entry.message.content for hit in going_on] == ["4", "5"]
 
 
 def test_what_was_reset_is_neither_read_nor_found(book: Book) -> None:
@@ -106,7 +106,7 @@ def test_a_search_goes_on_slice_by_slice(book: Book, monkeypatch: pytest.MonkeyP
     while before:
         part = book.do(SearchHistory("needle", before=before))
         assert isinstance(part, FoundEntries)
-        found += [each.entry.message.content for each in part.entries]
+        found += [hit.entry.message.content for hit in part.entries]
         before, slices = part.next, slices + 1
     assert found == ["40 needle", "20 needle", "0 needle"]
     assert slices == 5

@@ -56,7 +56,7 @@ def said(text: str) -> HistoryEntry:
 
 def texts(store: Store, chat: str) -> list[str]:
     (entries,) = store.run([ReadHistory(chat)])
-    return [each.entry.message.content for each in entries]  # type: ignore[attr-defined]
+    return [entry.entry.message.content for entry in entries]  # type: ignore[attr-defined]
 
 
 def second(url: str, worker: str, now: Callable[[], float] | None = time.time) -> tuple[Store, Ownership]:
@@ -72,7 +72,7 @@ def test_a_write_with_a_stale_fence_is_refused_and_the_rest_of_the_batch_is_stor
     other, ownership = second(url, "w2")
     first.run([Release("w1", (partition_of("cli"),))])
     (claimed,) = other.run([Claim("w2", 256)])
-    ownership.set({each.number: each.fence for each in claimed})  # type: ignore[attr-defined]
+    ownership.set({partition.number: partition.fence for partition in claimed})  # type: ignore[attr-defined]
     lost: list[frozenset[int]] = []
     assert first._ownership is not None
     first._ownership.lost = lambda worker, numbers: lost.append(numbers)  # type: ignore[method-assign]
@@ -107,7 +107,7 @@ def test_an_update_that_two_workers_accept_at_once_is_stored_once(url: str) -> N
     for mine, theirs in zip(one, two, strict=True):
         assert (mine == (None,)) != (theirs == (None,)), "exactly one of them has stored it"
     (stored,) = stores[0].run([OpenMessages("tg5", 0)])
-    assert [each.text for each in stored] == [str(number) for number in range(20)]  # type: ignore[attr-defined]
+    assert [message.text for message in stored] == [str(number) for number in range(20)]  # type: ignore[attr-defined]
     for store in stores:
         store.close()
 
@@ -246,14 +246,14 @@ def test_claims_of_three_workers_at_once_never_overlap(url: str) -> None:
         for _ in range(4):
             together.wait(30)
             (claimed,) = stores[place].run([Claim(f"w{place}", 20, has=tuple(numbers))])
-            numbers += [each.number for each in claimed]  # type: ignore[attr-defined]
+            numbers += [partition.number for partition in claimed]  # type: ignore[attr-defined]
         return numbers
 
     with ThreadPoolExecutor(3) as threads:
         found = list(threads.map(claim, range(3)))
-    numbers = [number for each in found for number in each]
+    numbers = [number for taken_numbers in found for number in taken_numbers]
     assert len(numbers) == len(set(numbers))
-    assert all(each for each in found)
+    assert all(number for number in found)
     for store in stores:
         store.close()
 
@@ -275,7 +275,7 @@ def test_four_processes_that_start_at_once_make_the_tables_once(postgres: Server
         subprocess.Popen([sys.executable, "-c", MIGRATE, url], cwd=ROOT, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    assert [(each.communicate(timeout=60)[1], each.returncode) for each in started] == [("", 0)] * 4
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in started] == [("", 0)] * 4
     with psycopg.connect(url) as db:
         assert db.execute("SELECT name, version FROM schema_versions ORDER BY 1").fetchall() == [
             ("memory", 2),
@@ -348,7 +348,7 @@ def test_a_full_disk_of_the_server_is_told_and_nothing_is_lost(
     assert texts(store, "cli") == [], "a batch is stored as a whole or not at all"
     filler.unlink()
     store.run([request])
-    assert [len(each) for each in texts(store, "cli")] == [2_000_000]
+    assert [len(text) for text in texts(store, "cli")] == [2_000_000]
     store.close()
     postgres.drop(url)
     postgres.execute("DROP TABLESPACE small")

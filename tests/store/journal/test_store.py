@@ -95,7 +95,7 @@ def test_a_turn_is_not_retried_after_many_others_completed(store: Store) -> None
         do(store, accept("a", f"text {number}"), Begin("a", number, f"t{number}", session))
         do(store, Settle("a", (number,), "…", reason, session))  # type: ignore[arg-type]
         found.append(do(store, Retriable("a")))
-    assert [each and each.id for each in found] == [1, 1, 1, 1, None]  # type: ignore[attr-defined]
+    assert [message and message.id for message in found] == [1, 1, 1, 1, None]  # type: ignore[attr-defined]
 
 
 def test_completed_retries_do_not_age_what_can_be_retried(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_a_file_whose_inside_is_spoilt_is_refused_with_a_sentence(tmp_path: Path
     path = tmp_path / "state.db"
     Store(path).close()
     spoilt = bytearray(path.read_bytes())
-    spoilt[8192::7] = bytes(each ^ 0x55 for each in spoilt[8192::7])
+    spoilt[8192::7] = bytes(byte ^ 0x55 for byte in spoilt[8192::7])
     path.write_bytes(spoilt)
     with pytest.raises(JournalError, match=r"cannot be used: .*malformed"):
         Store(path)

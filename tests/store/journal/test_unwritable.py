@@ -139,7 +139,7 @@ async def test_without_a_reserve_what_is_to_be_written_waits_until_there_is_room
     store = Store(small_disk / "state.db")
     (record,) = store.run([Load("a", 1000)])
     store.close()
-    assert sorted(each.turn for each in record.history) == sorted(f"t{n}" for n in range(200))  # type: ignore[attr-defined]
+    assert sorted(stored_entry.turn for stored_entry in record.history) == sorted(f"t{n}" for n in range(200))  # type: ignore[attr-defined]
     assert root.status().children[0].restarts == 0
 
 
@@ -206,7 +206,9 @@ def test_a_kill_on_a_full_disk_loses_nothing(
     store = Store(small_disk / "state.db")
     (record,) = store.run([Load("a", 5000)])
     store.close()
-    assert [each.turn for each in record.history][: len(written)] == [f"t{n}" for n in written]  # type: ignore[attr-defined]
+    assert [stored_entry.turn for stored_entry in record.history][: len(written)] == [
+        f"t{n}" for n in written
+    ]  # type: ignore[attr-defined]
 
 
 def test_a_start_on_a_full_disk_is_one_clear_refusal(small_disk: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_file_of_an_earlier_schema_becomes_what_a_new_one_is_and_a_copy_stays(
     copy = tmp_path / f"state.db.before-{SCHEMA_VERSION}"
     assert kept(copy) == (version, content)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "new.db", copy.name}
+    assert {entry.name for entry in tmp_path.iterdir()} == {"state.db", "new.db", copy.name}
 
 
 def test_updates_and_moves_of_an_earlier_file_are_telegrams(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_copy_of_an_earlier_upgrade_goes_when_another_has_succeeded(tmp_path
     make(tmp_path / "state.db", 2)
     (tmp_path / "state.db.before-2").write_bytes(b"of long ago")
     Store(tmp_path / "state.db").close()
-    assert [each.name for each in tmp_path.glob("*.before-*")] == [f"state.db.before-{SCHEMA_VERSION}"]
+    assert [entry.name for entry in tmp_path.glob("*.before-*")] == [f"state.db.before-{SCHEMA_VERSION}"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_without_room_for_the_copy_nothing_is_changed(
     with pytest.raises(JournalError, match=r"has 1 MB free\. Make room"):
         Store(path)
     assert kept(path)[0] == 1
-    assert [each.name for each in tmp_path.iterdir()] == ["state.db"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["state.db"]
 
 
 def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_as_it_will_be(
@@ -132,8 +132,8 @@ def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_a
         assert (found in (1, SCHEMA_VERSION), still) == (True, content)
         Store(path).close()
         assert kept(path) == (SCHEMA_VERSION, content), "with room again it goes on"
-        for each in small_disk.glob("*state.db*"):
-            each.unlink()
+        for entry in small_disk.glob("*state.db*"):
+            entry.unlink()
     assert versions == sorted(versions)
     assert 3 < versions.count(1) < len(versions)
 

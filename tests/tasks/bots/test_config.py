@@ -131,14 +131,16 @@ def test_skills_are_flat_files_and_folders_and_the_bots_own_counts(tmp_path: Pat
     (folder / "skills" / "nested" / "SKILL.md").write_text("---\nname: deep\ndescription: D\n---\nDig.")
     (folder / "skills" / "bad.md").write_bytes(b"\xff\xfe")
     skills, problems = files.skills("garden")
-    assert [(each.name, each.text) for each in skills] == [
+    assert [(skill.name, skill.text) for skill in skills] == [
         ("deep", "Dig."),
         ("prune", "Cut in April."),
         ("water", "Water at six."),
     ]
     assert "bad.md" in problems[0]
     files.write_skill("garden", "weed", 'with "quotes"', "Pull them.")
-    assert ("weed", 'with "quotes"') in [(each.name, each.description) for each in files.skills("garden")[0]]
+    assert ("weed", 'with "quotes"') in [
+        (skill.name, skill.description) for skill in files.skills("garden")[0]
+    ]
     files.remove_skill("garden", "weed")
     with pytest.raises(BotError, match="of its own"):
         files.remove_skill("garden", "water")

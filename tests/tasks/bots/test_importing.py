@@ -91,7 +91,7 @@ def hostile(home: Path) -> Path:
 
 
 def test_no_link_is_followed_and_no_pipe_is_waited_for(tmp_path: Path) -> None:
-    found = {each.name: each for each in foreign_bots(hostile(tmp_path))}
+    found = {bot.name: bot for bot in foreign_bots(hostile(tmp_path))}
     assert [path for path, _ in found["garden"].skills] == ["dig.md"]
     assert len(found["garden"].problems) == 8
     assert all(found[name].fault for name in ("linked", "piped", "outside"))
@@ -102,7 +102,7 @@ def test_skills_of_a_hostile_folder_are_read_as_far_as_they_are_files(tmp_path: 
     home = hostile(tmp_path)
     files = BotFiles(tmp_path / "home")
     found, problems = files.skills_in(home / "bots" / "garden" / "skills")
-    assert [each.name for each in found] == ["dig"]
+    assert [bot.name for bot in found] == ["dig"]
     assert len(problems) == 8
     with pytest.raises(BotError, match="cannot be read"):
         files.skills_in(home / "skills" / "pipe.md")
@@ -130,5 +130,5 @@ def test_a_reader_that_follows_links_is_found(tmp_path: Path, monkeypatch: pytes
             return file.read(most)
 
     monkeypatch.setattr(ForeignFolder, "read", followed)
-    found = {each.name: each for each in foreign_bots(hostile(tmp_path))}
+    found = {bot.name: bot for bot in foreign_bots(hostile(tmp_path))}
     assert "root:" in str(found)

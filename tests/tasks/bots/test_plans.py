@@ -47,13 +47,15 @@ class World:
 
         async def keep(parked: Sequence[Parked]) -> None:
             await trio.lowlevel.checkpoint()
-            self.parked |= {each.number: each for each in parked}
+            self.parked |= {parked_call.number: parked_call for parked_call in parked}
 
         async def keep_plan(plan: Approved | None) -> None:
             await trio.lowlevel.checkpoint()
             self.plan = approved_in(json.loads(json.dumps(approved_json(plan))))
 
-        self.parked = {number: replace(each, asked=True) for number, each in self.parked.items()}
+        self.parked = {
+            number: replace(parked_call, asked=True) for number, parked_call in self.parked.items()
+        }
         calls = ParkedCalls(tuple(self.parked.values()), keep)
         return PlannedCalls(calls, self.plan, lambda: self.now, lambda: self.spent, keep_plan)
 
@@ -173,7 +175,7 @@ async def test_what_is_used_up_or_past_allows_nothing_and_is_asked_again(
 
     assert await planned.ask_again(text) is (why is not None)
     assert told == ([] if why is None else [why])
-    assert [each for _, each in planned.calls.to_ask()] == ([] if why is None else ["Once more?"])
+    assert [call for _, call in planned.calls.to_ask()] == ([] if why is None else ["Once more?"])
     assert not await planned.ask_again(text), "it is asked once"
     if why is not None:
         again = world.planned()

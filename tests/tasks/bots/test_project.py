@@ -319,8 +319,8 @@ def test_hostile_files_of_git_around_a_project_are_read_as_nothing(tmp_path: Pat
                 path.touch()
                 os.truncate(path, 1 << 40)
     assert tracked_in(git / "index") == set()
-    words = [each.text for each in outer_rules(tmp_path, git, "inner")]
-    assert not any("hidden-rule" in each for each in words)
+    words = [rule.text for rule in outer_rules(tmp_path, git, "inner")]
+    assert not any("hidden-rule" in word for word in words)
 
 
 def test_no_read_of_a_foreign_file_waits_or_follows(tmp_path: Path) -> None:

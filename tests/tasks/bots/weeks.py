@@ -98,7 +98,7 @@ class Tending:
         number = int(first.removeprefix(INSTRUCTIONS))
         self._look(number, request.messages[1:])
         await trio.sleep(weeks.random.choice([0.0, 0.1, 3.0]))
-        done = sum(each.role == "tool" for each in request.messages)
+        done = sum(message.role == "tool" for message in request.messages)
         if done < number % 4:
             call = ToolCall(f"c{done}", "act", json.dumps({"at": f"{number}.{done}"}))
             return Reply("", (call,), usage=Usage(100, 10))
@@ -110,15 +110,17 @@ class Tending:
             weeks.began[number] = now = weeks.wall()
             early = weeks.wake_at.get(number - 1, 0.0) - now
             since = weeks.began.get(number - 1, 0.0)
-            if early > 1 and not any(each >= since for each in weeks.woken):
+            if early > 1 and not any(time >= since for time in weeks.woken):
                 weeks.wrong.append(f"iteration {number} begins {early:.0f} s early")
-        users = [each.content for each in messages if each.role == "user"]
+        users = [message.content for message in messages if message.role == "user"]
         if not users or users[-1] != GOAL:
             weeks.wrong.append(f"iteration {number} reads {users}, and not its goal last")
         for text in users[:-1]:
             weeks.heard[text].add(number)
-        acted = [each.content for each in messages if each.role == "tool" and each.content != NO_RESULT]
-        if any(not each.startswith(f"did {number}.") for each in acted):
+        acted = [
+            message.content for message in messages if message.role == "tool" and message.content != NO_RESULT
+        ]
+        if any(not done_text.startswith(f"did {number}.") for done_text in acted):
             weeks.wrong.append(f"iteration {number} reads what another one did: {acted}")
 
 

@@ -90,7 +90,7 @@ class Room:
 
 async def call(repository: Repository, tool: str, **arguments: object) -> ToolResult:
     """The result of a tool's call, as the model reads it."""
-    (found,) = (each for each in git_tools(repository) if each.spec.name == tool)
+    (found,) = (item for item in git_tools(repository) if item.spec.name == tool)
     return await found.call({name.rstrip("_"): value for name, value in arguments.items()})
 
 

@@ -121,9 +121,9 @@ def test_an_entry_with_other_names_or_files_is_none(cache: RepositoryCache, tmp_
         {**state, "format": "md5"},
         {**state, "files": {**state["files"], PACK: 9}},
     ]
-    for each in wrong:
-        (entry(cache) / "state.json").write_text(json.dumps(each))
-        assert not has(cache, "a"), each
+    for content in wrong:
+        (entry(cache) / "state.json").write_text(json.dumps(content))
+        assert not has(cache, "a"), content
     (entry(cache) / "state.json").write_text(json.dumps(state))
     assert has(cache, "a")
     (entry(cache) / PACK).unlink()

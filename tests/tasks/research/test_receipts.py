@@ -247,7 +247,7 @@ def test_a_title_is_no_markdown() -> None:
 def test_the_json_has_all_parts() -> None:
     made = json.loads(json.dumps(checked('Lima is big [1][9]. Or not at all. "A b c d e" [1].').to_json()))
     assert made["answer"] == 'Lima is big [1]. Or not at all. "A b c d e" (quote not found) [1].'
-    assert [(each["number"], each["cited"]) for each in made["sources"]] == [
+    assert [(cited_source["number"], cited_source["cited"]) for cited_source in made["sources"]] == [
         (1, True),
         (2, False),
         (5, False),

@@ -122,7 +122,7 @@ async def test_a_real_server_gives_its_references_and_a_pack(tmp_path: Path) -> 
         assert fetched.filtered
         git(tmp_path, "init", "-q", "--bare", "mine")
         assert "pack\t" in git(tmp_path / "mine", "index-pack", "--stdin", stdin=pack)
-        assert all(each.headers["git-protocol"] == "version=2" for each in server.asked)
+        assert all(request.headers["git-protocol"] == "version=2" for request in server.asked)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ async def test_a_redirect_of_the_first_request_holds_for_the_next_ones() -> None
         made = remote("/old")
         await made.connect()
         assert (await made.refs()).head == "refs/heads/main"
-        assert [each.target.partition("?")[0] for each in server.asked] == [
+        assert [request.target.partition("?")[0] for request in server.asked] == [
             "/old/info/refs",
             "/r/info/refs",
             "/r/git-upload-pack",
@@ -345,7 +345,7 @@ def test_addresses_that_are_refused(uri: str, why: str) -> None:
 
 def test_addresses_have_one_form() -> None:
     forms = ("https://Example.COM/me/r/", " https://example.com:443/me/r", "https://example.com/me/./r#top")
-    assert {parse_address(each, local_allowed=False).text for each in forms} == {"https://example.com/me/r"}
+    assert {parse_address(form, local_allowed=False).text for form in forms} == {"https://example.com/me/r"}
     assert parse_address("/srv/r.git", local_allowed=True).folder == Path("/srv/r.git")
     for no in ("--upload-pack=x", "", "file:///srv/r.git"):
         with pytest.raises(CloneError):

@@ -38,7 +38,7 @@ async def test_sources_are_numbered_and_keep_their_numbers(tmp_path: Path) -> No
     again = await opened(tmp_path / "a" / "sources")
     assert again.all == (first, second)
     assert await again.text(1) == "Text ñ"
-    assert [each.text for each in await again.texts()] == ["Text ñ", "x = 1\n"]
+    assert [text.text for text in await again.texts()] == ["Text ñ", "x = 1\n"]
     assert (await again.add("commit", "abc", "abc", "z")).number == 3
 
 
@@ -152,6 +152,6 @@ def test_a_killed_process_leaves_whole_sources(tmp_path: Path) -> None:
         process.wait()
         process.stdout.close()
         told = int(said[-1]) if said else told
-        numbers = [each.source.number for each in trio.run(read_again, tmp_path)]
+        numbers = [text.source.number for text in trio.run(read_again, tmp_path)]
         assert numbers == list(range(1, len(numbers) + 1))
         assert len(numbers) in (told, told + 1)  # perhaps one that was stored and not yet told

@@ -187,7 +187,7 @@ def check(path: Path, month: Month, now: float) -> None:
             assert said == (state == "done"), "and once only"
             continue
         assert instant >= now, "its next fire is ahead"  # a process may end at that very instant
-        fired = {each for number, each, _ in fires if number == id}
+        fired = {fired_at for number, fired_at, _ in fires if number == id}
         began = min((began, *fired))  # a clock that is set back brings an earlier instant
         due = _due(cron, month.added[id][1], began, max((instant, *fired)) + 1) - ({instant} - fired)
         assert fired <= due, "each fire is for an instant of its recurrence"

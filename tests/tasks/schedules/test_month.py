@@ -40,7 +40,7 @@ def advances_after_dispatch(patch: pytest.MonkeyPatch) -> None:
     """The messages are stored first, and the schedules are advanced in another transaction."""
 
     async def do(self: Schedules, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        messages = tuple(each.message for each in firings if each.message is not None)
+        messages = tuple(due.message for due in firings if due.message is not None)
         stored = await self.services.journal.ask(Accept(messages))
         assert isinstance(stored, tuple)
         for message in stored:
@@ -48,7 +48,7 @@ def advances_after_dispatch(patch: pytest.MonkeyPatch) -> None:
             self.services.wake(message)
         await trio.sleep(5)  # a process may die here
         done = await self.services.journal.ask(
-            Fire(tuple(replace(each, message=None, task=None) for each in firings))
+            Fire(tuple(replace(due, message=None, task=None) for due in firings))
         )
         self.changed()
         return done
@@ -73,9 +73,9 @@ def catches_up_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(clock, "plan", twice)
     fire = journal_schedules._fire
 
-    def forgets(each: Firing, transaction: object) -> Fired:
-        transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (each.schedule,))  # type: ignore[attr-defined]
-        return fire(each, transaction)  # type: ignore[arg-type]
+    def forgets(due: Firing, transaction: object) -> Fired:
+        transaction.db.execute("DELETE FROM fires WHERE schedule = ?", (due.schedule,))  # type: ignore[attr-defined]
+        return fire(due, transaction)  # type: ignore[arg-type]
 
     patch.setattr(journal_schedules, "_fire", forgets)
 
@@ -129,14 +129,14 @@ def forgets_at_a_restart(patch: pytest.MonkeyPatch) -> None:
 
     def remembers(self: ParkedCalls, parked: Sequence[Parked], keep: object) -> None:
         begin(self, parked, keep)  # type: ignore[arg-type]
-        earlier[self] = {each.number for each in parked}
+        earlier[self] = {parked_call.number for parked_call in parked}
 
     earlier: dict[ParkedCalls, set[int]] = {}
     patch.setattr(ParkedCalls, "__init__", remembers)
     patch.setattr(
         ParkedCalls,
         "to_ask",
-        lambda self: [each for each in to_ask(self) if each[0] not in earlier[self]],
+        lambda self: [question for question in to_ask(self) if question[0] not in earlier[self]],
     )
 
 
@@ -145,7 +145,7 @@ def a_yes_counts_twice(patch: pytest.MonkeyPatch) -> None:
 
     async def allowed(self: ParkedCalls, call: str, question: object) -> bool:
         await trio.lowlevel.checkpoint()
-        return any(each.call == call and each.state == "allowed" for each in self.all)
+        return any(parked_call.call == call and parked_call.state == "allowed" for parked_call in self.all)
 
     patch.setattr(ParkedCalls, "allowed", allowed)
 

@@ -42,12 +42,12 @@ def check_day(zone: str, local: datetime, change: int) -> None:
     for _ in range(8):
         named.add(instant_of(datetime.combine(day, local.time()), zone))
         day += timedelta(days=1)
-    assert found == sorted(each for each in named if found[0] <= each <= found[-1])
+    assert found == sorted(moment for moment in named if found[0] <= moment <= found[-1])
     assert len(set(found)) == len(found)
-    for each in found:
-        shown = wall(each, zone)
-        assert shown.time() == local.time() or each == change, (zone, local, shown)
-        if shown.time() == local.time() and local_time(each, zone).fold:
+    for moment in found:
+        shown = wall(moment, zone)
+        assert shown.time() == local.time() or moment == change, (zone, local, shown)
+        if shown.time() == local.time() and local_time(moment, zone).fold:
             raise AssertionError(f"{zone}: {shown} is the second of two")
 
 

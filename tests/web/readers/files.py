@@ -46,8 +46,8 @@ def huge_png(width: int, height: int) -> bytes:
 def word(*paragraphs: str) -> bytes:
     document, out = docx.Document(), BytesIO()
     document.add_heading("Report", 1)
-    for each in paragraphs:
-        document.add_paragraph(each)
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
     rows = document.add_table(1, 2).rows
     rows[0].cells[0].text, rows[0].cells[1].text = "rent", "500"
     document.save(out)
@@ -76,13 +76,13 @@ def slides(*titles: str) -> bytes:
 def open_document(*paragraphs: str) -> bytes:
     document, out = opendocument.OpenDocumentText(), BytesIO()
     document.text.addElement(text.H(outlinelevel=2, text="Report"))
-    for each in paragraphs:
-        document.text.addElement(text.P(text=each))
+    for paragraph in paragraphs:
+        document.text.addElement(text.P(text=paragraph))
     rows = table.Table()
     row = table.TableRow()
-    for each in ("rent", "500"):
+    for cell_text in ("rent", "500"):
         cell = table.TableCell()
-        cell.addElement(text.P(text=each))
+        cell.addElement(text.P(text=cell_text))
         row.addElement(cell)
     rows.addElement(row)
     document.text.addElement(rows)
@@ -114,5 +114,5 @@ def pdf(words: str) -> bytes:
         places.append(len(out))
         out += b"%d 0 obj%s endobj\n" % (number, part)
     table_at = len(out)
-    out += b"xref\n0 5\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % each for each in places)
+    out += b"xref\n0 5\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % offset for offset in places)
     return out + b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % table_at

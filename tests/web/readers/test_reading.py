@@ -160,12 +160,12 @@ def rows_without_end(old: bytes) -> bytes:
 def children() -> list[str]:
     """The processes that look at files, of this one."""
     me, found = os.getpid(), []
-    for each in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (each / "cmdline").read_bytes()
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (process / "cmdline").read_bytes()
         except (OSError, ValueError):
             continue
         if parent == me and b"rumi.web.readers.files.process" in words:
-            found.append(each.name)
+            found.append(process.name)
     return found

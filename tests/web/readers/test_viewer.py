@@ -31,7 +31,9 @@ def viewer(tmp_path: Path) -> Viewer:
 
 
 def references(pictures: Sequence[Picture]) -> list[Message]:
-    return [Message("user", "see", pictures=(Picture(each.path, each.media_type),)) for each in pictures]
+    return [
+        Message("user", "see", pictures=(Picture(picture.path, picture.media_type),)) for picture in pictures
+    ]
 
 
 async def some(viewer: Viewer, workspace: Path, count: int) -> list[Picture]:
@@ -68,7 +70,7 @@ async def test_a_prompt_gets_the_bytes_and_its_references_stay(viewer: Viewer, w
     pictures = await some(viewer, workspace, 2)
     messages = references(pictures)
     loaded = await viewer.load("cli", messages, True)
-    assert [message.pictures[0].data for message in loaded] == [each.data for each in pictures]
+    assert [message.pictures[0].data for message in loaded] == [picture.data for picture in pictures]
     assert await viewer.load("cli", messages, False) is messages
     assert not any(message.pictures[0].data for message in messages)
 

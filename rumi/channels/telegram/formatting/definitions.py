@@ -42,7 +42,7 @@ def kept(source: str, options: pyromark.Options) -> tuple[str, Answer]:
             break
         raw = source.encode()
         pieces, at = [], 0
-        for label, definition in sorted(found.items(), key=lambda each: each[1]["span"]["start"]):
+        for label, definition in sorted(found.items(), key=lambda item: item[1]["span"]["start"]):
             start = raw.index(b"[", definition["span"]["start"])
             pieces += [raw[at:start], b"&#91;"]
             at = start + 1

@@ -102,8 +102,8 @@ class Intake:
             new = await self._inbox.accept_all(messages)
         except NotTaken as error:
             self.counts["refused"] += len(numbers)
-            for each in messages:
-                self._tell_not_taken(each, error)
+            for message in messages:
+                self._tell_not_taken(message, error)
             raise
         for number, one, is_new in zip(numbers, read, new, strict=True):
             if is_new and number in presses:

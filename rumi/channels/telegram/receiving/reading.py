@@ -164,7 +164,7 @@ def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _
         return None
     words = read_words(message, me)
     maker = made_by(message)
-    attachments = [replace(each, source=maker) for each in content.attachments]
+    attachments = [replace(attachment, source=maker) for attachment in content.attachments]
     if maker:  # its words call nobody, command nothing and answer no question
         said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
         attachments[:0] = _words(maker, said)

@@ -219,9 +219,11 @@ class ChatOutbox:
         """Send the replies up to a delivery."""
         stored = await self._ask(Undelivered(self.chat))
         self._told = 0
-        for each in stored:
-            if each.delivery <= up_to and (each.origin is not None or each.task or each.schedule):
-                self._replies.append(each)
+        for stored_reply in stored:
+            if stored_reply.delivery <= up_to and (
+                stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
+            ):
+                self._replies.append(stored_reply)
         try:
             while self._replies:
                 if len(stored) == 1 or await self._waits(self._replies[0]):
@@ -268,7 +270,10 @@ class ChatOutbox:
 
     async def _waits(self, reply: StoredReply) -> bool:
         """Return True if the reply is still to be sent: its turn may have been taken back meanwhile."""
-        return any(each.delivery == reply.delivery for each in await self._ask(Undelivered(self.chat)))
+        return any(
+            stored_reply.delivery == reply.delivery
+            for stored_reply in await self._ask(Undelivered(self.chat))
+        )
 
     async def _give_up(self, why: str) -> None:
         """Record that the chat cannot be reached, and report it."""

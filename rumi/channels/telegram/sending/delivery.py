@@ -181,7 +181,9 @@ class Delivery:
         """Return the reply's buttons, which stand below its last message."""
         last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
         buttons = [
-            InlineKeyboardButton(each.label, callback_data=each.id) for each in self._reply.buttons if last
+            InlineKeyboardButton(button.label, callback_data=button.id)
+            for button in self._reply.buttons
+            if last
         ]
         rows = [buttons[at : at + IN_A_ROW] for at in range(0, len(buttons), IN_A_ROW)]
         return InlineKeyboardMarkup(rows) if rows else None

@@ -98,7 +98,7 @@ class SendLimits:
         """Return True if a message could be sent to this chat now. Counts nothing."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)
-        return not any(each.line.locked() or each.free_at(share) > now for each in windows)
+        return not any(window.line.locked() or window.free_at(share) > now for window in windows)
 
     def pause(self, number: int, seconds: float) -> None:
         """Send nothing to this chat for that time, because Telegram asked for it."""
@@ -133,7 +133,9 @@ class SendLimits:
         now = trio.current_time()
         if now >= self._sweep_at:
             self._sweep_at = now + self._sweep_every_s
-            self._windows = {number: each for number, each in self._windows.items() if not each.idle(now)}
+            self._windows = {
+                number: window for number, window in self._windows.items() if not window.idle(now)
+            }
 
 
 class _Window:

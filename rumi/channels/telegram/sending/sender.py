@@ -234,7 +234,11 @@ class Sender(Actor[SenderMessage]):
         self._left |= message.partitions
 
         def theirs() -> list[ChatOutbox]:
-            return [each for each in self._outboxes.values() if partition_of(each.chat) in message.partitions]
+            return [
+                outbox
+                for outbox in self._outboxes.values()
+                if partition_of(outbox.chat) in message.partitions
+            ]
 
         with trio.move_on_after(message.patience_s):
             while any(outbox.sendable or outbox.waiting for outbox in theirs()):

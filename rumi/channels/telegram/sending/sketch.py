@@ -41,11 +41,13 @@ def _tools(state: TurnState, language: Language) -> Part | None:
     """Return the running tool that was called last, and those that show steps, each above its last step."""
     if not state.calls:
         return None
-    calls = [each.what for each in state.calls.values()]
-    shown = [each for each in calls if each is calls[-1] or state.step(each.call.id)][-MOST_CALLS:]
-    first, *others = (_tool(each, state.step(each.call.id), language) for each in shown)
-    for each in others:
-        first = _below(first, each, "\n")
+    calls = [event.what for event in state.calls.values()]
+    shown = [started for started in calls if started is calls[-1] or state.step(started.call.id)][
+        -MOST_CALLS:
+    ]
+    first, *others = (_tool(started, state.step(started.call.id), language) for started in shown)
+    for line in others:
+        first = _below(first, line, "\n")
     return first
 
 
@@ -75,5 +77,7 @@ def _short(text: str, most: int) -> str:
 
 def _below(words: Part, line: Part, between: str = "\n\n") -> Part:
     above = words.text + between
-    moved = (MessageEntity(each.type, each.offset + units(above), each.length) for each in line.entities)
+    moved = (
+        MessageEntity(entity.type, entity.offset + units(above), entity.length) for entity in line.entities
+    )
     return Part(above + line.text, (*words.entities, *moved))

@@ -78,9 +78,9 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
         BotError: Other changes were made there, which these would undo.
     """
     todo, wrong = list[Change](), list[str]()
-    gone = {each.path for each in changes.all if each.after is None}
+    gone = {changed.path for changed in changes.all if changed.after is None}
     above_gone = {above for path in gone for above in _above(path)}
-    above_new = {above for each in changes.all if each.before is None for above in _above(each.path)}
+    above_new = {above for changed in changes.all if changed.before is None for above in _above(changed.path)}
     for change in changes.all:
         now = entry_at(top, change.path)
         if now == change.after:
@@ -127,7 +127,7 @@ def _carry_out(top: int, draft: str, todo: Sequence[Change], changes: Changes, *
 
 def _undo(top: int, drafts: int, done: Sequence[Change], changes: Changes) -> None:
     left = list[str]()
-    back = [Change(each.path, each.after, each.before, each.number) for each in done]
+    back = [Change(changed.path, changed.after, changed.before, changed.number) for changed in done]
     for change in sorted(back, key=_order):
         try:
             now = entry_at(top, change.path)
@@ -207,14 +207,14 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
     *folders, name = path.split("/")
     folder = os.dup(top)
     try:
-        for each in folders:
+        for component in folders:
             try:
-                inner = openat2(folder, os.fsencode(each), FOLDER, same_mount=True)
+                inner = openat2(folder, os.fsencode(component), FOLDER, same_mount=True)
             except FileNotFoundError:
                 if not make:
                     raise
-                os.mkdir(each, 0o777, dir_fd=folder)
-                inner = openat2(folder, os.fsencode(each), FOLDER, same_mount=True)
+                os.mkdir(component, 0o777, dir_fd=folder)
+                inner = openat2(folder, os.fsencode(component), FOLDER, same_mount=True)
                 _give_owner(inner, os.fstat(folder))
             os.close(folder)
             folder = inner
@@ -262,9 +262,9 @@ def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
 
 def _remove_empty(top: int, path: str) -> None:
     """Remove the folders above a path that have nothing in them any more."""
-    for each in _above(path):
+    for folder in _above(path):
         with suppress(OSError):
-            parent, name = _parent(top, each, make=False)
+            parent, name = _parent(top, folder, make=False)
             with opened(parent):
                 os.rmdir(name, dir_fd=parent)
                 continue

@@ -46,11 +46,14 @@ class Changes:
 
     def moved(self) -> dict[str, str]:
         """Return where new files come from that have the content of a file that is gone, by their paths."""
-        gone = {each.before: each.path for each in self.all if each.after is None and each.before}
+        gone = {change.before: change.path for change in self.all if change.after is None and change.before}
         return {
-            each.path: gone[each.after]
-            for each in self.all
-            if each.before is None and each.after is not None and each.after in gone and each.after.size
+            change.path: gone[change.after]
+            for change in self.all
+            if change.before is None
+            and change.after is not None
+            and change.after in gone
+            and change.after.size
         }
 
 
@@ -117,16 +120,16 @@ def unified(changes: Changes) -> Iterator[str]:
 def stat_lines(changes: Changes) -> list[tuple[str, str]]:
     """Return a line each with a letter: new `A`, gone `D`, mode `m`, moved `R`, otherwise changed `M`."""
     moved, lines = changes.moved(), list[tuple[str, str]]()
-    for each in changes.all:
-        if each.path in moved.values():
+    for change in changes.all:
+        if change.path in moved.values():
             continue
-        if each.path in moved:
-            lines.append(("R", f"{shown(moved[each.path])} → {shown(each.path)}"))
-        elif each.before is None or each.after is None:
-            lines.append(("A" if each.before is None else "D", shown(each.path)))
+        if change.path in moved:
+            lines.append(("R", f"{shown(moved[change.path])} → {shown(change.path)}"))
+        elif change.before is None or change.after is None:
+            lines.append(("A" if change.before is None else "D", shown(change.path)))
         else:
-            same = (each.before.kind, each.before.digest) == (each.after.kind, each.after.digest)
-            lines.append(("m" if same else "M", shown(each.path)))
+            same = (change.before.kind, change.before.digest) == (change.after.kind, change.after.digest)
+            lines.append(("m" if same else "M", shown(change.path)))
     return lines
 
 
@@ -155,7 +158,7 @@ def _content(changes: Changes, change: Change) -> Iterator[str]:
     theirs = f"a/{name}" if change.before else "/dev/null"
     ours = f"b/{name}" if change.after else "/dev/null"
     if before is None or after is None:
-        sizes = " → ".join(f"{each.size:,}" for each in (change.before, change.after) if each)
+        sizes = " → ".join(f"{entry.size:,}" for entry in (change.before, change.after) if entry)
         yield f"Binary files {theirs} and {ours} differ ({sizes} bytes)"
         return
     if not before and not after:
@@ -222,7 +225,7 @@ def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str,
         yield "replace", start, a, start, b
     else:
         for tag, *places in SequenceMatcher(None, before[start:a], after[start:b]).get_opcodes():
-            i, j, k, m = (each + start for each in places)
+            i, j, k, m = (index + start for index in places)
             yield tag, i, j, k, m
     if end:
         yield "equal", a, len(before), b, len(after)

@@ -37,8 +37,8 @@ class Ignored:
     ) -> None:
         self._read = read
         self._tracked = frozenset(tracked)
-        self._above = {each[:at] for each in self._tracked for at in _slashes(each)}
-        self._outer = [(each.at, _spec(each.text)) for each in outer]
+        self._above = {tracked_path[:at] for tracked_path in self._tracked for at in _slashes(tracked_path)}
+        self._outer = [(rule.at, _spec(rule.text)) for rule in outer]
         self._specs: dict[str, GitIgnoreSpec] = {}
 
     def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
@@ -48,7 +48,7 @@ class Ignored:
         if inside:
             return True
         end = "/" if folder else ""
-        for at in reversed([0, *(each + 1 for each in _slashes(path))]):
+        for at in reversed([0, *(slash + 1 for slash in _slashes(path))]):
             found = self._spec(path[: max(0, at - 1)]).check_file(path[at:] + end).include
             if found is not None:
                 return found
@@ -127,7 +127,7 @@ def _paths(data: bytes) -> list[str]:
 
 
 def _slashes(path: str) -> list[int]:
-    return [at for at, each in enumerate(path) if each == "/"]
+    return [at for at, char in enumerate(path) if char == "/"]
 
 
 def _spec(text: str) -> "GitIgnoreSpec":

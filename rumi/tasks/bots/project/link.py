@@ -60,7 +60,7 @@ class Project:
         try:
             found = json.loads((self.state / _LINK).read_bytes())
             found["left_out"] = tuple((path, reason) for path, reason in found["left_out"])
-            found["outer"] = tuple(Outer(**each) for each in found["outer"])
+            found["outer"] = tuple(Outer(**fields) for fields in found["outer"])
             return Link(**found)
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -215,9 +215,9 @@ class Project:
 
 def work_tree_of(folder: Path) -> Path | None:
     """Return the root of the git work tree that a folder is in."""
-    for each in (folder, *folder.parents):
-        if (git_folder(each) / "HEAD").is_file():
-            return each
+    for parent in (folder, *folder.parents):
+        if (git_folder(parent) / "HEAD").is_file():
+            return parent
     return None
 
 

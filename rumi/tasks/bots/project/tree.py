@@ -23,7 +23,7 @@ DRAFT: Final = ".rumi-apply-"
 
 _CHUNK: Final = 1024 * 1024
 _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff") | {
-    chr(each) for each in range(0x206A, 0x2070)
+    chr(code_point) for code_point in range(0x206A, 0x2070)
 }
 
 Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
@@ -203,7 +203,7 @@ def entry_at(top: int, path: str) -> Entry | Literal["folder", "other"] | None:
 
 def is_gits(name: str) -> bool:
     """Return True for `.git`, and for names that some file system takes for it."""
-    plain = "".join(each for each in name if each not in _INVISIBLE).casefold()
+    plain = "".join(char for char in name if char not in _INVISIBLE).casefold()
     return plain.partition(":")[0].rstrip(" .") in (".git", "git~1")
 
 
@@ -212,7 +212,7 @@ def stays_inside(path: str, target: str) -> bool:
 
     Its target is relative, goes up only at its beginning and not above the top, and touches nothing of git's.
     """
-    parts = [each for each in target.split("/") if each not in ("", ".")]
+    parts = [part for part in target.split("/") if part not in ("", ".")]
     ups = 0
     while ups < len(parts) and parts[ups] == "..":
         ups += 1
@@ -221,5 +221,5 @@ def stays_inside(path: str, target: str) -> bool:
         not target.startswith("/")
         and 0 < len(target) <= MOST_LINK
         and ups <= path.count("/")
-        and not any(each == ".." or is_gits(each) for each in down)
+        and not any(part == ".." or is_gits(part) for part in down)
     )

@@ -182,7 +182,7 @@ class Repository:
         Nothing is fetched for this.
         """
         path = self.inside(path).strip("/")
-        commits = {await self.commit(each) for each in ((rev,) if rev else ("HEAD", self._written))}
+        commits = {await self.commit(name) for name in ((rev,) if rev else ("HEAD", self._written))}
         if not path or "\0" in path or line < 1:
             return False
         for commit in commits - {None}:
@@ -223,7 +223,7 @@ class Repository:
                 return False
             if self._shallow is not before:  # another call was faster
                 return True
-            depth = next((each for each in DEPTHS if each > (self._depth or 1)), None)
+            depth = next((deeper for deeper in DEPTHS if deeper > (self._depth or 1)), None)
             if self._remote is None or self._stuck or depth is None:
                 self.cut_because = self.cut_because or "The original of this clone is cut there."
                 return False
@@ -252,7 +252,7 @@ class Repository:
         tips = {n: oid for n, oid in self._tips.items() if n in found and found[n].oid == oid}
         tips[named.name] = named.oid
         if self.full:
-            tips |= {each.name: each.oid for each in found.values()}
+            tips |= {tip.name: tip.oid for tip in found.values()}
         if not set(tips.values()) <= self._have:
             await self._fetch(tips, None if self.full else self._depth or 1)
         else:
@@ -271,7 +271,7 @@ class Repository:
         loose = local.loose(self.limits.most_bytes)
         while (batch := await self._offload(partial(next, loose, None))) is not None:
             await self._must(_UNPACK, stdin=batch)
-        tips = {each.name: each.oid for each in self.refs.by_name.values()}
+        tips = {tip.name: tip.oid for tip in self.refs.by_name.values()}
         await self._set_shallow(shallow)
         await self._update(tips)
         named = self._named(ref)

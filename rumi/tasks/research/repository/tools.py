@@ -403,7 +403,7 @@ class GitDiff(GitTool):
         if not (first := given.text("from")):
             raise BadInput("git_diff needs `from`, a string")
         second, path = given.text("to", "HEAD"), given.path()
-        commits = [await self._repository.resolve(each) for each in (first, second)]
+        commits = [await self._repository.resolve(revision) for revision in (first, second)]
         how = ("--stat=200",) if given.flag("summary") else ("--stat=200", "--patch")
         where = [path] if path else []
         offset = given.number("offset", 1, 10**9)

@@ -39,8 +39,8 @@ def load() -> None:
     sample, exif = BytesIO(), Image.Exif()
     exif[_ORIENTATION] = 6
     Image.new("RGB", (8, 8)).save(sample, "JPEG", exif=exif)
-    for each in ("PNG", "JPEG"):
-        scaled(sample.getvalue(), 4, 100_000, lossless=each == "PNG")
+    for image_format in ("PNG", "JPEG"):
+        scaled(sample.getvalue(), 4, 100_000, lossless=image_format == "PNG")
 
 
 def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None = None) -> dict[str, object]:

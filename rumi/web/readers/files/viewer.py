@@ -185,7 +185,7 @@ class Viewer:
         try:
             data, media_type = b64decode(heard["data"], validate=True), str(heard["media_type"])
             name = f"{_digest(data)}.{_ENDINGS[media_type]}"
-            width, height, frames = (int(heard[each]) for each in ("width", "height", "frames"))
+            width, height, frames = (int(heard[field]) for field in ("width", "height", "frames"))
             size, kind = tuple(map(int, heard["size"])), str(heard["format"])[:10]
         except (KeyError, TypeError, ValueError):
             raise ViewRefused("its reader has failed") from None
