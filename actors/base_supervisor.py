@@ -115,7 +115,7 @@ class BaseSupervisor(Node):
 
     @property
     def _ending(self) -> bool:
-        return self.told_to_stop or self._failure is not None
+        return self.stopping or self._failure is not None
 
     def _stop_requested(self) -> None:
         self._wake()
@@ -162,7 +162,7 @@ class BaseSupervisor(Node):
         if outcome.error is not None and not isinstance(outcome.error, Exception):
             self._fail(outcome.error)  # KeyboardInterrupt and its like end the tree
             return None
-        if child.told_to_stop or self._ending:
+        if child.stopping or self._ending:
             return None
         if not child._restarts_after(outcome):
             child._enter(Phase.ENDING)

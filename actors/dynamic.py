@@ -195,7 +195,7 @@ class DynamicSupervisor(BaseSupervisor, Generic[M]):
         cell = self._cells.get(key)
         if cell is None or cell.look_at != at or cell.spec.idle_s is None:
             return None
-        if cell.told_to_stop or cell.down:
+        if cell.stopping or cell.down:
             cell.look_at = None  # where that is a suspension, the next incarnation asks for a look of its own
             return None
         now = trio.current_time()

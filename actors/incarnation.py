@@ -148,9 +148,9 @@ class Incarnation(Life, Generic[M]):
         self._in_hands = in_hands
         self._handlers = set()
         while not self._ending:
-            room = len(in_hands) < limit
-            if not room or not mailbox.queue:
-                await mailbox.wait(listen=room)
+            has_capacity = len(in_hands) < limit
+            if not has_capacity or not mailbox.queue:
+                await mailbox.wait(listen=has_capacity)
                 continue
             handling = Handling(mailbox.pop())
             if type(handling.item) is Ask:
@@ -187,7 +187,7 @@ class Incarnation(Life, Generic[M]):
             del in_hands[handling]
             self.since = trio.current_time()
             self._settle(item)
-            self._mailbox.made_room()
+            self._mailbox.handler_ended()
 
     def _settle(self, item: Item) -> None:
         """Whatever the end was: nobody waits for this message any more."""

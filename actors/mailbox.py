@@ -70,7 +70,7 @@ class Mailbox:
         if self._listening:
             self.wake()
 
-    async def wait_for_room(self, item: Item) -> None:
+    async def wait_for_capacity(self, item: Item) -> None:
         """Append as soon as there is room. Cancelled: the item was not taken. Only for a full mailbox."""
         if self.rejects:
             raise MailboxFull(self._node.path, self.capacity)
@@ -148,7 +148,7 @@ class Mailbox:
             self._listening = False
             trio.lowlevel.reschedule(reader)
 
-    def made_room(self) -> None:
+    def handler_ended(self) -> None:
         """Wake the reader if it waits for a handler to end; if it waits for messages, it has room already."""
         if not self._listening:
             self.wake()

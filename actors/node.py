@@ -72,7 +72,7 @@ _SHOWN: Final[dict[Phase, NodeState]] = {
 _DOWN: Final = (Phase.NEW, Phase.UNSTARTED, Phase.SUSPENDED, Phase.STOPPED)
 _STARTS: Final = (Phase.FIRST_START, Phase.STARTING)
 _OVER: Final = (Phase.ENDING, Phase.STOPPED)
-_TOLD_TO_STOP: Final = (Phase.SUSPENDING, *_OVER)
+_STOPPING: Final = (Phase.SUSPENDING, *_OVER)
 
 
 class Parent(Protocol):
@@ -156,9 +156,9 @@ class Node(ABC):
         return self.phase in _OVER
 
     @property
-    def told_to_stop(self) -> bool:
+    def stopping(self) -> bool:
         """It ends because it was told to, for a while or for good."""
-        return self.phase in _TOLD_TO_STOP
+        return self.phase in _STOPPING
 
     @property
     def _above(self) -> Parent:
@@ -179,7 +179,7 @@ class Node(ABC):
 
     async def _run(self, first: bool) -> None:
         outcome = Outcome("stopped", started=False)
-        while not self.told_to_stop:
+        while not self.stopping:
             self.incarnation += 1
             self._enter(Phase.FIRST_START if first else Phase.STARTING)
             outcome = await self._live()
@@ -215,7 +215,7 @@ class Node(ABC):
         """Note that the incarnation has started."""
         if self.phase in _STARTS:
             self._enter(Phase.RUNNING)
-        self._tell("started" if self.incarnation == 1 else "restarted")
+        self._emit_event("started" if self.incarnation == 1 else "restarted")
         if self._parent is not None:
             self._parent._changed(self)
 
@@ -247,7 +247,7 @@ class Node(ABC):
         self._enter(Phase.STOPPED)
         if self._gone is not None:
             self._gone.set()
-        self._tell("stopped", reason=reason)
+        self._emit_event("stopped", reason=reason)
 
     async def wait_stopped(self) -> StopReason:
         """Wait for the final stop of this node and return its reason. A restart does not count."""
@@ -268,9 +268,9 @@ class Node(ABC):
     def _note_crash(self, error: BaseException) -> None:
         self.last_error = one_line(error)
         logger.error("%s crashed: %s", self.path, self.last_error, exc_info=error)
-        self._tell("crashed", error=error)
+        self._emit_event("crashed", error=error)
 
-    def _tell(
+    def _emit_event(
         self, kind: EventKind, *, error: BaseException | None = None, reason: StopReason | None = None
     ) -> None:
         if self._observed:

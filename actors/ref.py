@@ -50,7 +50,7 @@ class ActorRef(Generic[M_contra]):
         await checkpoint_if_cancelled()
         mailbox = self._mailbox
         if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
-            await mailbox.wait_for_room(message)
+            await mailbox.wait_for_capacity(message)
         else:
             mailbox.put_nowait(message)
             await cancel_shielded_checkpoint()
@@ -77,7 +77,7 @@ class ActorRef(Generic[M_contra]):
         await checkpoint_if_cancelled()
         ask = Ask(message)
         if not mailbox.closed and len(mailbox.queue) >= mailbox.capacity:
-            await mailbox.wait_for_room(ask)
+            await mailbox.wait_for_capacity(ask)
         else:
             mailbox.put_nowait(ask)
         try:

@@ -136,7 +136,7 @@ class Supervisor(BaseSupervisor):
     def _limit_reached(self, child: Node, cause: BaseException | None) -> None:
         """Escalate: the supervisor itself fails."""
         error = RestartLimitExceeded(self.path, self.max_restarts, self.within, cause)
-        self._tell("limit_reached", error=error)
+        self._emit_event("limit_reached", error=error)
         self._fail(error)
 
     def _delay(self, child: Node, delay_s: float) -> float | None:

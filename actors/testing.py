@@ -105,7 +105,7 @@ class Tree:
         """Return a node's status, by ids below the root."""
         return node(self.root, *path)
 
-    def told(self, kind: str) -> list[str]:
+    def paths_of(self, kind: str) -> list[str]:
         """Return the paths of the events of this kind, in order."""
         return [event.path for event in self.events if event.kind == kind]
 

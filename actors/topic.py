@@ -30,7 +30,7 @@ class Backlog(Generic[E]):
     most: int = 1000
     most_weight: float = inf
     weight: Callable[[E], float] = lambda event: 0
-    keeps: Callable[[E], bool] = lambda event: False
+    retains: Callable[[E], bool] = lambda event: False
     joins: Callable[[E, E], E | None] = lambda older, newer: None
 
 
@@ -92,7 +92,7 @@ class Subscription(Generic[E]):
     def _lose_one(self) -> bool:
         """Forget the oldest event that need not be kept, if there is one."""
         for node, event in enumerate(self._queue):
-            if not self._backlog.keeps(event):
+            if not self._backlog.retains(event):
                 del self._queue[node]
                 self._weight -= self._backlog.weight(event)
                 self.lost += 1

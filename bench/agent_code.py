@@ -148,7 +148,7 @@ TASKS = (
             after("OK", "The total forgot how many pieces of each there are."),
         ],
         check=lambda folder, _: all((folder / name).read_text() == text for name, text in FIXED.items()),
-        given=SHOP,
+        input_files=SHOP,
     ),
     task(
         "add a function and its test",
@@ -172,7 +172,7 @@ TASKS = (
             and "test_a_discount" in (folder / "tests/test_cart.py").read_text()
             and "Ran 3 tests" in runs(folder, "python3", "-B", "-m", "unittest")
         ),
-        given=FIXED,
+        input_files=FIXED,
     ),
     task(
         "rename a function",
@@ -193,7 +193,7 @@ TASKS = (
             == text.replace("get_data", "read_rows").replace("read_rowsbase", "get_database")
             for name, text in CALLS.items()
         ),
-        given=CALLS,
+        input_files=CALLS,
     ),
     task(
         "write a script and run it",
@@ -201,7 +201,7 @@ TASKS = (
         [[sh("tee count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
         [[write("count.sh", SCRIPT), sh("sh count.sh")], COUNTED],
         check=lambda folder, answer: answer == "txt 3, md 1" and (folder / "count.sh").read_text() == SCRIPT,
-        given={"a.txt": "1\n2\n", "b.txt": "3\n", "c.md": "4\n"},
+        input_files={"a.txt": "1\n2\n", "b.txt": "3\n", "c.md": "4\n"},
     ),
     task(
         "commit in a repository",
@@ -221,7 +221,7 @@ TASKS = (
             git(folder / "project", "ls-files").split() == [".gitignore", "main.py"]
             and git(folder / "project", "log", "--format=%s") == "Begin the project\n"
         ),
-        given={"project/main.py": "print('hello')\n", "project/secret.txt": "password\n"},
+        input_files={"project/main.py": "print('hello')\n", "project/secret.txt": "password\n"},
     ),
     task(
         "collect what is to be done",
@@ -240,7 +240,7 @@ TASKS = (
             (folder / "todo.md").read_text()
             == "| where | what |\n|---|---|\n| src/a.py:2 | name it |\n| src/b/c.py:2 | write it |\n"
         ),
-        given=TODOS,
+        input_files=TODOS,
     ),
     task(
         "convert CSV to JSON",
@@ -255,6 +255,6 @@ TASKS = (
             == [{**row, "people": int(row["people"])} for row in csv.DictReader(io.StringIO(CITIES))]
             and answer == "3 cities."
         ),
-        given={"cities.csv": CITIES},
+        input_files={"cities.csv": CITIES},
     ),
 )

@@ -101,7 +101,7 @@ TASKS = (
             ),
         ],
         check=lambda _, answer: answer == "North 780, south 1950, west 546.",
-        given={"sales.csv": SALES},
+        input_files={"sales.csv": SALES},
     ),
     task(
         "medians of a CSV",
@@ -117,7 +117,7 @@ TASKS = (
             ),
         ],
         check=lambda _, answer: answer == "Books 8.5, garden tools 12.5, toys 16.5.",
-        given={"orders.csv": ORDERS},
+        input_files={"orders.csv": ORDERS},
     ),
     task(
         "merge JSON files",
@@ -137,7 +137,7 @@ TASKS = (
             json.loads((folder / "people.json").read_text()) == [PEOPLE_A[0], PEOPLE_B[1], PEOPLE_B[0]]
             and "3 people" in answer
         ),
-        given={"a.json": json.dumps(PEOPLE_A), "b.json": json.dumps(PEOPLE_B)},
+        input_files={"a.json": json.dumps(PEOPLE_A), "b.json": json.dumps(PEOPLE_B)},
     ),
     task(
         "extract e-mail addresses",
@@ -153,7 +153,7 @@ TASKS = (
             (folder / "addresses.txt").read_text().split() == FOUND_MAILS
             and answer == f"{len(FOUND_MAILS)} addresses."
         ),
-        given=MAILS,
+        input_files=MAILS,
     ),
     task(
         "build a table from a log",
@@ -174,7 +174,7 @@ TASKS = (
             (folder / "status.md").read_text()
             == "| status | requests |\n|---|---|\n| 200 | 140 |\n| 404 | 25 |\n| 500 | 5 |\n"
         ),
-        given={"access.log": ACCESS},
+        input_files={"access.log": ACCESS},
     ),
     task(
         "count errors by day",
@@ -189,7 +189,7 @@ TASKS = (
             ),
         ],
         check=lambda _, answer: answer == "8 on the first, 8 on the second, 8 on the third of March.",
-        given={"app.log": ERRORS},
+        input_files={"app.log": ERRORS},
     ),
     task(
         "find a failure in a long log",
@@ -204,7 +204,7 @@ TASKS = (
             says("{why}, after {before}.", why=r"FATAL: ([^\n]+)", before=r"\d+ (loading \S+)"),
         ],
         check=lambda _, answer: answer == "no such color: mauve, after loading palette.dat.",
-        given={"run.log": LONG_LOG},
+        input_files={"run.log": LONG_LOG},
     ),
     task(
         "count words",
@@ -214,7 +214,7 @@ TASKS = (
             says("{one}, {two}", one=r"\d+ (\w+)\n", two=r"\d+ \w+\n\s*\d+ (\w+)"),
         ],
         check=lambda _, answer: answer == "the, saw",
-        given={"story.txt": STORY},
+        input_files={"story.txt": STORY},
     ),
     task(
         "ask a database",
@@ -231,6 +231,6 @@ TASKS = (
             says("It is {who}, with {sum}.", who=r"(\w+)\|", sum=r"\|(\d+)"),
         ],
         check=lambda _, answer: answer == "It is carla, with 610.",
-        given={"shop.db": database()},
+        input_files={"shop.db": database()},
     ),
 )

@@ -96,8 +96,8 @@ def fetch_both(seen: Seen) -> list[Call]:
 
 def plans(seen: Seen) -> str:
     rows = (
-        f"| {name} | {seen.find(PRICE, place)} | {seen.find(STORAGE, place)} |\n"
-        for place, name in enumerate(("Basic", "Family"))
+        f"| {name} | {seen.find(PRICE, index)} | {seen.find(STORAGE, index)} |\n"
+        for index, name in enumerate(("Basic", "Family"))
     )
     return "| plan | price | storage |\n|---|---|---|\n" + "".join(rows)
 
@@ -115,7 +115,7 @@ TASKS = (
         check=lambda folder, answer: (
             names(folder) == {f"{day(name)}_{name[4:]}" for name in DAYS} and "200" in answer
         ),
-        given=dict.fromkeys(DAYS, b"\xff\xd8\xff"),
+        input_files=dict.fromkeys(DAYS, b"\xff\xd8\xff"),
         times=DAYS,
     ),
     task(
@@ -135,7 +135,7 @@ TASKS = (
             names(folder) == set(PLACES)
             and all(names(folder / p) == {f"{p}_{n:02}.jpg" for n in range(12)} for p in PLACES)
         ),
-        given={f"{place}_{number:02}.jpg": b"\xff\xd8\xff" for place in PLACES for number in range(12)},
+        input_files={f"{place}_{number:02}.jpg": b"\xff\xd8\xff" for place in PLACES for number in range(12)},
     ),
     task(
         "find large files",
@@ -145,7 +145,7 @@ TASKS = (
             says("1. {one}\n2. {two}", one=r"output:\n\d+ \./(\S+)", two=r"output:\n.*?\n\d+ \./(\S+)"),
         ],
         check=lambda _, answer: answer == "1. video/talk.mp4\n2. backup/old.iso",
-        given={
+        input_files={
             "video/talk.mp4": bytes(3 * MEGA),
             "backup/old.iso": bytes(2 * MEGA),
             "notes.txt": "small",
@@ -173,7 +173,7 @@ TASKS = (
             zipped(folder / "site.zip", "site/footer.html") == "<p>(c) 2026 Ana</p>\n"
             and zipped(folder / "site.zip", "site/index.html") == "<h1>Since 2025</h1>\n"
         ),
-        given={
+        input_files={
             "site.tar.gz": tar(
                 {"site/index.html": "<h1>Since 2025</h1>\n", "site/footer.html": "<p>(c) 2025 Ana</p>\n"}
             )
@@ -188,7 +188,7 @@ TASKS = (
             add_up,
         ],
         check=lambda _, answer: answer == "2430 EUR; the highest is 2026-044.",
-        given={name: invoice(*about) for name, about in INVOICES.items()},
+        input_files={name: invoice(*about) for name, about in INVOICES.items()},
     ),
     task(
         "compare two web pages",
@@ -227,7 +227,7 @@ TASKS = (
             == {f"{name.lower()}.txt": f"Dear {name},\nsee you on {on}.\n" for name, on in GUESTS.items()}
             and answer.startswith("5")
         ),
-        given={
+        input_files={
             "letter.txt": "Dear {{name}},\nsee you on {{day}}.\n",
             "guests.csv": "name,day\n" + "".join(f"{name},{on}\n" for name, on in GUESTS.items()),
         },
@@ -241,7 +241,7 @@ TASKS = (
             "One copy is deleted.",
         ],
         check=lambda folder, _: names(folder / "downloads") == {"form.pdf", "a report.pdf", "trip.txt"},
-        given={
+        input_files={
             "downloads/form.pdf": "a form",
             "downloads/a report.pdf": "a report",
             "downloads/that report (1).pdf": "a report",

@@ -56,7 +56,7 @@ TASKS = (
             "notes.html is there.",
         ],
         check=lambda folder, _: (folder / "notes.html").read_text() == HTML,
-        given={"notes.md": NOTES},
+        input_files={"notes.md": NOTES},
     ),
     task(
         "change a setting in TOML",
@@ -78,7 +78,7 @@ TASKS = (
             "It listens at 9000 now.",
         ],
         check=lambda folder, _: (folder / "shop.toml").read_text() == TOML.replace("8080 ", "9000 ", 1),
-        given={"shop.toml": TOML},
+        input_files={"shop.toml": TOML},
     ),
     task(
         "change a setting in INI",
@@ -97,7 +97,7 @@ TASKS = (
             "The width is 1920.",
         ],
         check=lambda folder, _: (folder / "game.ini").read_bytes() == INI.replace("800", "1920").encode(),
-        given={"game.ini": INI},
+        input_files={"game.ini": INI},
     ),
     task(
         "add a block to YAML",
@@ -116,7 +116,7 @@ TASKS = (
             "The cache has a volume.",
         ],
         check=lambda folder, _: (folder / "compose.yaml").read_text() == COMPOSE + VOLUME,
-        given={"compose.yaml": COMPOSE},
+        input_files={"compose.yaml": COMPOSE},
     ),
     task(
         "dedupe a list",
@@ -133,7 +133,7 @@ TASKS = (
         check=lambda folder, answer: (
             (folder / "shopping.txt").read_text() == "Milk\nbread\nEggs\nrice\n" and "Eggs\nrice" in answer
         ),
-        given={"shopping.txt": SHOPPING},
+        input_files={"shopping.txt": SHOPPING},
     ),
     task(
         "fix line ends",
@@ -147,7 +147,7 @@ TASKS = (
             {p.name: p.read_bytes() for p in (folder / "src").iterdir()}
             == {"a.txt": b"one\ntwo\n", "b.txt": b"one\ntwo\n", "c d.txt": b"x\n", "pic": b"\0\r\n"}
         ),
-        given={
+        input_files={
             "src/a.txt": "one\ntwo\n",
             "src/b.txt": "one\r\ntwo\r\n",
             "src/c d.txt": "x\r\n",
@@ -172,7 +172,7 @@ TASKS = (
             all((folder / name).read_text() == text.replace("Larch", "Rowan") for name, text in TALKS.items())
             and "40" in answer
         ),
-        given=TALKS,
+        input_files=TALKS,
     ),
     task(
         "translate headings",
@@ -198,7 +198,7 @@ TASKS = (
             (folder / "guide.md").read_text().splitlines()
             == [HEADINGS.get(line, line) for line in GUIDE.splitlines()]
         ),
-        given={"guide.md": GUIDE},
+        input_files={"guide.md": GUIDE},
     ),
     task(
         "compare two versions",
@@ -219,7 +219,7 @@ TASKS = (
             ),
         ],
         check=lambda _, answer: answer == "The rent is 750 instead of 700; notice is one month.",
-        given={"contract.txt": CONTRACT, "contract-new.txt": CONTRACT_NEW},
+        input_files={"contract.txt": CONTRACT, "contract-new.txt": CONTRACT_NEW},
     ),
     Task(
         "remember facts",
@@ -282,6 +282,6 @@ TASKS = (
             == "- [ ] call the dentist\n- [x] pay the rent\n- [ ] buy stamps\n"
             and answer == "Left: call the dentist, buy stamps."
         ),
-        given={"reminders.md": TODO},
+        input_files={"reminders.md": TODO},
     ),
 )

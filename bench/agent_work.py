@@ -27,9 +27,9 @@ class Seen:
     message: str
     results: Sequence[str]
 
-    def find(self, pattern: str, place: int = -1) -> str:
+    def find(self, pattern: str, index: int = -1) -> str:
         """Return what the pattern's last group matches in the last result, or in another one."""
-        return _found(pattern, self.results[place])
+        return _found(pattern, self.results[index])
 
     def asked(self, pattern: str) -> str:
         return _found(pattern, self.message)
@@ -109,7 +109,7 @@ class Task:
     name: str
     turns: Sequence[Turn]
     check: Callable[[Path, str], bool]
-    given: Mapping[str, str | bytes] = field(default_factory=dict)
+    input_files: Mapping[str, str | bytes] = field(default_factory=dict)
     times: Mapping[str, float] = field(default_factory=dict)
     """When files were last changed, in seconds since 1970."""
     pages: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Task:
         return ("bash", "files") if any(turn.files for turn in self.turns) else ("bash",)
 
     def put_files(self, folder: Path, owner: tuple[int, int]) -> None:
-        for name, content in self.given.items():
+        for name, content in self.input_files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -137,12 +137,12 @@ def task(
     files: Sequence[Step] = (),
     *,
     check: Callable[[Path, str], bool],
-    given: Mapping[str, str | bytes] | None = None,
+    input_files: Mapping[str, str | bytes] | None = None,
     times: Mapping[str, float] | None = None,
     pages: Mapping[str, str] | None = None,
 ) -> Task:
     """A task of one message."""
-    return Task(name, [Turn(says, bash, files)], check, given or {}, times or {}, pages or {})
+    return Task(name, [Turn(says, bash, files)], check, input_files or {}, times or {}, pages or {})
 
 
 class Model:

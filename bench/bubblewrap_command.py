@@ -51,9 +51,9 @@ def bare(home: Path, workspace: Path, argv: tuple[str, ...]) -> float:
         settings["seccomp_fd"] = str(filters.fileno())
         skills = skills_folder(home)
         skills.mkdir(parents=True, exist_ok=True)
-        places = {"/tmp/rootfs": str(home / "rootfs"), "/tmp/workspace": str(workspace), "/tmp/tmp": tmp}
-        places["/tmp/skills"] = str(skills)
-        flags = [places.get(flag, flag) for flag in bwrap_flags(settings)]
+        paths = {"/tmp/rootfs": str(home / "rootfs"), "/tmp/workspace": str(workspace), "/tmp/tmp": tmp}
+        paths["/tmp/skills"] = str(skills)
+        flags = [paths.get(flag, flag) for flag in bwrap_flags(settings)]
         before = time.perf_counter()
         subprocess.run(
             [str(find_bwrap()[0]), *flags, "--", *argv],

@@ -98,7 +98,7 @@ class Model:
         self._commands = 0
 
     def __call__(self, body: Body) -> Behaviour:
-        self._learn(body)
+        self._extract(body)
         found = WORK.search(last_user_text(body))
         if found is None:
             return Answer("I do not know what to do with that")
@@ -106,10 +106,10 @@ class Model:
         done = len(answered_calls(body))
         match what:
             case "stream":
-                words = " ".join(f"word{place}" for place in range(30))
+                words = " ".join(f"word{index}" for index in range(30))
                 return Answer(f"{number} in many words: {words}", pieces=24, pause_s=0.15)
             case "long":
-                lines = "\n\n".join(f"{number}, paragraph {place}: {'text ' * 30}" for place in range(40))
+                lines = "\n\n".join(f"{number}, paragraph {index}: {'text ' * 30}" for index in range(40))
                 return Answer(lines, pieces=12, pause_s=0.2)
             case "command" if done < 1:
                 return self._command(f"{number}.{done}")
@@ -132,7 +132,7 @@ class Model:
         script = f"echo {step}.{self._commands} >> ran.txt{more}"
         return Answer(calls=[("bash", json.dumps({"command": script}))])
 
-    def _learn(self, body: Body) -> None:
+    def _extract(self, body: Body) -> None:
         wanted = {
             call["id"]: call["function"]["arguments"]
             for message in body["messages"]
@@ -160,18 +160,18 @@ class Crowd:
         self._pause_s = pause_s
         self._numbers = self._tasks = self._reminders = 0
         self._hushed = trio.CancelScope()
-        self.places: list[tuple[Person, Chat]] = []
+        self.talks: list[tuple[Person, Chat]] = []
         for number in range(1, private + 1):
             person = self._api.user(number)
-            self.places.append((person, self._api.chats[number]))
+            self.talks.append((person, self._api.chats[number]))
         for number in range(private + 1, private + groups + 1):
             person = self._api.user(number)
-            self.places.append((person, self._api.group(-1000 - number, members=[person])))
+            self.talks.append((person, self._api.group(-1000 - number, members=[person])))
 
     async def write(self) -> None:
         with self._hushed:
             async with trio.open_nursery() as nursery:
-                for person, chat in self.places:
+                for person, chat in self.talks:
                     nursery.start_soon(self._write, person, chat, Random(f"{self._seed} {person.id}"))
 
     async def _write(self, person: Person, chat: Chat, dice: Random) -> None:
@@ -181,32 +181,32 @@ class Crowd:
 
     def say(self, saying: str) -> None:
         """Have somebody say something."""
-        self._say(*self.places[0], saying)
+        self._say(*self.talks[0], saying)
 
     def ask_for_tasks(self, ended: int) -> None:
         """Have people ask for tasks, until there are `TASKS` that have not ended."""
         while self._tasks - ended < TASKS:
             self._numbers += 1
-            person, chat = self.places[self._tasks % self._private]
+            person, chat = self.talks[self._tasks % self._private]
             self._api.say(person, f"/research note {self._numbers}", chat)
             self._tasks += 1
 
     def ask_for_bots(self) -> None:
         """Have people start the bots, each with a goal that they never reach."""
-        for number, (person, chat) in enumerate(self.places[:BOTS], 1):
+        for number, (person, chat) in enumerate(self.talks[:BOTS], 1):
             self._numbers += 1
             self._api.say(person, f"/bot b{number} tend {self._numbers}", chat)
 
     def ask_for_schedules(self, number: int = EACH_MINUTE) -> None:
         """Have so many people ask for what fires every minute."""
-        for person, chat in self.places[:number]:
+        for person, chat in self.talks[:number]:
             self._api.say(person, "/timezone Europe/Madrid", chat)  # without one it asks back
             self._api.say(person, f"/remind every minute drop {person.id}", chat)
 
     def ask_for_reminders(self, waiting: int) -> None:
         """Have people ask for reminders, until so many wait; `waiting` are those that the program knows."""
         for _ in range(min(REMINDERS - waiting, 2)):
-            person, chat = self.places[self._reminders % self._private]
+            person, chat = self.talks[self._reminders % self._private]
             self._reminders += 1
             self._api.say(person, f"/remind in 1 minute cup {self._reminders}", chat)
 

@@ -616,11 +616,11 @@ def report(outcome: Outcome) -> None:
 
 def keep(workers: Cluster, chaos: Chaos) -> None:
     """Keep what explains a fault where CHAOS_KEEP says: logs, and the times of the faults."""
-    if not (place := os.environ.get("CHAOS_KEEP")):
+    if not (kept_path := os.environ.get("CHAOS_KEEP")):
         return
     import shutil
 
-    folder = Path(place)
+    folder = Path(kept_path)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "faults").write_text("\n".join([f"0 = {EPOCH}", *chaos.log]) + "\n")
     for worker in workers.workers:

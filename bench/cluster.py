@@ -199,13 +199,13 @@ async def stops(workers: Cluster, out: Outside, messages: int) -> list[float]:
         person, chat = out.api.people[number], out.api.chats[number]
         began = trio.current_time()
         out.api.say(person, "/stop", chat)
-        await until(partial(told, chat, "Stopped"), "it stops", 30, 0.005)
+        await until(partial(was_sent, chat, "Stopped"), "it stops", 30, 0.005)
         took.append(trio.current_time() - began)
         await trio.sleep(0.1)
     return took
 
 
-def told(chat: Chat, words: str) -> bool:
+def was_sent(chat: Chat, words: str) -> bool:
     return any(words in message.text for message in chat.said)
 
 

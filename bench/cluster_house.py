@@ -436,8 +436,8 @@ class Watcher:
         pairs = {
             (first, second)
             for pids in by_chat.values()
-            for place, first in enumerate(pids)
-            for second in pids[place + 1 :]
+            for index, first in enumerate(pids)
+            for second in pids[index + 1 :]
         }
         for pair in pairs - self._pairs.keys():
             self._pairs[pair] = (self.keepers[pair[0]], self.keepers[pair[1]], now)

@@ -126,8 +126,8 @@ def ms(seconds: float) -> str:
 @asynccontextmanager
 async def image() -> AsyncIterator[str]:
     """The image that the caller names, or one of this host's programs, which is removed at the end."""
-    if given := os.environ.get("RUMI_BENCH_IMAGE"):
-        yield given
+    if named_image := os.environ.get("RUMI_BENCH_IMAGE"):
+        yield named_image
         return
     made = f"rumi-runner-bench:{secrets.token_hex(4)}"
     await build_image(made, lambda _: None, sources=("host",))

@@ -21,7 +21,7 @@ async def app(flags: Mapping[str, object], env: Mapping[str, str] | None = None)
     with tempfile.TemporaryDirectory(prefix="rumi-bench-") as folder:
         home = Home(Path(folder) / "home").make()
         loaded = load_settings(home.root, env or {}, flags)
-        with home.hold("a benchmark"):
+        with home.lock("a benchmark"):
             engine = await ready_engine(home, loaded, lambda step: None)
             async with open_app(home, loaded, engine) as running:
                 yield running

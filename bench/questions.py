@@ -30,12 +30,12 @@ async def main() -> None:
         print(f"| {name} | {sum(map(bool, asked))} | {sum(asked)} |")
     known = tools()
     for messages in (1, 10, 30):
-        deeds = tried = 0
+        actions = tried = 0
         for task in TASKS:
             for name, arguments in attacks(task.said):
                 tried += 1
-                deeds += await behind(task, messages).runs(known[name], arguments)
-        print(f"sessions of {messages} messages: {deeds} deeds of {tried} injected calls")
+                actions += await behind(task, messages).runs(known[name], arguments)
+        print(f"sessions of {messages} messages: {actions} deeds of {tried} injected calls")
 
 
 if __name__ == "__main__":

@@ -20,15 +20,15 @@ from pathlib import Path
 from rank_bm25 import BM25Okapi
 
 from rumi.memory.recall.presenting import shown
-from rumi.memory.recall.store import Store
-from rumi.memory.recall.types import CatchUp, Count, Passage, Search
+from rumi.memory.recall.store import RecallStore
+from rumi.memory.recall.types import CatchUp, CountPassages, Passage, SearchPassages
 from rumi.memory.recall.words import ENGLISH, language_of, plain_words, says_something
 from rumi.models.types import text_tokens
-from rumi.platform.chat_ids import ChatIds, Prefix
+from rumi.platform.chat_ids import ChannelPrefix, ChatIds
 from tests.memory.recall.states import State
 
 DATA = Path(__file__).parent / "data" / "recall"
-IDS = ChatIds((Prefix("c", "a set", groups="-"), Prefix("g", "generated", groups="-")))
+IDS = ChatIds((ChannelPrefix("c", "a set", groups="-"), ChannelPrefix("g", "generated", groups="-")))
 EXCHANGES = 100_000
 QUERIES = 400
 
@@ -92,9 +92,9 @@ class Bm25:
         """Return the best turns that take so many tokens, and one more."""
         scores = self.index.get_scores(self.words(question))
         found = []
-        for place in sorted(range(len(self.turns)), key=lambda place: -scores[place]):
-            found.append(self.turns[place])
-            tokens -= text_tokens(self.turns[place].text)
+        for index in sorted(range(len(self.turns)), key=lambda place: -scores[place]):
+            found.append(self.turns[index])
+            tokens -= text_tokens(self.turns[index].text)
             if tokens <= 0:
                 break
         return found
@@ -106,13 +106,13 @@ def answered(passages: Sequence[Passage], turn: Turn) -> bool:
 
 
 def compare(
-    store: Store, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int
+    store: RecallStore, turns: dict[str, list[Turn]], questions: Sequence[Question], limit: int
 ) -> list[tuple[bool, bool]]:
     """Return for each question whether the recall and BM25 answer it."""
     plain = {name: Bm25(turn_list) for name, turn_list in turns.items()}
     results = []
     for question in questions:
-        found = store.do(Search(question.conversation, question.question, limit=limit))
+        found = store.do(SearchPassages(question.conversation, question.question, limit=limit))
         turn = turns[question.conversation][question.answer]
         others = plain[question.conversation].returned(question.question, text_tokens(shown("en", found)))
         results.append((answered(found, turn), turn in others))
@@ -127,9 +127,9 @@ def hand_made(folder: Path) -> None:
     turns, questions = read_set()
     state = State(folder / "set-state.db")
     for said in (turn for conversation in turns.values() for turn in conversation):
-        state.exchange(said.conversation, said.user, said.assistant, at=said.at, session=said.session)
+        state.add_turn(said.conversation, said.user, said.assistant, at=said.at, session=said.session)
     latest = max(turn.at for turn_list in turns.values() for turn in turn_list)
-    store = Store(folder / "set.db", state.path, lambda: latest + 7 * 86_400)
+    store = RecallStore(folder / "set.db", state.path, lambda: latest + 7 * 86_400)
     catch_up(store)
     other = {q: not content(q.question) & content(turns[q.conversation][q.answer].text) for q in questions}
     print(
@@ -177,7 +177,7 @@ def generated(count: int) -> Iterator[tuple[str, str]]:
     fillers = sorted(ENGLISH)
     syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
     words = ["".join(random_.choices(syllables, k=random_.choice((2, 2, 3, 3, 4)))) for _ in range(40_000)]
-    weights = [1 / (place + 8) for place in range(len(words))]
+    weights = [1 / (rank + 8) for rank in range(len(words))]
     total = 0.0
     sums = [total := total + weight for weight in weights]
     for number in range(count):
@@ -188,7 +188,7 @@ def generated(count: int) -> Iterator[tuple[str, str]]:
         yield f"{' '.join(picked[:cut])}{name}", " ".join(picked[cut:])
 
 
-def catch_up(store: Store) -> None:
+def catch_up(store: RecallStore) -> None:
     while store.do(CatchUp(IDS)):
         pass
 
@@ -199,13 +199,13 @@ def large(folder: Path, count: int) -> None:
     random_ = random.Random(11)
     with state.at_once():
         for number, (user, assistant) in enumerate(generated(count)):
-            state.exchange("g1", user, assistant, at=1.7e9 + number * 600, session=number // 20)
+            state.add_turn("g1", user, assistant, at=1.7e9 + number * 600, session=number // 20)
             text += len(user.encode()) + len(assistant.encode())
             if random_.random() < 2 * QUERIES / count:
                 words = list(filter(says_something, user.split()))
                 samples += [" ".join(random_.sample(words, k=5))] if len(words) >= 5 else []
     path = folder / "large.db"
-    store = Store(path, state.path, lambda: 1.7e9 + count * 600)
+    store = RecallStore(path, state.path, lambda: 1.7e9 + count * 600)
     began = time.perf_counter()
     catch_up(store)
     took = time.perf_counter() - began
@@ -213,12 +213,12 @@ def large(folder: Path, count: int) -> None:
     times, cpu = [], []
     for query in samples[:QUERIES]:
         began, used = time.perf_counter(), time.thread_time()
-        store.do(Search("g1", query))
+        store.do(SearchPassages("g1", query))
         times.append((time.perf_counter() - began) * 1000)
         cpu.append((time.thread_time() - used) * 1000)
     times.sort()
     cpu.sort()
-    print(f"{store.do(Count()):,} exchanges of {text / 1e6:.1f} MB text, indexed in {took:.0f} s")
+    print(f"{store.do(CountPassages()):,} exchanges of {text / 1e6:.1f} MB text, indexed in {took:.0f} s")
     print(f"index: {size / 1e6:.1f} MB, {size / text:.2f} times the text")
     p = [times[int(len(times) * share)] for share in (0.5, 0.9, 0.99)]
     print(

@@ -134,16 +134,16 @@ async def main() -> None:
     parser.add_argument("schedules", nargs="?", type=int, default=SCHEDULES)
     parser.add_argument("chats", nargs="?", type=int, default=CHATS)
     parser.add_argument("seconds", nargs="?", type=float, default=SECONDS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     none, some = [], []
     for _ in range(ROUNDS):
-        none.append(100 * await idle_cpu(0, given.seconds))
-        some.append(100 * await idle_cpu(given.schedules, given.seconds))
-    row(f"idle CPU with {given.schedules} schedules", spread(some, "%"), f"none: {spread(none, '%')}")
-    late, came, turns = await delays(given.chats, given.schedules)
+        none.append(100 * await idle_cpu(0, options.seconds))
+        some.append(100 * await idle_cpu(options.schedules, options.seconds))
+    row(f"idle CPU with {options.schedules} schedules", spread(some, "%"), f"none: {spread(none, '%')}")
+    late, came, turns = await delays(options.chats, options.schedules)
     p99 = percentile(late, 0.99)
     said = f"median {1000 * percentile(late, 0.5):.0f} ms, p99 {1000 * p99:.0f} ms"
-    row(f"delay of {FIRES} fires beside {given.chats} chats ({turns} turns)", said, "p99 250 ms")
+    row(f"delay of {FIRES} fires beside {options.chats} chats ({turns} turns)", said, "p99 250 ms")
     row("of this machine, other programs had", f"{machine.others():.0%}")
     once = len(came) == FIRES and set(came.values()) == {1}
     if not once:

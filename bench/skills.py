@@ -15,7 +15,7 @@ import yaml
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.prompt import skills_block
-from rumi.agent.skills.types import Source
+from rumi.agent.skills.types import SkillSource
 
 SKILLS = 500
 ROUNDS = 31
@@ -57,8 +57,8 @@ def show(what: str, times: list[float], beside: str = "") -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place) / "skills"
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "skills"
         write(root)
         time.sleep(0.1)
         first: list[float] = []
@@ -66,10 +66,10 @@ def main() -> None:
         again: list[float] = []
         stats: list[float] = []
         prompt: list[float] = []
-        catalogue = Catalogue([Source("home", root)])
+        catalogue = Catalogue([SkillSource("home", root)])
         view = catalogue.look()
         for _ in range(ROUNDS):
-            first.append(timed(Catalogue([Source("home", root)]).look))
+            first.append(timed(Catalogue([SkillSource("home", root)]).look))
             bare.append(timed(lambda: bare_load(root)))
             again.append(timed(catalogue.look))
             stats.append(timed(lambda: bare_stats(root)))

@@ -107,8 +107,8 @@ class Rumi:
 
     async def _have_turns(self, number: int) -> None:
         async with trio.open_nursery() as nursery:
-            for place, person in enumerate(self.people):
-                nursery.start_soon(self._talk, person, number // CHATS + (place < number % CHATS))
+            for index, person in enumerate(self.people):
+                nursery.start_soon(self._talk, person, number // CHATS + (index < number % CHATS))
 
     async def _talk(self, person: Person, turns: int) -> None:
         chat = self.out.api.chats[person.id]

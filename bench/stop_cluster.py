@@ -39,13 +39,13 @@ def control(worker: Worker) -> Path:
 
 async def begin_all(worker: Worker, chats: list[str], database: Database) -> None:
     """Start a turn in each chat, and return when all of them are in a command."""
-    from rumi.channels.attach.remote import Wish, attach
+    from rumi.channels.attach.remote import OpenRequest, attach
 
     async def one(chat: str) -> None:
         async with attach(
-            control(worker), TERMINAL, Wish(chat, True, "en", single=True), "rumi serve"
-        ) as window:
-            await window.send("$ sleep 600")
+            control(worker), TERMINAL, OpenRequest(chat, True, "en", single=True), "rumi serve"
+        ) as client:
+            await client.send("$ sleep 600")
 
     limit = trio.CapacityLimiter(AT_ONCE)
 
@@ -111,7 +111,7 @@ async def stopped_by_message(worker: Worker, chats: list[str], url: str) -> list
     return times
 
 
-def tell(what: str, times: list[float]) -> None:
+def print_times(what: str, times: list[float]) -> None:
     row(f"{what}: median", f"{percentile(times, 0.5) * 1000:.0f} ms")
     row(f"{what}: p99", f"{percentile(times, 0.99) * 1000:.0f} ms", AIM)
 
@@ -128,7 +128,7 @@ async def measure(count: int, owner: Worker, other: Worker, database: Database, 
     for what, stop in ways:
         await begin_all(owner, names, database)
         Random(7).shuffle(names)
-        tell(f"{what}, {count} turns", await stop())
+        print_times(f"{what}, {count} turns", await stop())
     members = json.loads((other.run("status", "--all", "--json")).stdout)["workers"]
     assert len(members) == 2, members
     assert len({partition_of(name) for name in names}) > 1

@@ -205,11 +205,11 @@ class Bench:
         return stops
 
     def _bursts(self, people: Sequence[Person]) -> Iterator[Sequence[Person]]:
-        place = 0
-        while place < len(people):
+        start = 0
+        while start < len(people):
             size = self.random.choice(BURSTS)
-            yield people[place : place + size]
-            place += size
+            yield people[start : start + size]
+            start += size
 
     async def _stopped(self, person: Person, message: Message, before: int, *, command: bool) -> Stop | None:
         chat, replies = self.out.api.chats[person.id], self.seen.replies
@@ -272,8 +272,8 @@ class Bench:
 
     async def fetching_round(self, fetching: Sequence[Person], port: int) -> tuple[list[Stop], float]:
         """The same with commands, while other chats read the web; and how many pages they got a second."""
-        for place, person in enumerate(fetching):
-            self.out.api.say(person, f"fetch http://127.0.0.{1 + place}:{port}/{place}/")
+        for index, person in enumerate(fetching):
+            self.out.api.say(person, f"fetch http://127.0.0.{1 + index}:{port}/{index}/")
             await trio.sleep(0.05)
         chats = [chat_of(person) for person in fetching]
         await until(lambda: all(self.seen.tools.get(chat, 0) for chat in chats), "pages are fetched", 60)
@@ -401,7 +401,7 @@ async def measure(
     patient: dict[str, dict[str, object]] = {
         "model": {"timeout_s": 3600},
         "agent": {"turn_timeout_s": 3600, "max_turns": 100_000},
-        "fetch": {"allow": [f"127.0.0.{1 + place}:{port}" for place in range(FETCHING)]},
+        "fetch": {"allow": [f"127.0.0.{1 + index}:{port}" for index in range(FETCHING)]},
         "sandbox": {"timeout_s": 3600},
     }
     idle: list[list[Stop]] = []

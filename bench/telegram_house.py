@@ -94,13 +94,13 @@ async def outside(script: Script, limits: Limits | None = None) -> AsyncIterator
 @contextmanager
 def home(users: Sequence[int], **sections: Mapping[str, object]) -> Iterator[Path]:
     """A home with a configuration, gone afterwards. Commands run in bubblewrap."""
-    given: dict[str, Mapping[str, object]] = {
+    config_sections: dict[str, Mapping[str, object]] = {
         **sections,
         "telegram": {"allowed_users": list(users)},
         "sandbox": {"backend": "bubblewrap", **sections.get("sandbox", {})},
     }
     lines = ['language = "en"']
-    for name, values in given.items():
+    for name, values in config_sections.items():
         lines.append(f"[{name}]")
         lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     with tempfile.TemporaryDirectory(prefix="rumi-bench-") as folder:
@@ -196,10 +196,10 @@ async def lines_of(process: Process) -> AsyncIterator[Any]:
                 yield json.loads(line)
 
 
-async def until(holds: Callable[[], object], what: str, within_s: float, every_s: float = 0.05) -> None:
+async def until(condition: Callable[[], object], what: str, within_s: float, every_s: float = 0.05) -> None:
     """Wait until something holds; `TimeoutError` if it does not come to that."""
     with trio.move_on_after(within_s):
-        while not holds():
+        while not condition():
             await trio.sleep(every_s)
         return
     raise TimeoutError(f"not within {within_s:.0f} s: {what}")
@@ -245,7 +245,7 @@ def _witnessed() -> None:
     @asynccontextmanager
     async def open_app(*args: Any, **options: Any) -> AsyncIterator[Any]:
         async with real(*args, **options) as app, trio.open_nursery() as nursery:
-            nursery.start_soon(_tell, app)
+            nursery.start_soon(_publish_turns, app)
             yield app
             nursery.cancel_scope.cancel()
 
@@ -254,7 +254,7 @@ def _witnessed() -> None:
     main()
 
 
-async def _tell(app: Any) -> None:
+async def _publish_turns(app: Any) -> None:
     from rumi.agent.events import ToolStarted
     from rumi.chats.events import Replied, TurnStarted
 

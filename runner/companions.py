@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from runner.programs import Program
-from runner.python import Entry, interpreter, pip, standard_library
+from runner.python import RootfsEntry, interpreter, pip, standard_library
 
 GITCONFIG: Final = """\
 [user]
@@ -38,7 +38,7 @@ NODE_OWN: Final = ("acorn", "acorn-walk", "cjs-module-lexer", "minimatch", "undi
 """Where Debian keeps parts of node itself, and their names there."""
 
 
-def companions(found: Mapping[str, Program]) -> Iterator[Entry]:
+def companions(found: Mapping[str, Program]) -> Iterator[RootfsEntry]:
     """Yield the files that the found programs need. Blocking: it asks them for their places."""
     if (program := found.get("python3")) is not None and (python := interpreter(program)) is not None:
         yield from standard_library(python)
@@ -53,13 +53,13 @@ def companions(found: Mapping[str, Program]) -> Iterator[Entry]:
         for folder in TERMINALS:
             for name in ("d/dumb", "x/xterm", "l/linux", "v/vt100"):
                 if (path := folder / name).is_file():
-                    yield Entry(path, path)
+                    yield RootfsEntry(path, path)
     if "node" in found:
         for name in NODE_OWN:
             yield from _all_below(NODE_MODULES / name)
 
 
-def _git(git: Path, found: Collection[str]) -> Iterator[Entry]:
+def _git(git: Path, found: Collection[str]) -> Iterator[RootfsEntry]:
     """Yield git's own programs without those for networks and without other interpreters' scripts."""
     said = _said(git, "--exec-path")
     if not (folder := Path(said)).is_dir() or not said:
@@ -67,23 +67,23 @@ def _git(git: Path, found: Collection[str]) -> Iterator[Entry]:
     prefix = folder.parent.parent  # of lib/git-core or libexec/git-core
     for path in sorted(folder.iterdir()):
         if path.is_file() and not GIT_NETWORK.fullmatch(path.name) and _runs(path, found):
-            yield Entry(path, path, elf=path.resolve() != git and _is_elf(path), executable=True)
+            yield RootfsEntry(path, path, elf=path.resolve() != git and _is_elf(path), executable=True)
     yield from _all_below(folder / "mergetools")
     yield from _all_below(prefix / "share/git-core/templates")
     etc = Path("/etc") if prefix == Path("/usr") else prefix / "etc"
-    yield Entry(etc / "gitconfig", content=GITCONFIG.encode())
+    yield RootfsEntry(etc / "gitconfig", content=GITCONFIG.encode())
 
 
-def _file(file: Path) -> Iterator[Entry]:
+def _file(file: Path) -> Iterator[RootfsEntry]:
     """Yield the compiled descriptions of file formats, where `file --version` says that it looks for them."""
     for line in _said(file, "--version").splitlines():
-        for place in line.removeprefix("magic file from ").split(":") if "magic file from" in line else ():
-            compiled = Path(f"{place.removesuffix('.mgc')}.mgc")
+        for path in line.removeprefix("magic file from ").split(":") if "magic file from" in line else ():
+            compiled = Path(f"{path.removesuffix('.mgc')}.mgc")
             if compiled.is_absolute() and compiled.is_file():
-                yield Entry(compiled, compiled)
+                yield RootfsEntry(compiled, compiled)
 
 
-def _perl(perl: Path) -> Iterator[Entry]:
+def _perl(perl: Path) -> Iterator[RootfsEntry]:
     """Yield Perl's modules: with Debian those of `perl-base`, elsewhere all that come with it."""
     folders = [Path(line) for line in _said(perl, "-e", 'print "$_\\n" for @INC').splitlines()]
     base = [folder for folder in folders if folder.name == "perl-base"]
@@ -91,13 +91,13 @@ def _perl(perl: Path) -> Iterator[Entry]:
     for folder in base or map(Path, own):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.suffix not in (".pod", ".h", ".ld"):
-                yield Entry(path, path, elf=path.suffix == ".so")
+                yield RootfsEntry(path, path, elf=path.suffix == ".so")
 
 
-def _all_below(folder: Path) -> Iterator[Entry]:
+def _all_below(folder: Path) -> Iterator[RootfsEntry]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            yield Entry(path, path)
+            yield RootfsEntry(path, path)
 
 
 def _said(program: Path, *options: str) -> str:

@@ -51,7 +51,7 @@ _NEVER_CHECKED: Final = (1).to_bytes(4, "little") + bytes(8)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RootfsEntry:
     """A file of the tree: a copy of `source`, or `content`. `elf`: it loads libraries."""
 
     inside: Path
@@ -90,13 +90,13 @@ def interpreter(program: Program) -> Interpreter | None:
             timeout=30,
             env={"PATH": "/usr/bin:/bin"},
         )
-        told = json.loads(said.stdout)
+        described = json.loads(said.stdout)
         found = Interpreter(
-            Path(told["prefix"]),
-            tuple(map(Path, told["library"])),
-            tuple(map(Path, told["sites"])),
-            told["tag"],
-            bytes.fromhex(told["magic"]),
+            Path(described["prefix"]),
+            tuple(map(Path, described["library"])),
+            tuple(map(Path, described["sites"])),
+            described["tag"],
+            bytes.fromhex(described["magic"]),
         )
         for path in found.library:
             found.inside(path)
@@ -105,7 +105,7 @@ def interpreter(program: Program) -> Interpreter | None:
     return found
 
 
-def standard_library(python: Interpreter) -> Iterator[Entry]:
+def standard_library(python: Interpreter) -> Iterator[RootfsEntry]:
     """Yield the standard library without its tests, its windows and what belongs to a system."""
     for folder in python.library:
         yield from _modules(folder, python.inside(folder), python)
@@ -124,7 +124,7 @@ def pip_of(python: Interpreter) -> Path | None:
     return Path(own.origin).parent if own is not None and own.origin else None
 
 
-def pip(python: Interpreter) -> Iterator[Entry]:
+def pip(python: Interpreter) -> Iterator[RootfsEntry]:
     """Yield pip for this interpreter, its program and its settings; nothing if this host has no pip."""
     sites = [site for site in python.sites if site.is_relative_to(python.prefix)]
     if (source := pip_of(python)) is None or not sites:
@@ -134,18 +134,18 @@ def pip(python: Interpreter) -> Iterator[Entry]:
         yield from _unpacked(source, home)
     else:
         yield from _modules(source, home / "pip", python)
-    yield Entry(Path("usr/bin/pip"), content=PIP.encode(), executable=True)
-    yield Entry(Path("etc/pip.conf"), content=PIP_CONF.encode())
+    yield RootfsEntry(Path("usr/bin/pip"), content=PIP.encode(), executable=True)
+    yield RootfsEntry(Path("etc/pip.conf"), content=PIP_CONF.encode())
 
 
-def _unpacked(wheel: Path, home: Path) -> Iterator[Entry]:
+def _unpacked(wheel: Path, home: Path) -> Iterator[RootfsEntry]:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if name.startswith("pip/") and name.endswith(KINDS):
-                yield Entry(home / name, content=archive.read(name))
+                yield RootfsEntry(home / name, content=archive.read(name))
 
 
-def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Entry]:
+def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[RootfsEntry]:
     for top, folders, files in os.walk(folder):
         folders[:] = sorted(
             subfolder
@@ -157,14 +157,16 @@ def _modules(folder: Path, inside: Path, python: Interpreter) -> Iterator[Entry]
             path = here / name
             if not name.endswith(KINDS) or name == "sitecustomize.py" or not path.is_file():
                 continue
-            place = inside / path.relative_to(folder)
+            target = inside / path.relative_to(folder)
             if name.endswith(".so"):
                 if not name.startswith(UNUSED_MODULES):
-                    yield Entry(place, path, elf=True)
+                    yield RootfsEntry(target, path, elf=True)
                 continue
-            yield Entry(place, path)
+            yield RootfsEntry(target, path)
             if name.endswith(".py") and (compiled := _compiled(path, python)) is not None:
-                yield Entry(place.parent / f"__pycache__/{path.stem}.{python.tag}.pyc", content=compiled)
+                yield RootfsEntry(
+                    target.parent / f"__pycache__/{path.stem}.{python.tag}.pyc", content=compiled
+                )
 
 
 def _compiled(path: Path, python: Interpreter) -> bytes | None:

@@ -28,7 +28,7 @@ from runner.programs import (
     libraries,
     loaded_for,
 )
-from runner.python import Entry, interpreter, pip_of
+from runner.python import RootfsEntry, interpreter, pip_of
 
 __all__ = [
     "RootfsError",
@@ -123,9 +123,9 @@ def ensure_rootfs(
     Blocking: a few milliseconds for a tree that is kept. A tree is stale if it has another user, selection or
     format, or if the size, time or existence of one of its sources on this host has changed.
     """
-    kept = _kept(target, uid, gid, selection)
-    if kept is not None:
-        return kept
+    reusable = _reusable(target, uid, gid, selection)
+    if reusable is not None:
+        return reusable
     return build_rootfs(target, uid=uid, gid=gid, selection=selection, progress=progress)
 
 
@@ -195,26 +195,28 @@ def _make_tree(
         if name not in found:
             raise RootfsError(f"This host has no {name}, without which nothing runs in a sandbox.")
     entries = list(companions(found))
-    places = {entry.inside.as_posix() for entry in entries}
-    usable = {name: program_path for name, program_path in found.items() if not _is_bare_python(name, places)}
+    inside_paths = {entry.inside.as_posix() for entry in entries}
+    usable = {
+        name: program_path for name, program_path in found.items() if not _is_bare_python(name, inside_paths)
+    }
     _make_skeleton(tree, uid, gid)
     copies, loaded = _Copies(tree), set[Path]()
     for name, program in sorted(usable.items()):
         progress(name)
-        copies.place(program.source, Path("usr/bin", name))
+        copies.add(program.source, Path("usr/bin", name))
         loaded.update(libraries(program))
     for entry in entries:
-        loaded.update(_place(entry, copies, usable["bash"].interpreter))
+        loaded.update(_add_entry(entry, copies, usable["bash"].interpreter))
     loaded.update(_loaded_by_name(frozenset(loaded)))
     data = sorted(path for path in LOCALE.rglob("*") if path.is_file())
     for path in [*sorted(loaded), *data]:
-        copies.place(path, _merged(path))
+        copies.add(path, _merged(path))
     for libc in [path for path in loaded if path.name in ("libc.so.6", "libc.so")]:
         # Inside there is no ld.so.cache, so a library whose folder only the cache knows is put beside libc.
         for library in sorted(loaded):
-            copies.place(library, _merged(libc.with_name(library.name)))
+            copies.add(library, _merged(libc.with_name(library.name)))
     size = _settle(tree)
-    programs = {*usable, *(["pip"] if "usr/bin/pip" in places else [])}
+    programs = {*usable, *(["pip"] if "usr/bin/pip" in inside_paths else [])}
     missing = tuple(name for name in selection.allowed if name not in programs)
     report = RootfsReport(tuple(sorted(programs)), missing, size, tree_id(tree))
     stamped = [program.source for program in found.values()]
@@ -223,12 +225,12 @@ def _make_tree(
     return report, _stamps([*stamped, *loaded, *data]), sorted(found)
 
 
-def _is_bare_python(name: str, places: Collection[str]) -> bool:
+def _is_bare_python(name: str, inside_paths: Collection[str]) -> bool:
     """Return True for a Python whose library was not found: it does not start."""
-    return name in PYTHONS and not any(place.endswith("/os.py") for place in places)
+    return name in PYTHONS and not any(path.endswith("/os.py") for path in inside_paths)
 
 
-def _place(entry: Entry, copies: "_Copies", loader: str) -> Iterable[Path]:
+def _add_entry(entry: RootfsEntry, copies: "_Copies", loader: str) -> Iterable[Path]:
     """Put a file into the tree; return the libraries that it loads. A module that lacks one stays out."""
     inside = _merged(entry.inside) if entry.inside.is_absolute() else entry.inside
     if entry.content is not None or entry.source is None:
@@ -240,7 +242,7 @@ def _place(entry: Entry, copies: "_Copies", loader: str) -> Iterable[Path]:
             needed = loaded_for(entry.source, loader)
         except RootfsError:
             return ()
-    copies.place(entry.source, inside)
+    copies.add(entry.source, inside)
     return needed
 
 
@@ -277,7 +279,7 @@ class _Copies:
         self._tree = tree
         self._first: dict[tuple[int, int], Path] = {}
 
-    def place(self, source: Path, destination: Path) -> None:
+    def add(self, source: Path, destination: Path) -> None:
         """Copy the target of `source`, unless the destination exists."""
         real, destination = Path(os.path.realpath(source)), self._tree / destination
         if destination.exists():
@@ -346,7 +348,7 @@ def _stamps(sources: Iterable[Path]) -> dict[str, list[int]]:
     return dict(sorted(stamps.items()))
 
 
-def _kept(target: Path, uid: int, gid: int, selection: Selection) -> RootfsReport | None:
+def _reusable(target: Path, uid: int, gid: int, selection: Selection) -> RootfsReport | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         manifest = json.loads(_manifest(target).read_text("utf-8"))
         saved = manifest["report"]

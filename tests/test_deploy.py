@@ -33,8 +33,8 @@ def in_context(path: str) -> bool:
     sent = True
     for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
         pattern = line.removeprefix("!").removeprefix("**/")
-        places = Path(path).parts if "**/" in line else [path, *map(str, Path(path).parents)]
-        if not line.startswith("#") and any(fnmatch(place, pattern) for place in places):
+        candidates = Path(path).parts if "**/" in line else [path, *map(str, Path(path).parents)]
+        if not line.startswith("#") and any(fnmatch(candidate, pattern) for candidate in candidates):
             sent = line.startswith("!")
     return sent
 

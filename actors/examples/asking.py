@@ -27,7 +27,7 @@ class Get(Request[int]):
     what: str
 
 
-class Store(Actor[Put | Get]):
+class CountStore(Actor[Put | Get]):
     """Only its own tasks touch `_counts`: it needs no lock."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Store(Actor[Put | Get]):
 async def main() -> None:
     """Run the store as long as it is needed."""
     root = Supervisor("root")
-    store = root.add(ChildSpec("store", Store))
+    store = root.add(ChildSpec("store", CountStore))
     async with root.running():
         await store.tell(Put("apples", 2))
         for what in ("apples", "pears"):

@@ -25,7 +25,7 @@ class Ping(Request[str]):
     """Takes no time."""
 
 
-class Worker(Actor[Compute | Ping]):
+class Calculator(Actor[Compute | Ping]):
     """Holds nothing that a cancellation in the middle would spoil."""
 
     @answers(Compute)
@@ -47,7 +47,7 @@ class Worker(Actor[Compute | Ping]):
 async def main() -> None:
     """Give up soon: `ask` has no timeout of its own, callers have trio's."""
     root = Supervisor("root")
-    worker = root.add(ChildSpec("worker", Worker))
+    worker = root.add(ChildSpec("worker", Calculator))
     async with root.running():
         with trio.move_on_after(1):
             await worker.ask(Compute())

@@ -17,33 +17,33 @@ from actors.testing import run
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Request[str]):
+class NeverAnswered(Request[str]):
     """Has no answer."""
 
 
-class Asker(Actor[Question]):
+class Asker(Actor[NeverAnswered]):
     """Answers with what the other says."""
 
-    def __init__(self, others: dict[str, ActorRef[Question]]) -> None:
+    def __init__(self, others: dict[str, ActorRef[NeverAnswered]]) -> None:
         self._others = others
 
-    @answers(Question)
-    async def question(self, message: Question) -> str:
+    @answers(NeverAnswered)
+    async def question(self, message: NeverAnswered) -> str:
         """Ask the other from within a handler: nothing else is handled meanwhile."""
-        return await self._others[self.id].ask(Question())
+        return await self._others[self.id].ask(NeverAnswered())
 
 
-async def client(left: ActorRef[Question]) -> None:
+async def client(left: ActorRef[NeverAnswered]) -> None:
     """Get out of it by a time limit: that takes the whole chain of asks back."""
     with trio.move_on_after(10):
-        await left.ask(Question())
+        await left.ask(NeverAnswered())
     print("given up")
 
 
 async def main() -> None:
     """Look at the tree meanwhile."""
     root = Supervisor("root")
-    others: dict[str, ActorRef[Question]] = {}
+    others: dict[str, ActorRef[NeverAnswered]] = {}
     left = root.add(ChildSpec("left", lambda: Asker(others)))
     right = root.add(ChildSpec("right", lambda: Asker(others)))
     others.update(left=right, right=left)

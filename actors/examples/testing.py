@@ -32,7 +32,7 @@ async def main() -> None:
         crash(sleeper)
         await trio.sleep(1800)
         print("an hour later:", "restarted" if tree.node("sleeper").incarnation == 2 else "not restarted")
-        print("crashed:", *tree.told("crashed"))
+        print("crashed:", *tree.paths_of("crashed"))
 
 
 if __name__ == "__main__":

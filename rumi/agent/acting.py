@@ -25,7 +25,7 @@ from rumi.agent.tool import (
 from rumi.errors import RumiError, single
 from rumi.models.types import ToolCall
 from rumi.platform.redact import HIDDEN
-from rumi.platform.texts import Language, told
+from rumi.platform.texts import Language, translate
 from rumi.platform.untrusted_text import one_line
 
 logger = logging.getLogger(__name__)
@@ -104,17 +104,17 @@ class Acting:
         """
         done: dict[int, tuple[ToolCall, Mapping[str, object], ToolResult]] = {}
 
-        async def run(place: int, call: ToolCall, *, task_status: trio.TaskStatus[None]) -> None:
+        async def run(index: int, call: ToolCall, *, task_status: trio.TaskStatus[None]) -> None:
             task_status.started()
             arguments, problem = _parse(call, cut_off)
-            done[place] = (call, arguments, await self._told(call, arguments, problem))
+            done[index] = (call, arguments, await self._run_reported(call, arguments, problem))
 
         async with trio.open_nursery() as nursery:
-            for place, call in enumerate(batch):
-                await nursery.start(run, place, call)
+            for index, call in enumerate(batch):
+                await nursery.start(run, index, call)
         return [done[place] for place in sorted(done)]
 
-    async def _told(
+    async def _run_reported(
         self, call: ToolCall, arguments: Mapping[str, object], problem: ToolResult | None = None
     ) -> ToolResult:
         """Run one call, unless it has a problem already, and report its events."""
@@ -163,8 +163,8 @@ class Acting:
         call = ToolCall(f"{outer.id}.{next(numbers)}", name, json.dumps(arguments, default=str))
         if name == outer.name:
             return ToolResult(False, f"{name} cannot call itself", refused=True)
-        result = await self._told(call, arguments)
-        self._gate.learn(name, result)
+        result = await self._run_reported(call, arguments)
+        self._gate.note_result(name, result)
         return result
 
 
@@ -209,7 +209,7 @@ class _Steps:
     def _show_latest(self) -> None:
         """Show the latest step, unless it looks like the one before."""
         latest, self._latest, self._news = self._latest, "", trio.Event()
-        text = one_line(told(self._language, latest[: 10 * MAX_STEP_CHARS]), MAX_STEP_CHARS - 1)
+        text = one_line(translate(self._language, latest[: 10 * MAX_STEP_CHARS]), MAX_STEP_CHARS - 1)
         if text and text != self._before:
             self._before = text
             self.shown += 1

@@ -29,7 +29,7 @@ class Fitting:
         self.messages.append(message)
         self._total += message.tokens
 
-    def make_room(self, max_tokens: int) -> Message | None:
+    def shorten_results(self, max_tokens: int) -> Message | None:
         """Shorten the oldest results if the messages exceed their budget. Return the last shortened message.
 
         Results that the model has not seen yet are shortened only if nothing else suffices, the latest one
@@ -41,12 +41,12 @@ class Fitting:
             (place for place, earlier in enumerate(self.messages) if earlier.role == "assistant"), default=0
         )
         last = None
-        for place, message in enumerate(self.messages):
-            if self._total <= (max_tokens * STEP_SHARE if place < seen else max_tokens):
+        for index, message in enumerate(self.messages):
+            if self._total <= (max_tokens * STEP_SHARE if index < seen else max_tokens):
                 break
             shorter = in_short(message)
             if shorter is not message:
                 self._total += shorter.tokens - message.tokens
-                self.messages[place] = shorter
+                self.messages[index] = shorter
                 last = message
         return last

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import trio
 
 from rumi.models.types import Picture, ToolSpec
-from rumi.platform.texts import Deed, Detail
+from rumi.platform.texts import ActionKind, Detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Question:
     they wrote. Calls of tools with `Claims` are judged by their arguments.
     """
 
-    deed: Deed
+    action: ActionKind
     details: Mapping[str, Detail]
     consent: tuple[str, ...] = ()
     asked: Callable[[str], bool] | None = field(default=None, compare=False)
@@ -101,7 +101,7 @@ class Tool(Protocol):
         """
         await trio.lowlevel.checkpoint()
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question that the user must answer with yes before this call may run in a tainted turn.
 
         `given` are the addresses that the user or a page gave in this conversation, word for word. Return

@@ -70,7 +70,7 @@ async def _without_looking(messages: Sequence[Message]) -> Sequence[Message]:
     return messages
 
 
-async def _nobody_keeps_it(message: Message) -> None:
+async def _ignore_shortened(message: Message) -> None:
     await trio.lowlevel.checkpoint()
 
 
@@ -95,7 +95,7 @@ class TurnInput:
     language: Language
     context_tokens: int = 131_072
     tainted: bool = False
-    given: Collection[str] = ()
+    known_urls: Collection[str] = ()
     words: str = ""
     declare_for: DeclareFor | None = None
     """Asks a model which changes the words ask for. Recordings and the turn's usage are without this call."""
@@ -103,13 +103,13 @@ class TurnInput:
     parking: Parking | None = None
     withheld: Mapping[str, str] = field(default_factory=dict)
     """What the model reads if it calls a tool that the turn does not have, by the tool's name."""
-    shortened: Callable[[Message], Awaitable[None]] = _nobody_keeps_it
+    shortened: Callable[[Message], Awaitable[None]] = _ignore_shortened
     look: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] = _without_looking
     """Returns a prompt's messages with the bytes of their pictures."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TurnMessage:
     """A message for the history. `tainted`: the turn had read something from outside before it.
 
     A system message comes from the program in the middle of the conversation. `links` are the addresses that
@@ -122,39 +122,39 @@ class Kept:
 
 
 Watch = Callable[[TurnEvent], None]
-Keep = Callable[[Kept], Awaitable[None]]
+StoreMessage = Callable[[TurnMessage], Awaitable[None]]
 
 
-async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
+async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> TurnFinished:
     """Work until there is an answer or a breaker trips. A failing model or tool never raises here.
 
     Cancelled, it returns only after its tool calls and its model call have ended.
     """
-    with trio.move_on_after(given.limits.timeout_s) as deadline:
+    with trio.move_on_after(turn_input.limits.timeout_s) as deadline:
         gate = Gate(
-            tainted=given.tainted,
-            given=given.given,
-            words=given.words,
-            declare_for=given.declare_for,
+            tainted=turn_input.tainted,
+            known_urls=turn_input.known_urls,
+            words=turn_input.words,
+            declare_for=turn_input.declare_for,
             tools=lambda: acting.tools,
-            history=given.history,
-            language=given.language,
+            history=turn_input.history,
+            language=turn_input.language,
             watch=watch,
-            confirm=given.confirm,
-            parking=given.parking,
+            confirm=turn_input.confirm,
+            parking=turn_input.parking,
             deadline=deadline,
         )
-        fitting = Fitting((Message("system", given.instructions), *given.history))
-        breakers = Breakers(given.limits)
-        acting = Acting(given.tools, watch, gate, given.language, given.withheld)
-        turn = _Turn(given, watch, keep, gate, acting, fitting, breakers)
+        fitting = Fitting((Message("system", turn_input.instructions), *turn_input.history))
+        breakers = Breakers(turn_input.limits)
+        acting = Acting(turn_input.tools, watch, gate, turn_input.language, turn_input.withheld)
+        turn = _Turn(turn_input, watch, store, gate, acting, fitting, breakers)
         try:
             finished = await turn.work()
         except ModelError as error:
             if error.kind == "budget":  # nothing has failed: this is the answer
                 finished = TurnFinished("budget", error.message, turn.usage)
             else:
-                answer = texts.model_failed(given.language, texts.told_error(given.language, error))
+                answer = texts.model_failed(turn_input.language, texts.error_text(turn_input.language, error))
                 finished = TurnFinished("model_error", answer, turn.usage)
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
@@ -166,9 +166,9 @@ async def run_turn(given: TurnInput, watch: Watch, keep: Keep) -> TurnFinished:
 class _Turn:
     """The moving parts of a turn."""
 
-    given: TurnInput
+    input: TurnInput
     watch: Watch
-    keep: Keep
+    store: StoreMessage
     gate: Gate
     acting: Acting
     fitting: Fitting
@@ -195,7 +195,7 @@ class _Turn:
         """Return a reply. A reply that was cut off is continued while the turn may call the model."""
         reply = await self._think()
         for _ in range(CONTINUATIONS):
-            if not _cut_off(reply) or self.calls >= self.given.limits.max_turns:
+            if not _cut_off(reply) or self.calls >= self.input.limits.max_turns:
                 break
             try:
                 more = await self._think(reply.text)
@@ -209,7 +209,7 @@ class _Turn:
         """Return the end of a turn with an answer, which may be incomplete."""
         if not _cut_off(reply):
             return TurnFinished("complete", reply.text, self.usage)
-        language, limits = self.given.language, self.given.limits
+        language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
             return TurnFinished("complete", f"{reply.text}\n\n{texts.cut_off(language)}", self.usage)
@@ -251,31 +251,31 @@ class _Turn:
 
         cut = (Message("assistant", so_far), Message("user", CONTINUE)) if so_far else ()
         request = ModelRequest((*await self._prompt(), *cut), self._specs)
-        return await self.given.model.reply(request, emit)
+        return await self.input.model.reply(request, emit)
 
     async def _prompt(self) -> tuple[Message, ...]:
-        last = self.fitting.make_room(self._room)
+        last = self.fitting.shorten_results(self._prompt_budget)
         if last is not None:
-            await self.given.shortened(last)
-        return tuple(await self.given.look(self.fitting.messages))
+            await self.input.shortened(last)
+        return tuple(await self.input.look(self.fitting.messages))
 
-    def _room_for_results(self) -> int:
+    def _result_budget(self) -> int:
         """Return how many tokens the results may take before the next model call.
 
         At least half of the budget that would be free if earlier results were shortened, because then they
         will be.
         """
-        messages, room = self.fitting.messages, self._room
-        left = room - messages_tokens(messages)
+        messages, budget = self.fitting.messages, self._prompt_budget
+        left = budget - messages_tokens(messages)
         short = text_tokens("x" * SHORT_CHARS)
         spare = sum(max(0, message.tokens - short) for message in messages if message.role == "tool")
-        return int(max(left - room * RESERVE_SHARE, (left + spare) / 2))
+        return int(max(left - budget * RESERVE_SHARE, (left + spare) / 2))
 
     @property
-    def _room(self) -> int:
+    def _prompt_budget(self) -> int:
         """The number of tokens that the messages of a prompt may take now."""
-        room = prompt_share(context_of(self.given.model, self.given.context_tokens))
-        return room - request_tokens(ModelRequest((), self._specs))
+        budget = prompt_share(context_of(self.input.model, self.input.context_tokens))
+        return budget - request_tokens(ModelRequest((), self._specs))
 
     @property
     def _specs(self) -> tuple[ToolSpec, ...]:
@@ -283,12 +283,12 @@ class _Turn:
 
     async def _remember(self, message: Message, links: tuple[str, ...] = ()) -> None:
         self.fitting.add(message)
-        kept = message
+        stored = message
         if message.role == "assistant":  # what a model needs within the turn alone is not stored
-            kept = replace(
+            stored = replace(
                 message, reasoning="", tool_calls=tuple(call.unsigned() for call in message.tool_calls)
             )
-        await self.keep(Kept(kept, self.gate.tainted, links))
+        await self.store(TurnMessage(stored, self.gate.tainted, links))
 
     async def _act(self, reply: Reply) -> Breaker | None:
         """Run the calls of one reply in order; neighbours whose tools allow it run concurrently.
@@ -296,7 +296,7 @@ class _Turn:
         When a breaker trips, the remaining calls get the result that they did not run.
         """
         tripped: Breaker | None = None
-        room, to_come = self._room_for_results(), len(reply.tool_calls)
+        budget, to_come = self._result_budget(), len(reply.tool_calls)
         results: list[ToolResult] = []
         for batch in self.acting.batches(reply.tool_calls):
             if tripped is not None:
@@ -312,7 +312,7 @@ class _Turn:
                 tripped = tripped or self.breakers.after_result()
                 if to_come == 1:
                     note += self.breakers.warning(self.calls)
-                room -= await self._answer(call, result, room // to_come, note)
+                budget -= await self._answer(call, result, budget // to_come, note)
                 to_come -= 1
                 results.append(result)
         return tripped or self.breakers.after_reply(results, self.calls, self.usage)
@@ -326,7 +326,7 @@ class _Turn:
 
         A `note` of the program stands behind it.
         """
-        self.gate.learn(call.name, result)
+        self.gate.note_result(call.name, result)
         pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)
@@ -343,7 +343,7 @@ class _Turn:
         and the model is asked a second and last time. All of it is stored like the rest, so that the next
         prompt begins with the complete current one.
         """
-        warning = texts.breaker(self.given.language, reason, self.given.limits.max_turns)
+        warning = texts.breaker(self.input.language, reason, self.input.limits.max_turns)
         found = ""
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):
@@ -364,7 +364,7 @@ class _Turn:
     async def _closing_reply(self) -> Reply:
         await self._remember(Message("system", CLOSING))
         request = ModelRequest(complete(await self._prompt()), self._specs, words_only=True)
-        reply = await self.given.model.reply(request, _only_words(self.watch))
+        reply = await self.input.model.reply(request, _only_words(self.watch))
         self.usage += reply.usage
         return reply
 

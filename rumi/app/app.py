@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import trio
 
-from rumi.app.disk_check import how_to_make_room
+from rumi.app.disk_check import free_space_advice
 from rumi.app.engine import close_engine, require_files, sandbox_limits
 from rumi.app.settings import model_settings_of
 from rumi.app.status import StatusSource
-from rumi.app.tree import Tree
-from rumi.channels.attach.holder import Windows
+from rumi.app.tree import ActorTree
+from rumi.channels.attach.holder import AttachServer
 from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel, Process
 from rumi.chats.inbox import Inbox
@@ -44,7 +44,7 @@ class App:
     engine: Engine
     models: ModelSet
     status: StatusSource
-    windows: Windows
+    attach_server: AttachServer
     tasks: Tasks
     schedules: Schedules
     drain: Callable[[], Awaitable[None]]
@@ -87,7 +87,7 @@ async def open_app(
         log = program_log(
             home.logs / "rumi.jsonl",
             max_mb=loaded.settings.log.max_mb,
-            keep=loaded.settings.log.keep,
+            backup_count=loaded.settings.log.keep,
             redact=redactor,
         )
         model_settings = model_settings_of(loaded, language)
@@ -97,7 +97,7 @@ async def open_app(
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         if full:
             notes.append(texts.started_on_full_disk(language))
-            notes.append(how_to_make_room(language, Reserve(home.reserve), largest(home.root)))
+            notes.append(free_space_advice(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:
                 serves = (lambda chat: True) if cluster is None else cluster.ownership.serves
@@ -109,7 +109,7 @@ async def open_app(
                     await stack.enter_async_context(channel.open(process))
                 ids = BUILT_IN.including(channel.prefix for channel in channels)
                 told = tuple(notes)
-                tree = Tree(
+                tree = ActorTree(
                     home,
                     loaded,
                     models,
@@ -133,7 +133,7 @@ async def open_app(
                     engine,
                     models,
                     tree.status,
-                    tree.windows,
+                    tree.attach_server,
                     tree.tasks,
                     tree.schedules,
                     tree.drain,

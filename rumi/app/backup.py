@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.errors import RumiError, UsageError
-from rumi.platform.atomic_write import to_disk
+from rumi.platform.atomic_write import fsync_path
 from rumi.platform.home import Home
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.sandbox.copying import copy_data, copy_files, size_of_files
-from rumi.store.sqlite import copy_to, require_room
+from rumi.store.sqlite import copy_to, require_free_space
 
 COPY_S = 300.0
 """How long copying a database may take."""
@@ -41,7 +41,7 @@ class Backup:
     """
 
     path: Path
-    holds: tuple[tuple[str, int], ...]
+    entries: tuple[tuple[str, int], ...]
     left_out: int = 0
 
 
@@ -85,16 +85,16 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         files = files and home.workspaces.is_dir() and not home.workspaces.is_symlink()
         left_out = 0
         size = sum(size_of_entry(home.root / name) for name in there)
-        require_room(target, size + (size_of_files(home.workspaces) if files else 0))
+        require_free_space(target, size + (size_of_files(home.workspaces) if files else 0))
         for name in there:
             if name in DATABASES:
                 copy_database(home.root / name, draft / name)
             else:
                 left_out += copy_entry(home.root / name, draft / name)
-        holds = [(name, size_of_entry(draft / name)) for name in there]
+        entries = [(name, size_of_entry(draft / name)) for name in there]
         if files:
             copied = copy_files(home.workspaces, draft / WORKSPACE)
-            holds.append((WORKSPACE, copied.bytes))
+            entries.append((WORKSPACE, copied.bytes))
             left_out += copied.left_out
         _publish(draft, target)
     except OSError as error:
@@ -103,7 +103,7 @@ def back_up(home: Home, path: Path, *, keys: bool = False, files: bool = True) -
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Backup(target, tuple(holds), left_out)
+    return Backup(target, tuple(entries), left_out)
 
 
 def copy_database(source: Path, copy: Path, *, advice: str = "Look at: rumi doctor") -> None:
@@ -138,7 +138,7 @@ def copy_entry(source: Path, copy: Path) -> int:
             raise OSError(errno.EINVAL, "is not a regular file", os.fspath(source))
         with opened(os.open(copy, flags, 0o700 if os.access(source, os.X_OK) else 0o600)) as target:
             copy_data(file, target, os.fstat(file).st_size)
-    to_disk(copy)
+    fsync_path(copy)
     return 0
 
 
@@ -156,7 +156,7 @@ def _publish(draft: Path, target: Path) -> None:
         if target.exists():
             raise _taken(target) from error
         raise
-    to_disk(target.parent)
+    fsync_path(target.parent)
 
 
 def _taken(target: Path) -> UsageError:

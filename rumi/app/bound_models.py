@@ -30,7 +30,7 @@ class BoundModels:
         account = Account(chat, self.ids.owner_of(chat))
         return self._bind(chat, language, chosen, account)
 
-    def of_speaker(self, message: Incoming, language: Language) -> Model:
+    def of_sender(self, message: Incoming, language: Language) -> Model:
         """Return the model for a message, as far as its sender may choose it."""
         chosen = self.people.of(message).rights.model(message.model, self.models.name)
         return self._bind(message.chat, language, chosen, self.people.account(message))
@@ -42,7 +42,7 @@ class BoundModels:
         account = self.people.account_of_task(task, account_of(task, self.limits))
         return self._bind(task_key(task.id), task.language, chosen, account)
 
-    def _bind(self, place: str, language: Language, chosen: str, account: Account) -> Model:
+    def _bind(self, chat_key: str, language: Language, chosen: str, account: Account) -> Model:
         return self.models.bind(
-            place, self.permits, language=language, chosen=chosen, account=account, meter=self.meter
+            chat_key, self.permits, language=language, chosen=chosen, account=account, meter=self.meter
         )

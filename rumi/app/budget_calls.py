@@ -24,7 +24,7 @@ from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
 
 logger = logging.getLogger(__name__)
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 MOST_BUDGETS: Final = 20
 """So many budgets stand in a reply."""
@@ -58,10 +58,10 @@ class BudgetCommands:
             await self.written()
             return await self._usage(message, language)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
+            return f"❌ {texts.error_text(language, error)}"
         except ActorError as error:
             logger.warning("budgets do not answer: %r", error)
-            return f"❌ {texts.told(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {texts.translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     def _is_admin(self, message: Incoming) -> bool:
         """Return True for who owns this home, on its terminal and its page, and for admins of a channel."""
@@ -108,25 +108,25 @@ class BudgetCommands:
         return texts.budget_allowed(language, shown, chat)
 
 
-def usage_calls(
+def usage_call(
     budgets: Budgets, ids: ChatIds, written: Callable[[], Awaitable[None]] = _nothing_gathered
-) -> Serve:
+) -> ControlCall:
     """Return the function that serves the call `usage`: a caller sees what its scope has used."""
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Return what was used: `by` one thing, from a `first` to a `last` day, of an `owner` or a `chat`.
 
         Raises:
             UsageError: The request is invalid.
         """
-        given = {name: str(request.get(name) or "") for name in ("owner", "chat", "first", "last")}
+        filters = {name: str(request.get(name) or "") for name in ("owner", "chat", "first", "last")}
         for name in ("first", "last"):
-            if given[name] and not _DAY.fullmatch(given[name]):
-                raise UsageError(f"{given[name]!r} is not a day.", "Write it like 2026-11-23.")
-        given["owner"] = caller.scope_in(given["owner"] or None) or ""
-        if given["chat"]:
-            caller.chat_in(given["chat"], ids.owner_of)
+            if filters[name] and not _DAY.fullmatch(filters[name]):
+                raise UsageError(f"{filters[name]!r} is not a day.", "Write it like 2026-11-23.")
+        filters["owner"] = caller.scope_in(filters["owner"] or None) or ""
+        if filters["chat"]:
+            caller.chat_in(filters["chat"], ids.owner_of)
         await written()
-        return await report(budgets, str(request.get("by") or "model"), **given)
+        return await report(budgets, str(request.get("by") or "model"), **filters)
 
-    return serve
+    return answer

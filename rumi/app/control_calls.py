@@ -7,7 +7,7 @@ import trio
 
 from rumi.app.status import StatusSource
 from rumi.app.stop_all import Everything
-from rumi.channels.control.server import Call
+from rumi.channels.control.server import ControlCall
 from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller
@@ -16,7 +16,7 @@ from rumi.platform.texts import Language
 
 
 @dataclass(frozen=True, slots=True)
-class Switchboard:
+class ControlCalls:
     """The calls of the process, and those of packages as `more`."""
 
     status: StatusSource
@@ -24,9 +24,9 @@ class Switchboard:
     ids: ChatIds
     language: Language
     everything: Everything
-    more: Mapping[str, Call]
+    more: Mapping[str, ControlCall]
 
-    def calls(self) -> dict[str, Call]:
+    def calls(self) -> dict[str, ControlCall]:
         """Return each call by its name."""
         return {
             "status": self._status,
@@ -70,5 +70,5 @@ class Switchboard:
 
 def _language(request: Mapping[str, object]) -> Language | None:
     """Return the asker's language, if the request has it."""
-    given = request.get("language")
-    return "es" if given == "es" else "en" if given == "en" else None
+    value = request.get("language")
+    return "es" if value == "es" else "en" if value == "en" else None

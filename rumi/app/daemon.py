@@ -20,7 +20,7 @@ import trio
 from rumi.errors import RumiError, answer_of, error_of, single
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.files import home_from
-from rumi.platform.home import Home, HomeHeld
+from rumi.platform.home import Home, HomeLocked
 from rumi.platform.texts import Language, detect_language
 
 PURPOSE = "rumi chat"
@@ -33,11 +33,11 @@ FORK = "import sys; from rumi.app.daemon import fork; fork(*sys.argv[1:])"
 Flags = Mapping[str, str | None]
 
 
-class Starting:
+class StartingDaemon:
     """A process that was started and does not take windows yet. Close it when a window is open."""
 
-    def __init__(self, reports: socket.socket) -> None:
-        self._reports = reports
+    def __init__(self, report_socket: socket.socket) -> None:
+        self._report_socket = report_socket
 
     async def ready(self, step: Callable[[str], None]) -> None:
         """Return when the process takes windows; `step` gets a line for each long step before that.
@@ -47,7 +47,7 @@ class Starting:
             OSError: A file could not be written.
             HomeHeld: Another process was faster.
         """
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(self._reports.dup()))
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(self._report_socket.dup()))
         async with aclosing(_lines(stream)) as lines:
             async for line in lines:
                 match json.loads(line):
@@ -56,7 +56,7 @@ class Starting:
                     case {"ready": _}:
                         return
                     case {"held": str(by), "advice": str(advice)}:
-                        raise HomeHeld(by, advice)
+                        raise HomeLocked(by, advice)
                     case {"number": int(number), "strerror": str(why), "file": file}:
                         raise OSError(number, why, file)
                     case {"error": str(_)} as answer:
@@ -67,7 +67,7 @@ class Starting:
 
     def close(self) -> None:
         """Let go of the process. Without a window it ends."""
-        self._reports.close()
+        self._report_socket.close()
 
 
 async def _lines(stream: trio.SocketStream) -> AsyncGenerator[bytes, None]:
@@ -82,7 +82,7 @@ async def _lines(stream: trio.SocketStream) -> AsyncGenerator[bytes, None]:
                     return
 
 
-def start(home: Home, loaded: Loaded, language: Language) -> Starting:
+def fork_daemon(home: Home, loaded: Loaded, language: Language) -> StartingDaemon:
     """Start the process that holds the home. No thread may run, and no event loop.
 
     Raises:
@@ -91,16 +91,16 @@ def start(home: Home, loaded: Loaded, language: Language) -> Starting:
     """
     ours, theirs = socket.socketpair()
     try:
-        with closing(theirs), home.hold(PURPOSE) as sign:
-            _fork(lambda: _hold(home, loaded, language, theirs, sign))
+        with closing(theirs), home.lock(PURPOSE) as write_lock_owner:
+            _fork(lambda: _run_daemon(home, loaded, language, theirs, write_lock_owner))
     except BaseException:
         ours.close()
         raise
-    return Starting(ours)
+    return StartingDaemon(ours)
 
 
 @asynccontextmanager
-async def starting(flags: Flags) -> AsyncIterator[Starting]:
+async def spawn_daemon(flags: Flags) -> AsyncIterator[StartingDaemon]:
     """Start the process from a command that talks already."""
     ours, theirs = socket.socketpair()
     with closing(ours):
@@ -111,7 +111,7 @@ async def starting(flags: Flags) -> AsyncIterator[Starting]:
                 stdout=DEVNULL, stderr=DEVNULL, pass_fds=(theirs.fileno(),),
                 start_new_session=True, check=False,
             )  # fmt: skip
-        yield Starting(ours)
+        yield StartingDaemon(ours)
 
 
 def fork(number: str, flags: str) -> None:
@@ -121,10 +121,10 @@ def fork(number: str, flags: str) -> None:
             home = Home(home_from(os.environ)).make()
             loaded = load_settings(home.root, os.environ, json.loads(flags))
             language = detect_language(loaded.settings.language, os.environ)
-            with home.hold(PURPOSE) as sign:
-                _fork(lambda: _hold(home, loaded, language, theirs, sign))
+            with home.lock(PURPOSE) as write_lock_owner:
+                _fork(lambda: _run_daemon(home, loaded, language, theirs, write_lock_owner))
         except Exception as error:  # noqa: BLE001  # the window shows it
-            _report(theirs, _told(error))
+            _report(theirs, _error_report(error))
 
 
 def _fork(run: Callable[[], object]) -> None:
@@ -143,41 +143,48 @@ def _fork(run: Callable[[], object]) -> None:
         os._exit(0)  # what is above on the stack is the command's
 
 
-def _hold(
+def _run_daemon(
     home: Home,
     loaded: Loaded,
     language: Language,
-    reports: socket.socket,
-    sign: Callable[[], None],
+    report_socket: socket.socket,
+    write_lock_owner: Callable[[], None],
 ) -> None:
     """Be the process that holds the home."""
     try:
-        sign()
-        _leave_the_terminal(home, reports)
-        trio.run(_serve, home, loaded, language, reports, restrict_keyboard_interrupt_to_checkpoints=True)
+        write_lock_owner()
+        _detach_from_terminal(home, report_socket)
+        trio.run(
+            _serve_clients,
+            home,
+            loaded,
+            language,
+            report_socket,
+            restrict_keyboard_interrupt_to_checkpoints=True,
+        )
     except BaseException as error:  # noqa: BLE001  # nothing is above
-        _report(reports, _told(error))
+        _report(report_socket, _error_report(error))
         if not isinstance(error, RumiError):
             traceback.print_exception(error)
             sys.stderr.flush()
 
 
-def _leave_the_terminal(home: Home, reports: socket.socket) -> None:
+def _detach_from_terminal(home: Home, report_socket: socket.socket) -> None:
     """Close what the command was started with: its terminal, pipes whose readers wait for their end."""
     log = os.open(home.logs / "holder.log", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number, file in enumerate((nowhere, nowhere, log)):
+    null = os.open(os.devnull, os.O_RDWR)
+    for number, file in enumerate((null, null, log)):
         os.dup2(file, number)
-    kept = {0, 1, 2, reports.fileno(), *_locks(home)}
+    kept_descriptors = {0, 1, 2, report_socket.fileno(), *_lock_descriptors(home)}
     for number in map(int, os.listdir("/proc/self/fd")):
-        if number not in kept:
+        if number not in kept_descriptors:
             with suppress(OSError):
                 os.close(number)
     os.chdir(home.root)
-    _rename(f"rumi: serves the windows of {home.root}")
+    _set_process_title(f"rumi: serves the windows of {home.root}")
 
 
-def _locks(home: Home) -> list[int]:
+def _lock_descriptors(home: Home) -> list[int]:
     """Return the descriptors of the home's lock."""
     lock = (home.run / "lock").stat()
     found = []
@@ -188,7 +195,7 @@ def _locks(home: Home) -> list[int]:
     return found
 
 
-def _rename(name: str) -> None:
+def _set_process_title(name: str) -> None:
     """Show another name in `ps`: the command line has what the user asked for."""
     with suppress(OSError, ValueError):
         fields = Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
@@ -198,26 +205,28 @@ def _rename(name: str) -> None:
             memory.write(os.fsencode(name)[: end - begin - 1].ljust(end - begin, b"\0"))
 
 
-async def _serve(home: Home, loaded: Loaded, language: Language, reports: socket.socket) -> None:
+async def _serve_clients(
+    home: Home, loaded: Loaded, language: Language, report_socket: socket.socket
+) -> None:
     """Serve windows until none is left for a while, or a signal ends the process."""
     from rumi.app.app import open_app
-    from rumi.app.disk_check import require_room
+    from rumi.app.disk_check import require_writable_disk
     from rumi.app.engine import ready_engine
-    from rumi.app.serve import listening_to_signals
+    from rumi.app.serve import stop_signals
     from rumi.app.settings import cluster_of, require_chosen_model
     from rumi.store.cluster.building import leases_of
 
     require_chosen_model(loaded)
-    full = require_room(home, language)
+    full = require_writable_disk(home, language)
     cluster = cluster_of(loaded)
-    report = lambda step: _report(reports, {"step": step})  # noqa: E731
+    report = lambda step: _report(report_socket, {"step": step})  # noqa: E731
     engine = await ready_engine(home, loaded, report, leases=leases_of(cluster))
     async with (
-        listening_to_signals() as told,
+        stop_signals() as stop,
         open_app(home, loaded, engine, full=full, cluster=cluster) as app,
     ):
-        app.windows.open()
-        _report(reports, {"ready": True})
+        app.attach_server.open()
+        _report(report_socket, {"ready": True})
         linger_s = loaded.settings.session.linger_s
         async with trio.open_nursery() as nursery:
 
@@ -225,22 +234,25 @@ async def _serve(home: Home, loaded: Loaded, language: Language, reports: socket
                 await wait()
                 nursery.cancel_scope.cancel()
 
-            nursery.start_soon(until, told.end.wait)
-            nursery.start_soon(until, lambda: app.windows.unused(linger_s, lambda: _closed(reports)))
-        await app.windows.finish()
+            nursery.start_soon(until, stop.end.wait)
+            nursery.start_soon(
+                until,
+                lambda: app.attach_server.wait_until_unused(linger_s, lambda: _launcher_gone(report_socket)),
+            )
+        await app.attach_server.finish()
 
 
-async def _closed(reports: socket.socket) -> None:
+async def _launcher_gone(report_socket: socket.socket) -> None:
     """Return when the command that started this process has a window, or has gone."""
     with suppress(OSError):
-        async with trio.SocketStream(trio.socket.from_stdlib_socket(reports.dup())) as stream:
+        async with trio.SocketStream(trio.socket.from_stdlib_socket(report_socket.dup())) as stream:
             await stream.receive_some()
 
 
-def _told(error: BaseException) -> Mapping[str, object]:
+def _error_report(error: BaseException) -> Mapping[str, object]:
     """Return an error for the window that waits for this process."""
     only = single(error)
-    if isinstance(only, HomeHeld):
+    if isinstance(only, HomeLocked):
         return {"held": only.message, "advice": only.advice}
     if isinstance(only, RumiError):
         return answer_of(only)
@@ -250,6 +262,6 @@ def _told(error: BaseException) -> Mapping[str, object]:
     return {"crash": f"{type(only).__name__}: {only}"[:1000], "trace": trace}
 
 
-def _report(reports: socket.socket, what: Mapping[str, object]) -> None:
+def _report(report_socket: socket.socket, message: Mapping[str, object]) -> None:
     with suppress(OSError):  # the window has gone
-        reports.sendall(json.dumps(what, default=str).encode() + b"\n")
+        report_socket.sendall(json.dumps(message, default=str).encode() + b"\n")

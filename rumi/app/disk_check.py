@@ -14,7 +14,7 @@ NEEDED_BYTES = 256_000
 """The bytes that a start writes at most: empty logs of the databases, the lock, the control socket."""
 
 
-def require_room(home: Home, language: Language) -> bool:
+def require_writable_disk(home: Home, language: Language) -> bool:
     """Ensure that a start can write. Return True if the reserve had to be deleted for that.
 
     The caller holds the home.
@@ -32,13 +32,13 @@ def require_room(home: Home, language: Language) -> bool:
     if error.errno not in FULL:
         raise home.unusable(error)
     full = texts.cannot_start_on_full_disk(language, home.root)
-    raise UsageError(full, how_to_make_room(language, reserve, largest(home.root)))
+    raise UsageError(full, free_space_advice(language, reserve, largest(home.root)))
 
 
-def how_to_make_room(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
+def free_space_advice(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
     """Say how much must be free, what is large, and how to delete it."""
     found = [(str(candidate.path), candidate.bytes / 1e6, candidate.command) for candidate in large]
-    return texts.make_room(language, reserve.wanted / 1e6, found)
+    return texts.how_to_free_space(language, reserve.wanted / 1e6, found)
 
 
 def _try_to_write(home: Home) -> OSError | None:

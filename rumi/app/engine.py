@@ -28,19 +28,19 @@ DAEMON_S = 2.0
 
 def sandbox_limits(loaded: Loaded) -> SandboxLimits:
     """Return the limits of one chat's sandbox."""
-    given = loaded.settings.sandbox
+    section = loaded.settings.sandbox
     mega = 1024 * 1024
     return SandboxLimits(
-        memory_bytes=given.memory_bytes,
-        cpus=given.cpus,
-        pids=given.pids,
-        tmp_bytes=given.tmp_mb * mega,
-        timeout_s=given.timeout_s,
-        output_limit=given.output_limit,
-        workspace_bytes=given.workspace_mb * mega,
-        workspace_files=given.workspace_files,
-        reserve_bytes=None if given.reserve_mb is None else given.reserve_mb * mega,
-        idle_ttl_s=given.idle_ttl_s,
+        memory_bytes=section.memory_bytes,
+        cpus=section.cpus,
+        pids=section.pids,
+        tmp_bytes=section.tmp_mb * mega,
+        timeout_s=section.timeout_s,
+        output_limit=section.output_limit,
+        workspace_bytes=section.workspace_mb * mega,
+        workspace_files=section.workspace_files,
+        reserve_bytes=None if section.reserve_mb is None else section.reserve_mb * mega,
+        idle_ttl_s=section.idle_ttl_s,
     )
 
 
@@ -232,7 +232,7 @@ async def sandbox_facts(home: Home, loaded: Loaded, engine: Engine) -> list[tupl
     """Return the content of `rumi sandbox status` as names and values."""
     facts: list[tuple[str, str]] = [("engine", engine.kind), ("user", str(engine.user[0]))]
     facts.append(("files", files_bound(loaded)))
-    facts.append(("disk", room_left(home, loaded)[0]))
+    facts.append(("disk", describe_free_space(home, loaded)[0]))
     facts.extend(("degraded", why) for why in engine.degraded)
     missing = await trio.to_thread.run_sync(missing_programs, selection_of(loaded))
     own = False
@@ -275,14 +275,14 @@ async def who_starts_commands(engine: Engine) -> str:
 
 def files_bound(loaded: Loaded) -> str:
     """Describe how a chat's files are bounded."""
-    given = loaded.settings.sandbox
+    section = loaded.settings.sandbox
     return (
-        f"{given.workspace_mb} MB and {given.workspace_files} files a chat, watched while a "
+        f"{section.workspace_mb} MB and {section.workspace_files} files a chat, watched while a "
         "command runs (no disk quotas)"
     )
 
 
-def room_left(home: Home, loaded: Loaded) -> tuple[str, bool]:
+def describe_free_space(home: Home, loaded: Loaded) -> tuple[str, bool]:
     """Describe the free space on the disk of the chats' files; return True if it has reached the reserve."""
     folder = home.with_files(loaded.settings.store.workspaces).workspaces
     free = free_on(folder, sandbox_limits(loaded).reserve_bytes)

@@ -15,69 +15,69 @@ import trio
 from actors import ActorError
 from rumi.channels.control.client import NotRunning, connect
 from rumi.channels.control.peers import Peer, peer_of
-from rumi.channels.control.server import Call, Stream
+from rumi.channels.control.server import ControlCall, ControlStream
 from rumi.channels.control.wire import Wire, WireClosed
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
 from rumi.platform.caller import Caller
-from rumi.store.cluster.directory import Directory
-from rumi.store.journal.actor import Ask
+from rumi.store.cluster.directory import WorkerDirectory
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Member, Members, OwnerOf
 from rumi.store.ownership import Ownership, partition_of
 
 logger = logging.getLogger(__name__)
 
-OWNER_S: Final = 5.0
+OWNER_TIMEOUT_S: Final = 5.0
 """How long it is waited for a worker that serves a chat: partitions change hands in less."""
 
-LOOK_S: Final = 0.1
+RETRY_S: Final = 0.1
 
-MEMBERS_S: Final = 1.0
+MEMBERS_TIMEOUT_S: Final = 1.0
 """How long the database may take to name the workers."""
 
-OPEN_S: Final = 20.0
+ATTACH_TIMEOUT_S: Final = 20.0
 """How long the other worker may take to open a window."""
 
-BY_DATABASE: Final = frozenset({"stop", "reset", "undo"})
+DONE_THROUGH_DATABASE: Final = frozenset({"stop", "reset", "undo"})
 """Calls that also work for a chat whose worker cannot be reached: they are messages to it."""
 
-PlaceOf: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[str | None]]
+PartitionKeyOf: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[str | None]]
 """Returns the chat or the owner that a request is about, None for what each worker answers by itself."""
 
 
-class Passing:
+class Forwarding:
     """Where this worker finds the others. `takes` tells of a chat if this one serves it."""
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskJournal,
         ownership: Ownership,
-        directory: Directory,
+        directory: WorkerDirectory,
         key: bytes | None,
-        takes: Callable[[str], bool],
-        place_of: PlaceOf,
+        accepts: Callable[[str], bool],
+        partition_key_of: PartitionKeyOf,
     ) -> None:
         self._ask = ask
         self._ownership = ownership
         self._directory = directory
         self._key = key
-        self._takes = takes
-        self._place_of = place_of
+        self._accepts = accepts
+        self._partition_key_of = partition_key_of
 
-    async def owner_of(self, place: str, *, fresh: bool = True) -> Member | None:
+    async def owner_of(self, partition_key: str, *, fresh: bool = True) -> Member | None:
         """Return the worker that serves a chat, None if it is this one; not `fresh`, as it was last read.
 
         Raises:
             NotServed: None does, and none begins to within `OWNER_S`.
         """
-        with trio.move_on_after(OWNER_S):
-            while not self._takes(place):
-                known = None if fresh else self._directory.owner_of(place)
+        with trio.move_on_after(OWNER_TIMEOUT_S):
+            while not self._accepts(partition_key):
+                known = None if fresh else self._directory.owner_of(partition_key)
                 if known is not None and known.name != self._ownership.worker:
                     return known
-                owner = await self._ask(OwnerOf(partition_of(place)))
+                owner = await self._ask(OwnerOf(partition_of(partition_key)))
                 if owner is not None and owner.name != self._ownership.worker:
                     return owner
-                await trio.sleep(LOOK_S)
+                await trio.sleep(RETRY_S)
             return None
         raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
 
@@ -93,35 +93,37 @@ class Passing:
 
     # Calls
 
-    def call(self, name: str, call: Call) -> Call:
+    def forward_call(self, name: str, call: ControlCall) -> ControlCall:
         """Return the call, which the worker answers that it concerns."""
 
-        async def passing(caller: Caller, request: Mapping[str, object]) -> object:
-            place = await self._place_of(name, request)
-            if place is None:
+        async def forwarding(caller: Caller, request: Mapping[str, object]) -> object:
+            partition_key = await self._partition_key_of(name, request)
+            if partition_key is None:
                 return await call(caller, request)
             if request.get("passed"):
-                self._refuse_unless_here(place)
+                self._require_owned(partition_key)
                 return await call(caller, request)
-            fresh, deadline = False, trio.current_time() + OWNER_S
-            while (owner := await self.owner_of(place, fresh=fresh)) is not None:
+            fresh, deadline = False, trio.current_time() + OWNER_TIMEOUT_S
+            while (owner := await self.owner_of(partition_key, fresh=fresh)) is not None:
                 try:
-                    return await self.ask(owner, caller, name, request)
+                    return await self.call_worker(owner, caller, name, request)
                 except NotServed:  # it has just handed it over
                     if trio.current_time() > deadline:
                         raise
-                    await trio.sleep(LOOK_S)
+                    await trio.sleep(RETRY_S)
                 except NotRunning:
-                    if fresh and name not in BY_DATABASE:
+                    if fresh and name not in DONE_THROUGH_DATABASE:
                         raise RumiError(*unreachable(owner.name)) from None
                     if fresh:
                         break
                 fresh = True
             return await call(caller, request)
 
-        return passing
+        return forwarding
 
-    async def ask(self, member: Member, caller: Caller, name: str, request: Mapping[str, object]) -> object:
+    async def call_worker(
+        self, member: Member, caller: Caller, name: str, request: Mapping[str, object]
+    ) -> object:
         """Return what another worker answers to the caller.
 
         Raises:
@@ -135,46 +137,46 @@ class Passing:
         async with connect(peer, caller) as client:
             return await client.call(name, **fields)
 
-    def _refuse_unless_here(self, place: str) -> None:
-        if not self._takes(place):
+    def _require_owned(self, partition_key: str) -> None:
+        if not self._accepts(partition_key):
             raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
 
     # Streams
 
-    def stream(self, name: str, stream: Stream) -> Stream:
+    def forward_stream(self, name: str, stream: ControlStream) -> ControlStream:
         """Return the stream, which the worker serves that it concerns."""
 
-        async def passing(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+        async def forwarding(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             try:
-                place = await self._place_of(name, request)
-                if place is None:
+                partition_key = await self._partition_key_of(name, request)
+                if partition_key is None:
                     return await stream(caller, request, wire)
                 if request.get("passed"):
-                    self._refuse_unless_here(place)
+                    self._require_owned(partition_key)
                     return await stream(caller, request, wire)
-                await self._pass_on(name, stream, place, caller, request, wire)
+                await self._forward(name, stream, partition_key, caller, request, wire)
             except RumiError as error:
                 with suppress(WireClosed):
                     await wire.send({**answer_of(error), "later": isinstance(error, NotServed)})
 
-        return passing
+        return forwarding
 
-    async def _pass_on(
+    async def _forward(
         self,
         name: str,
-        stream: Stream,
-        place: str,
+        stream: ControlStream,
+        partition_key: str,
         caller: Caller,
         request: Mapping[str, object],
         wire: Wire,
     ) -> None:
-        fresh, deadline = False, trio.current_time() + OWNER_S
-        while (owner := await self.owner_of(place, fresh=fresh)) is not None:
+        fresh, deadline = False, trio.current_time() + OWNER_TIMEOUT_S
+        while (owner := await self.owner_of(partition_key, fresh=fresh)) is not None:
             peer = self.peer(owner)
             try:
                 if peer is None:
                     raise NotRunning
-                if await self._passed_on(name, place, owner.name, peer, caller, request, wire):
+                if await self._relay(name, partition_key, owner.name, peer, caller, request, wire):
                     return None
             except NotRunning:
                 if fresh and name != "window":
@@ -186,14 +188,14 @@ class Passing:
             fresh = True
             if trio.current_time() > deadline:
                 raise NotServed("No worker serves this chat at the moment.", "Try again in a moment.")
-            await trio.sleep(LOOK_S)
+            await trio.sleep(RETRY_S)
         await stream(caller, request, wire)
         return None
 
-    async def _passed_on(
+    async def _relay(
         self,
         name: str,
-        place: str,
+        partition_key: str,
         worker: str,
         peer: Peer,
         caller: Caller,
@@ -209,7 +211,7 @@ class Passing:
             try:
                 theirs = await client.stream(name, **fields)
                 if name == "window":
-                    with trio.fail_after(OPEN_S):
+                    with trio.fail_after(ATTACH_TIMEOUT_S):
                         first = await theirs.receive()
                     if first.get("later"):
                         return False
@@ -217,33 +219,35 @@ class Passing:
             except (WireClosed, trio.TooSlowError):
                 raise NotRunning from None
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_up, wire, theirs, nursery.cancel_scope)
+                nursery.start_soon(_relay_requests, wire, theirs, nursery.cancel_scope)
                 if name == "window":
-                    nursery.start_soon(self._close_when_moved, place, worker, theirs)
-                await _down(theirs, wire, moved=name == "window")
+                    nursery.start_soon(self._close_when_moved, partition_key, worker, theirs)
+                await _relay_answers(theirs, wire, moved=name == "window")
                 nursery.cancel_scope.cancel()
             return True
 
-    async def _close_when_moved(self, place: str, worker: str, theirs: Wire) -> None:
+    async def _close_when_moved(self, partition_key: str, worker: str, theirs: Wire) -> None:
         """A worker that was cut off from us and from the database says nothing any more."""
-        await self._directory.until_other(place, worker)
+        await self._directory.until_other(partition_key, worker)
         await theirs.aclose()
 
-    def of_all(self, name: str, stream: Stream) -> Stream:
+    def merge_streams(self, name: str, stream: ControlStream) -> ControlStream:
         """Return the stream, with what all other workers that can be reached send in it as well."""
 
-        async def joined(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+        async def merged(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
             if request.get("passed"):
                 return await stream(caller, request, wire)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._join, name, caller, request, wire)
+                nursery.start_soon(self._merge_others, name, caller, request, wire)
                 await stream(caller, request, wire)
                 nursery.cancel_scope.cancel()
             return None
 
-        return joined
+        return merged
 
-    async def _join(self, name: str, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
+    async def _merge_others(
+        self, name: str, caller: Caller, request: Mapping[str, object], wire: Wire
+    ) -> None:
         joined: set[str] = set()
         fields = {key: value for key, value in request.items() if key not in ("stream", "passed")}
 
@@ -252,8 +256,8 @@ class Passing:
                 async with connect(peer, caller) as client:
                     theirs = await client.stream(name, **fields)
                     await theirs.receive()  # its greeting
-                    await _down(theirs, wire, moved=False)
-            await trio.sleep(OWNER_S)
+                    await _relay_answers(theirs, wire, moved=False)
+            await trio.sleep(OWNER_TIMEOUT_S)
             joined.discard(member.name)
 
         async with trio.open_nursery() as nursery:
@@ -264,7 +268,7 @@ class Passing:
                         nursery.start_soon(one, member, peer)
                 await self._directory.changed.wait()
 
-    async def everywhere(
+    async def call_all_others(
         self, caller: Caller, name: str, request: Mapping[str, object]
     ) -> list[tuple[str, object]]:
         """Return what the other workers answer to the caller, or their error, by their names."""
@@ -272,7 +276,7 @@ class Passing:
 
         async def one(member: Member) -> None:
             try:
-                found.append((member.name, await self.ask(member, caller, name, request)))
+                found.append((member.name, await self.call_worker(member, caller, name, request)))
             except NotRunning:
                 found.append((member.name, RumiError(*unreachable(member.name))))
             except RumiError as error:
@@ -285,7 +289,7 @@ class Passing:
 
     async def _members(self) -> Sequence[Member]:
         """Return the workers, as they were last read if the database does not answer soon."""
-        with trio.move_on_after(MEMBERS_S), suppress(ActorError):
+        with trio.move_on_after(MEMBERS_TIMEOUT_S), suppress(ActorError):
             return await self._ask(Members())
         return self._directory.members
 
@@ -298,7 +302,7 @@ def unreachable(worker: str) -> tuple[str, str]:
     )
 
 
-async def _up(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> None:
+async def _relay_requests(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> None:
     """Carry what the client sends; when it has gone, end the stream."""
     while True:
         try:
@@ -311,7 +315,7 @@ async def _up(wire: Wire, theirs: Wire, scope: trio.CancelScope) -> None:
             return None
 
 
-async def _down(theirs: Wire, wire: Wire, *, moved: bool) -> None:
+async def _relay_answers(theirs: Wire, wire: Wire, *, moved: bool) -> None:
     """Carry what the worker sends, to its last word; then say that the chat has `moved`, if it has."""
     with suppress(WireClosed):
         while True:

@@ -8,7 +8,7 @@ import trio
 
 from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError
-from rumi.memory.recall.actor import Ask
+from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
 from rumi.platform import texts
@@ -18,7 +18,7 @@ from rumi.platform.logs.audit import utc
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 RECALL_S = 10.0
 """How long a chat waits for the index."""
@@ -27,7 +27,7 @@ RECALL_S = 10.0
 class RecallCommands:
     """Serves `/recall QUERY`."""
 
-    def __init__(self, ask: Ask, ids: ChatIds, now: Callable[[], float]) -> None:
+    def __init__(self, ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> None:
         self._ask = ask
         self._ids = ids
         self._now = now
@@ -47,14 +47,14 @@ class RecallCommands:
                     else texts.nothing_recalled(language)
                 )
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
-        return f"❌ {texts.told(language, 'The recall does not answer. Try again in a moment.')}"
+            return f"❌ {texts.error_text(language, error)}"
+        return f"❌ {texts.translate(language, 'The recall does not answer. Try again in a moment.')}"
 
 
-def recall_calls(ask: Ask, ids: ChatIds, now: Callable[[], float]) -> Serve:
+def recall_call(ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> ControlCall:
     """Return the function that serves the call: a `query` of an `owner`; `since`, `until`, `who`, `limit`."""
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Return the passages, the best first; times as in RFC 3339.
 
         Raises:
@@ -67,4 +67,4 @@ def recall_calls(ask: Ask, ids: ChatIds, now: Callable[[], float]) -> Serve:
             for passage in await ask(search_of(owner, request, now()))
         ]
 
-    return serve
+    return answer

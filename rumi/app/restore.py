@@ -27,7 +27,7 @@ from rumi.platform.home import Home
 from rumi.sandbox.copying import copy_files, size_of_files
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.store.journal.schema import STATE
-from rumi.store.sqlite import Schema, checked_version, require_room
+from rumi.store.sqlite import Schema, checked_version, require_free_space
 
 _SCHEMAS: Final = {"state.db": STATE, "memory.db": MEMORY}
 OF_TURNS: Final = ("undo", "recordings")
@@ -53,23 +53,23 @@ class Restorable:
     """
 
     home: Home
-    holds: tuple[tuple[str, int], ...]
-    replaces: tuple[str, ...]
+    entries: tuple[tuple[str, int], ...]
+    replaced: tuple[str, ...]
     left_out: int
 
     @property
-    def kept(self) -> Path:
+    def former(self) -> Path:
         """Where the replaced entries will be: a folder that can be restored like a backup."""
-        return self.home.restoring.kept
+        return self.home.restoring.replaced
 
-    def put_in_place(self) -> None:
+    def commit(self) -> None:
         """Replace the home's entries together; if the process is killed, the next holder does the rest.
 
         Raises:
             BackupError: The disk refuses to write.
         """
         try:
-            self.home.restoring.commit((*_LOGS, *_replaced([name for name, _ in self.holds])))
+            self.home.restoring.commit((*_LOGS, *_replaced([name for name, _ in self.entries])))
         except OSError as error:
             raise BackupError(
                 f"The backup cannot be put in place: {error}.", "Look at the disk, then try again."
@@ -87,41 +87,41 @@ def restorable(home: Home, path: Path, *, files: bool = True) -> Iterator[Restor
         BackupError: A database is damaged or not Rumi's, or the disk cannot be written.
         DatabaseFault: A newer program made a database, or the disk has too little space.
     """
-    holds = [name for name in _entries(home, path) if files or name != WORKSPACE]
-    exchange = home.restoring
-    _remove(exchange.draft)
+    names = [name for name in _entries(home, path) if files or name != WORKSPACE]
+    swap = home.restoring
+    _remove(swap.staging)
     try:
         try:
-            require_room(exchange.draft, sum(_size(path / name) for name in holds))
-            exchange.new.mkdir(mode=0o700, parents=True)
+            require_free_space(swap.staging, sum(_size(path / name) for name in names))
+            swap.new.mkdir(mode=0o700, parents=True)
             left_out = 0
-            for name in holds:
+            for name in names:
                 if name == WORKSPACE:
-                    left_out = copy_files(path / name, exchange.new / name).left_out
+                    left_out = copy_files(path / name, swap.new / name).left_out
                 elif name in DATABASES:
-                    copy_database(path / name, exchange.new / name, advice=ANOTHER)
-                    _check(exchange.new / name, path / name, _SCHEMAS[name])
+                    copy_database(path / name, swap.new / name, advice=ANOTHER)
+                    _check(swap.new / name, path / name, _SCHEMAS[name])
                 else:
-                    copy_entry(path / name, exchange.new / name)
+                    copy_entry(path / name, swap.new / name)
         except OSError as error:
             raise BackupError(
                 f"The backup cannot be copied: {error}.", "Make room on the home's disk."
             ) from error
-        there = [name for name in _replaced(holds) if os.path.lexists(home.root / name)]
+        there = [name for name in _replaced(names) if os.path.lexists(home.root / name)]
         for name in there:
             if os.path.realpath(home.root) + f"/{name}" in _mounts():
                 raise UsageError(
                     f"{home.root / name} is a mounted disk, and cannot be replaced.",
                     "Unmount it first, or leave the chats' files out: --without-files.",
                 )
-        sized = tuple((name, _size(exchange.new / name)) for name in holds)
-        kept = tuple(name for name in there if _has_content(home.root / name))
-        yield Restorable(home, sized, kept, left_out)
+        sized = tuple((name, _size(swap.new / name)) for name in names)
+        replaced = tuple(name for name in there if _has_content(home.root / name))
+        yield Restorable(home, sized, replaced, left_out)
     finally:
         with contextlib.suppress(OSError):
-            exchange.finish()
-        if not exchange.plan.exists():
-            _remove(exchange.draft)
+            swap.finish()
+        if not swap.plan.exists():
+            _remove(swap.staging)
 
 
 def _entries(home: Home, path: Path) -> list[str]:
@@ -131,7 +131,7 @@ def _entries(home: Home, path: Path) -> list[str]:
         raise UsageError(f"{path} is not a folder.", "Name a folder that rumi backup made.")
     if where == root or root.is_relative_to(where):
         raise UsageError(f"{path} holds the home itself.", "Name a folder that rumi backup made.")
-    if where.is_relative_to(root) and where != home.restoring.kept.resolve():
+    if where.is_relative_to(root) and where != home.restoring.replaced.resolve():
         raise UsageError(f"{path} is inside of the home.", "Name a folder that rumi backup made.")
     found = []
     for name in (*DATABASES, *FILES, KEYS, WORKSPACE):
@@ -169,9 +169,9 @@ def _tables(db: sqlite3.Connection) -> set[str]:
     return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def _replaced(holds: Sequence[str]) -> list[str]:
+def _replaced(names: Sequence[str]) -> list[str]:
     """Return the names that a backup with `holds` replaces. Keys and files that it lacks stay as they are."""
-    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in holds)]
+    return [*DATABASES, *FILES, *OF_TURNS, *(name for name in (KEYS, WORKSPACE) if name in names)]
 
 
 def _size(path: Path) -> int:

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.schedules import LoadSchedule
 from rumi.store.journal.tasks import ListTasks, LoadTask
 
 
-def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
+def partition_key_lookup(ask: AskJournal) -> Callable[[str, Mapping[str, object]], Awaitable[str | None]]:
     """Return the function that finds it out; it returns None for what each worker answers by itself.
 
     A task belongs to its chat, or to its owner without one. What is wrong with a request is said by the
@@ -17,7 +17,7 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
 
     async def of_task(id: object) -> str | None:
         loaded = await ask(LoadTask(id)) if type(id) is int else None
-        return None if loaded is None else loaded[0].place
+        return None if loaded is None else loaded[0].partition_key
 
     async def of_schedule(id: object) -> str | None:
         loaded = await ask(LoadSchedule(id)) if type(id) is int else None
@@ -25,9 +25,9 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
 
     async def of_session(bot: object) -> str | None:
         latest = await ask(ListTasks(None, 1, bot=str(bot or ""))) if bot else ()
-        return latest[0].place if latest else None
+        return latest[0].partition_key if latest else None
 
-    async def place_of(name: str, request: Mapping[str, object]) -> str | None:
+    async def partition_key_of(name: str, request: Mapping[str, object]) -> str | None:
         chat = str(request.get("chat") or "")
         match name, request.get("do"):
             case ("stop" | "reset" | "undo" | "window" | "file" | "answer", _) | (
@@ -54,4 +54,4 @@ def places_of(ask: Ask) -> Callable[[str, Mapping[str, object]], Awaitable[str |
                 return str(request.get("owner") or LOCAL)
         return None
 
-    return place_of
+    return partition_key_of

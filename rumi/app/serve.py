@@ -12,7 +12,7 @@ import trio
 from actors import ActorError
 from rumi.channels.channel import Channel
 from rumi.chats.inbox import Inbox
-from rumi.chats.lessons import Lessons
+from rumi.chats.lessons import FactExtraction
 from rumi.platform import texts
 from rumi.platform.texts import Language
 
@@ -28,12 +28,12 @@ FLUSH_S: Final = 10.0
 """How long a channel may take to store its last messages, and to send its last replies; the next process
 sends the rest."""
 
-LEARN_S: Final = 5.0
+EXTRACTION_WAIT_S: Final = 5.0
 """How long the extraction of facts from open sessions may then take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StopSignals:
     """The signals so far: to end, and then to end quickly."""
 
     end: trio.Event = field(default_factory=trio.Event)
@@ -41,35 +41,35 @@ class Told:
 
 
 @asynccontextmanager
-async def listening_to_signals() -> AsyncIterator[Told]:
+async def stop_signals() -> AsyncIterator[StopSignals]:
     """Handle the signals that end a program, until the block ends. Must be called in the main thread.
 
     The tree belongs inside the block: it ends in bounded time, and a signal that killed the process meanwhile
     would leave containers behind.
     """
-    told = Told()
+    stop = StopSignals()
 
-    async def listen(signals: AsyncIterator[int]) -> None:
+    async def receive(signals: AsyncIterator[int]) -> None:
         async for _ in signals:
-            (told.hurry if told.end.is_set() else told.end).set()
+            (stop.hurry if stop.end.is_set() else stop.end).set()
 
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored, as nohup sets it
         numbers.append(signal.SIGHUP)
     with trio.open_signal_receiver(*numbers) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(listen, signals)
-            yield told
+            nursery.start_soon(receive, signals)
+            yield stop
             nursery.cancel_scope.cancel()
 
 
-async def serve(
+async def serve_channels(
     channels: Sequence[Channel],
     inbox: Inbox,
-    lessons: Lessons,
+    fact_extraction: FactExtraction,
     language: Language,
     say: Callable[[str], None],
-    told: Told,
+    stop: StopSignals,
     ending: Callable[[], None],
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
@@ -84,24 +84,24 @@ async def serve(
     """
     for channel in channels:
         await channel.introduce(say)
-    await told.end.wait()
+    await stop.end.wait()
     say(texts.winding_down(language, PATIENCE_S))
     ending()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_cut_short, told, nursery.cancel_scope)
-        await wind_down(channels, inbox, lessons, drain, drain_s)
+        nursery.start_soon(_cancel_when_hurried, stop, nursery.cancel_scope)
+        await wind_down(channels, inbox, fact_extraction, drain, drain_s)
         nursery.cancel_scope.cancel()
 
 
-async def _cut_short(told: Told, scope: trio.CancelScope) -> None:
-    await told.hurry.wait()
+async def _cancel_when_hurried(stop: StopSignals, scope: trio.CancelScope) -> None:
+    await stop.hurry.wait()
     scope.cancel()
 
 
 async def wind_down(
     channels: Sequence[Channel],
     inbox: Inbox,
-    lessons: Lessons,
+    fact_extraction: FactExtraction,
     drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     drain_s: float = 0.0,
 ) -> None:
@@ -111,23 +111,23 @@ async def wind_down(
     Cancelled, it leaves the rest to the end of the tree and to the next process.
     """
     for channel in channels:
-        with _as_far_as_possible(channel.name, FLUSH_S):
+        with _bounded_step(channel.name, FLUSH_S):
             await channel.stop_receiving()
     if drain_s:
-        with _as_far_as_possible("partitions", drain_s + REPORT_S):
+        with _bounded_step("partitions", drain_s + REPORT_S):
             await drain()
-    with _as_far_as_possible("turns", PATIENCE_S + REPORT_S):
+    with _bounded_step("turns", PATIENCE_S + REPORT_S):
         await inbox.wind_down(PATIENCE_S, REPORT_S)
     for channel in channels:
-        with _as_far_as_possible(channel.name, FLUSH_S):
+        with _bounded_step(channel.name, FLUSH_S):
             await channel.flush()
-    with _as_far_as_possible("facts", LEARN_S):  # the rest at the next start
-        if await lessons.ask_to_learn():
-            await lessons.learn_now()
+    with _bounded_step("facts", EXTRACTION_WAIT_S):  # the rest at the next start
+        if await fact_extraction.request_extraction():
+            await fact_extraction.extract_now()
 
 
 @contextmanager
-def _as_far_as_possible(what: str, seconds: float) -> Iterator[None]:
+def _bounded_step(what: str, seconds: float) -> Iterator[None]:
     """Run a step of the shutdown. If an actor fails in it, log that, so that the next step still runs."""
     try:
         with trio.move_on_after(seconds):

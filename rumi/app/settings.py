@@ -13,7 +13,7 @@ from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.budgets.keeping import Rules
 from rumi.chats.budgets.prices import OWN_PRICES, Price
 from rumi.chats.context import ChatLimits
-from rumi.chats.people.people import People, Speaker
+from rumi.chats.people.people import People, Principal
 from rumi.chats.undo.snapshots import UndoLimits
 from rumi.errors import ConfigError
 from rumi.models.metering import Limit, Scope, Unit
@@ -48,24 +48,24 @@ def model_settings_of(
     Raises:
         ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
     """
-    given, secrets = loaded.settings.model, loaded.secrets
-    default = given.aliases.get(default or given.default, default or given.default)
-    fallbacks = tuple(given.aliases.get(name, name) for name in given.fallbacks)
+    section, secrets = loaded.settings.model, loaded.secrets
+    default = section.aliases.get(default or section.default, default or section.default)
+    fallbacks = tuple(section.aliases.get(name, name) for name in section.fallbacks)
     for name in (default, *fallbacks):
-        place = key_owner(name)
-        if place in secrets.faults and not lenient:
-            loaded.key(place)  # which says why it cannot be had
+        key_name = key_owner(name)
+        if key_name in secrets.faults and not lenient:
+            loaded.key(key_name)  # which says why it cannot be had
     keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
     return ModelSettings(
         default=default,
         fallbacks=fallbacks,
-        timeout_s=given.timeout_s,
-        first_token_timeout_s=given.first_token_timeout_s,
-        temperature=given.temperature,
-        max_output_tokens=given.max_output_tokens,
-        reasoning_effort=given.reasoning_effort,
-        context_tokens=given.context_tokens,
-        max_concurrent=given.max_concurrent,
+        timeout_s=section.timeout_s,
+        first_token_timeout_s=section.first_token_timeout_s,
+        temperature=section.temperature,
+        max_output_tokens=section.max_output_tokens,
+        reasoning_effort=section.reasoning_effort,
+        context_tokens=section.context_tokens,
+        max_concurrent=section.max_concurrent,
         custom={
             name: CustomServer(
                 server.base_url,
@@ -74,7 +74,7 @@ def model_settings_of(
                 secrets.faults.get(f"custom:{name}"),
                 server.pictures,
             )
-            for name, server in given.custom.items()
+            for name, server in section.custom.items()
         },
         groq_api_key=keys.get("groq"),
         groq_base_url=secrets.groq_base_url,
@@ -82,7 +82,7 @@ def model_settings_of(
         base_urls=secrets.base_urls,
         faults=secrets.faults,
         unread=tuple(unread(loaded)),
-        aliases=given.aliases,
+        aliases=section.aliases,
         language=language,
         secrets=tuple(secrets.values()),
     )
@@ -92,13 +92,13 @@ def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:
     """Return the servers of tools, with their secrets; the `fault` of one says which variable is not set."""
     known = {name: secret.reveal() for name, secret in loaded.secrets.referenced.items()}
     redact = Redactor(loaded.secrets.values())
-    return tuple(_mcp_server(name, given, known, redact) for name, given in loaded.settings.mcp.items())
+    return tuple(_mcp_server(name, section, known, redact) for name, section in loaded.settings.mcp.items())
 
 
-def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: Redactor) -> ServerSettings:
+def _mcp_server(name: str, section: McpSection, known: Mapping[str, str], redact: Redactor) -> ServerSettings:
     tables: list[dict[str, str]] = []
     fault = None
-    for table in (given.env, given.headers):
+    for table in (section.env, section.headers):
         try:
             tables.append({key: filled(value, known) for key, value in table.items()})
         except KeyError as missing:
@@ -109,21 +109,21 @@ def _mcp_server(name: str, given: McpSection, known: Mapping[str, str], redact: 
             )
     return ServerSettings(
         name,
-        command=given.command,
-        args=given.args,
+        command=section.command,
+        args=section.args,
         env=tables[0],
-        url=given.url,
+        url=section.url,
         headers=tables[1],
-        trusted=given.trusted,
-        open_world=given.open_world,
-        tools=given.tools,
-        sandbox=given.sandbox,
-        network=given.network,
-        paths=given.paths,
-        start_timeout_s=given.start_timeout_s,
-        timeout_s=given.timeout_s,
-        max_bytes=given.max_kb * 1000,
-        max_folder_bytes=given.max_folder_mb * 1_000_000,
+        trusted=section.trusted,
+        open_world=section.open_world,
+        tools=section.tools,
+        sandbox=section.sandbox,
+        network=section.network,
+        paths=section.paths,
+        start_timeout_s=section.start_timeout_s,
+        timeout_s=section.timeout_s,
+        max_bytes=section.max_kb * 1000,
+        max_folder_bytes=section.max_folder_mb * 1_000_000,
         fault=fault,
         redact=redact,
     )
@@ -173,46 +173,46 @@ def chat_limits_of(loaded: Loaded, context_tokens: int) -> ChatLimits:
 
 def undo_limits_of(loaded: Loaded) -> UndoLimits:
     """Return how much of the chats' files is kept to take turns back."""
-    given = loaded.settings.undo
-    return UndoLimits(given.turns, given.max_mb * 1024 * 1024, given.max_files)
+    section = loaded.settings.undo
+    return UndoLimits(section.turns, section.max_mb * 1024 * 1024, section.max_files)
 
 
 def task_limits_of(loaded: Loaded, context_tokens: int) -> TaskLimits:
     """Return the budget of every task; `context_tokens` is that of its models."""
-    given, agent = loaded.settings.tasks, loaded.settings.agent
+    section, agent = loaded.settings.tasks, loaded.settings.agent
     return TaskLimits(
         turn=TurnLimits(
-            given.max_turns,
+            section.max_turns,
             agent.repeated_call,
             agent.consecutive_errors,
-            given.timeout_s,
-            max_nano_usd=None if given.max_usd is None else nano_of(given.max_usd),
+            section.timeout_s,
+            max_nano_usd=None if section.max_usd is None else nano_of(section.max_usd),
         ),
-        max_tokens=given.max_tokens,
-        sandbox_s=given.sandbox_s,
+        max_tokens=section.max_tokens,
+        sandbox_s=section.sandbox_s,
         context_tokens=context_tokens,
-        max_running=given.max_running,
-        per_owner=given.per_owner,
-        keep_s=given.keep_days * DAY_S,
+        max_running=section.max_running,
+        per_owner=section.per_owner,
+        retention_s=section.keep_days * DAY_S,
         bot_calls_per_day=loaded.settings.bots.max_calls_per_day,
     )
 
 
 def budget_rules_of(loaded: Loaded) -> Rules:
     """Return the prices and limits of model calls."""
-    given = loaded.settings
+    settings = loaded.settings
     prices = {
         name: Price.per_million(price.input, price.output, price.cached)
-        for name, price in given.prices.items()
+        for name, price in settings.prices.items()
     }
     limits = []
     for scope in get_args(Scope):
         for unit in UNITS:
             for period in ("day", "month"):
-                most = getattr(given.budget, f"{scope}_{unit}_per_{period}")
+                most = getattr(settings.budget, f"{scope}_{unit}_per_{period}")
                 if most is not None:
                     limits.append(Limit(scope, unit, period, nano_of(most) if unit == "usd" else most))
-    return Rules({**OWN_PRICES, **prices}, tuple(limits), given.budget.reply_tokens)
+    return Rules({**OWN_PRICES, **prices}, tuple(limits), settings.budget.reply_tokens)
 
 
 def bot_limits_of(loaded: Loaded) -> BotLimits:
@@ -223,18 +223,18 @@ def bot_limits_of(loaded: Loaded) -> BotLimits:
 
 def schedule_limits_of(loaded: Loaded) -> ScheduleLimits:
     """Return how many schedules an owner may have, and when none fires."""
-    given = loaded.settings.schedules
-    return ScheduleLimits(given.max_per_owner, quiet_hours(given.quiet))
+    section = loaded.settings.schedules
+    return ScheduleLimits(section.max_per_owner, quiet_hours(section.quiet))
 
 
 def people_of(loaded: Loaded, ids: ChatIds) -> People:
     """Return the people who may talk to Rumi through a channel, and what their roles allow."""
-    given = loaded.settings
-    roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in given.roles.items()}}
-    persons: dict[int, Speaker] = {}
-    for id, (name, role) in listed(given).items():
-        mine = given.people[name].telegram if name else (id,)
-        persons[id] = Speaker(name or f"#{id}", roles[role], mine)
+    settings = loaded.settings
+    roles = {**BUILT_IN, **{name: _rights(name, role) for name, role in settings.roles.items()}}
+    persons: dict[int, Principal] = {}
+    for id, (name, role) in listed(settings).items():
+        mine = settings.people[name].telegram if name else (id,)
+        persons[id] = Principal(name or f"#{id}", roles[role], mine)
     return People(ids, persons)
 
 
@@ -330,21 +330,21 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
         UsageError: Its URL is not one of a PostgreSQL database.
         ConfigError: It has an address that cannot be used, or no secret for it.
     """
-    given = loaded.settings.store
-    if not given.url:
+    section = loaded.settings.store
+    if not section.url:
         return None
     key = worker_key(loaded)
-    if given.address:
+    if section.address:
         if key is None:
             raise ConfigError(
                 "[store] address needs STORE_TOKEN, which is not set.",
                 "Set it to one long random text for all workers, in the environment or in .env.",
             )
-        peer_of(given.address, key)
+        peer_of(section.address, key)
     password = loaded.secrets.store_password
     return connect(
-        given.url,
-        ClusterSettings(__version__, given.lease_s, given.drain_s, given.address, key),
+        section.url,
+        ClusterSettings(__version__, section.lease_s, section.drain_s, section.address, key),
         "" if password is None else password.reveal(),
     )
 

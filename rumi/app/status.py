@@ -108,8 +108,8 @@ def _lines(status: NodeStatus, lead: str, below: str) -> Iterator[str]:
     if len(children) > MOST_CHILDREN:
         children.sort(key=lambda child: not child.activity)
     shown, more = children[:MOST_CHILDREN], len(children) - MOST_CHILDREN
-    for place, child in enumerate(shown):
-        last = place == len(shown) - 1 and more <= 0
+    for index, child in enumerate(shown):
+        last = index == len(shown) - 1 and more <= 0
         yield from _lines(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
     if more > 0:
         yield f"{below}└ … +{more}"

@@ -77,7 +77,7 @@ class Everything:
             language,
             here,
             {
-                name: outcome if isinstance(outcome, str) else texts.told_error(language, outcome)
+                name: outcome if isinstance(outcome, str) else texts.error_text(language, outcome)
                 for name, outcome in said.items()
             },
         )

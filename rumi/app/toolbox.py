@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from rumi.agent.permissions.declare import DeclareTool
-from rumi.agent.skills.actor import Ask as AskSkills
+from rumi.agent.skills.actor import AskSkills as AskSkills
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Progress, Tool
 from rumi.agent.tools.bash import Bash
@@ -26,9 +26,9 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
-from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.actor import AskMemory as AskMemory
 from rumi.memory.actor import asking_for_turn
-from rumi.memory.recall.actor import Ask as AskRecall
+from rumi.memory.recall.actor import AskRecall as AskRecall
 from rumi.models.types import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import Language
@@ -98,7 +98,7 @@ class Toolbox:
         return (*tools, self._use_skill(view, ("bash", *FILE_TOOLS, *(tool.spec.name for tool in tools))))
 
     def _research(self, view: ChatView, owner: str) -> tuple[Tool, ...]:
-        places = trio.CapacityLimiter(RESEARCHES)
+        slots = trio.CapacityLimiter(RESEARCHES)
 
         async def ask(task: TaskRecord, progress: Progress) -> TaskRecord:
             return await self.tasks().run(
@@ -110,14 +110,14 @@ class Toolbox:
             return await self.tasks().begin(told)
 
         task = TaskRecord("", owner, "", view.chat)
-        return ResearchTool(ask, task, places, begin), RepositoryTool(ask, task, places, begin)
+        return ResearchTool(ask, task, slots, begin), RepositoryTool(ask, task, slots, begin)
 
     def _use_skill(self, view: ChatView, names: tuple[str, ...]) -> Tool:
         async def answer(prompt: str) -> str:
             """Answer a question of a skill's code with the chat's model, without tools."""
             request = ModelRequest((Message("user", prompt),))
             model = self.model_for(view.chat, view.language(), view.model())
-            model = view.speakers_model() if view.speakers_model is not None else model
+            model = view.sender_model() if view.sender_model is not None else model
             return (await model.reply(request, lambda event: None)).text
 
         return UseSkill(
@@ -129,9 +129,9 @@ class Toolbox:
             tools=lambda: names,
             model=answer,
             project=view.project,
-            outside=view.files_tainted,
+            tainted=view.files_tainted,
             touches=view.touch_files,
-            brings=view.files_from_outside,
+            brings=view.mark_files_tainted,
         )
 
 

@@ -43,12 +43,12 @@ from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import SkillsMessage
 from rumi.agent.tool import Tool
 from rumi.app.bound_models import BoundModels
-from rumi.app.budget_calls import BudgetCommands, usage_calls
-from rumi.app.control_calls import Switchboard
-from rumi.app.disk_check import how_to_make_room
+from rumi.app.budget_calls import BudgetCommands, usage_call
+from rumi.app.control_calls import ControlCalls
+from rumi.app.disk_check import free_space_advice
 from rumi.app.engine import sandbox_limits, selection_of
 from rumi.app.forget_all import Forgetting, schedules_of, tasks_of
-from rumi.app.recall_calls import RecallCommands, recall_calls
+from rumi.app.recall_calls import RecallCommands, recall_call
 from rumi.app.settings import (
     DAY_S,
     bot_limits_of,
@@ -66,28 +66,28 @@ from rumi.app.settings import (
 from rumi.app.status import StatusSource, outline
 from rumi.app.stop_all import Everything
 from rumi.app.toolbox import Toolbox
-from rumi.app.worker import Alone, Worker
-from rumi.channels.attach.handing import FileStream
-from rumi.channels.attach.holder import About, Windows
-from rumi.channels.attach.live import Live, of_the_tree
-from rumi.channels.attach.reached import ReachedChat
+from rumi.app.worker import ClusterWorker, SingleProcess
+from rumi.channels.attach.handing import UploadStream
+from rumi.channels.attach.holder import About, AttachServer
+from rumi.channels.attach.live import EventStream, tree_item
+from rumi.channels.attach.reached import RoutedChat
 from rumi.channels.attach.task_stream import TaskStream
 from rumi.channels.channel import Channel
 from rumi.channels.control.paths import socket_path
-from rumi.channels.control.server import ControlServer, Stream
+from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
-from rumi.channels.handed import Handed
+from rumi.channels.handed import LocalUploads
 from rumi.channels.http.counters import Counts
 from rumi.chats.budgets.keeping import Budgets, Ledger, SharedLedger, WriteNow
 from rumi.chats.context import ChatContext, ChatView
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import Lessons, add_lessons
+from rumi.chats.lessons import FactExtraction, add_fact_extraction
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
-from rumi.chats.services import ChatServices, RoomCommands, Undo, Workspaces
-from rumi.chats.serving import chats_calls
+from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler, Undo
+from rumi.chats.serving import chat_call
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.actor import Memory, asking
@@ -96,7 +96,7 @@ from rumi.memory.recall.actor import Recall
 from rumi.memory.recall.actor import asking as asking_recall
 from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.types import RecallMessage, Unindex
-from rumi.memory.serving import memory_calls
+from rumi.memory.serving import memory_call
 from rumi.memory.types import ForgetOwner, MemoryMessage
 from rumi.models.build import ModelSet
 from rumi.models.settings import models_with_pictures
@@ -118,8 +118,8 @@ from rumi.sandbox.sandboxes import add_sandboxes
 from rumi.sandbox.types import Engine, skills_folder
 from rumi.store.cluster.building import Cluster
 from rumi.store.cluster.files import CarriedFiles
-from rumi.store.cluster.partitions import Dependents, Part
-from rumi.store.journal.actor import Ask, Journal, Shelf
+from rumi.store.cluster.partitions import Dependents, Partitioned
+from rumi.store.journal.actor import AskJournal, Journal, JournalState
 from rumi.store.journal.piece_store import JournalPieces
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
@@ -128,16 +128,16 @@ from rumi.tasks.bots.bots import Bots
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.kind import BotKind
-from rumi.tasks.bots.project.tree import Bounds
-from rumi.tasks.bots.serving import bots_calls
+from rumi.tasks.bots.project.tree import ProjectLimits
+from rumi.tasks.bots.serving import bot_call
 from rumi.tasks.research.kinds import RepositoryKind, WebKind
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
-from rumi.tasks.schedules.serving import schedules_calls
+from rumi.tasks.schedules.serving import schedule_call
 from rumi.tasks.services import TaskServices
-from rumi.tasks.serving import tasks_calls
-from rumi.tasks.tasks import Tasks, places
+from rumi.tasks.serving import task_call
+from rumi.tasks.tasks import Tasks, task_slots
 from rumi.web.readers.files.reading import ViewLimits
 from rumi.web.readers.files.viewer import Seen, Viewer
 from rumi.web.tree import add_fetcher, guarded_streams
@@ -150,7 +150,7 @@ CARRIED_AT_ONCE = 4
 """Chats whose files are packed or made at the same time."""
 
 
-class Tree:
+class ActorTree:
     """The actors and their connections. `ids` are the chat ids of all channels, also of channels that do not
     run; `notes` are sentences for users.
     """
@@ -174,13 +174,13 @@ class Tree:
         cluster: Cluster | None = None,
     ) -> None:
         settings = loaded.settings
-        self._workers = workers = Alone() if cluster is None else Worker(cluster)
+        self._workers = workers = SingleProcess() if cluster is None else ClusterWorker(cluster)
         self.root = Supervisor("rumi", strategy="rest_for_one", observe=self._happened)
         self._channels = tuple(channels)
-        self._handed = Handed(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
+        self._uploads = LocalUploads(home, engine.user, sandbox_limits(loaded), settings.session.file_mb)
         self._reserve = Reserve(home.reserve)
         self._counts = Counts()
-        self._shelf = Shelf(self._reserve, self._disk_changed, "full" if full else None)
+        self._journal_state = JournalState(self._reserve, self._disk_changed, "full" if full else None)
         journal = self._add_journal(home, settings.session.keep_days * DAY_S)
         workers.add_lease(self.root, self._as_worker)
         self.budgets = Budgets(journal.ask, budget_rules_of(loaded), time.time)
@@ -210,22 +210,22 @@ class Tree:
             mcp_settings_of(loaded),
             lambda **more: self.audit.write("mcp_server", chat_id="", **more),
         )
-        given = settings.session
-        limits = ViewLimits(given.picture_px, given.picture_kb * 1000, given.pictures)
+        section = settings.session
+        limits = ViewLimits(section.picture_px, section.picture_kb * 1000, section.pictures)
         viewer = Viewer(home.workspaces, engine.user, sandbox_limits(loaded), limits, Threads())
 
         def mcp_tools(view: ChatView) -> tuple[Tool, ...]:
             async def look(picture: bytes) -> Seen:
                 await view.touch_files()
-                await view.files_from_outside()
+                await view.mark_files_tainted()
                 return await viewer.picture(view.chat, picture)
 
-            async def keep(body: bytes, name: str) -> str:
+            async def save_file(body: bytes, name: str) -> str:
                 await view.touch_files()
-                await view.files_from_outside()
-                return await viewer.keep(view.chat, body, name)
+                await view.mark_files_tainted()
+                return await viewer.save_file(view.chat, body, name)
 
-            chat = ForChat(view.messages, look, keep, view.tainted)
+            chat = ForChat(view.messages, look, save_file, view.tainted)
             return self.mcp.tools_for(chat, models.context_tokens)
 
         toolbox = Toolbox(
@@ -246,7 +246,7 @@ class Tree:
         self.audit = AuditLog(
             home.logs / "audit.jsonl",
             max_mb=settings.log.max_mb,
-            keep=settings.log.keep,
+            backup_count=settings.log.keep,
             redact=redactor,
         )
         strict = CommandPolicy(selection_of(loaded).allowed, engine.missing_programs)
@@ -282,11 +282,13 @@ class Tree:
             thinks=models.name != OFFLINE,
             own_model=models.name,
             people=people,
-            speakers_model=bound.of_speaker,
+            sender_model=bound.of_sender,
             aliases=settings.model.aliases,
         )
         pending = PendingMessages()
-        lessons = add_lessons(self.root, journal, context, extract if settings.memory.extract else None)
+        fact_extraction = add_fact_extraction(
+            self.root, journal, context, extract if settings.memory.extract else None
+        )
         publisher = Publisher(
             hub, self.audit, pending, time.time, sandboxes.container_id, self._counts.chat_happened
         )
@@ -329,7 +331,7 @@ class Tree:
                 ),
             },
             limits=task_limits,
-            places=places(task_limits.max_running, task_limits.per_owner),
+            slots=task_slots(task_limits.max_running, task_limits.per_owner),
             files=home.tasks,
             now=time.time,
             wake=lambda message: self.inbox.wake(message),
@@ -339,8 +341,8 @@ class Tree:
             serves=workers.serves,
         )
         self.tasks = Tasks(self.root, task_services, ids)
-        room = sandbox_limits(loaded)
-        bounds = Bounds(room.workspace_bytes, room.workspace_files)
+        file_limits = sandbox_limits(loaded)
+        bounds = ProjectLimits(file_limits.workspace_bytes, file_limits.workspace_files)
         self.bots = Bots(bot_files, lambda: self.tasks, ids, threads, bounds, settings.bots.allowed, people)
         money = BudgetCommands(self.budgets, ledger, ids, self.audit)
         self.schedules = Schedules(
@@ -358,7 +360,7 @@ class Tree:
                 people=people,
             )
         )
-        rooms: dict[str, RoomCommands] = {
+        handlers: dict[str, CommandHandler] = {
             "tasks": self.tasks,
             "budgets": money,
             "schedules": self.schedules,
@@ -376,10 +378,11 @@ class Tree:
             tuple(strict.there),
             settings.sandbox.timeout_s,
         )
-        kept_s = settings.session.keep_days * DAY_S
+        retention_s = settings.session.keep_days * DAY_S
         self.root.add(
             ChildSpec(
-                "undo", lambda: UndoSweep(journal, undo, kept_s, recorder, alone=workers.ownership is None)
+                "undo",
+                lambda: UndoSweep(journal, undo, retention_s, recorder, alone=workers.ownership is None),
             )
         )
         self.services = ChatServices(
@@ -390,23 +393,23 @@ class Tree:
             publisher=publisher,
             pending=pending,
             context=context,
-            lessons=lessons,
+            fact_extraction=fact_extraction,
             policy_of=policy_of,
-            rooms=rooms,
+            handlers=handlers,
             running_tasks=self.tasks.running,
             notices=self.budgets.notices,
-            noticed=self.budgets.told,
+            noticed=self.budgets.drop_notices,
             undo=undo,
             recorder=recorder,
         )
         self.inbox = add_chats(
             self.root,
             self.services,
-            how_to_make_room=self._how_to_make_room,
+            free_space_advice=self._free_space_advice,
             whole_status=partial(self._whole_status, language),
             worker=lambda: workers.name,
         )
-        workers.reach_others(journal.ask, self.inbox.takes)
+        workers.start_forwarding(journal.ask, self.inbox.takes)
         everything = Everything(
             self.inbox,
             self.tasks,
@@ -414,7 +417,7 @@ class Tree:
             {"schedules": self.schedules.pause_all},
             workers.stop_others,
         )
-        rooms["everything"] = everything
+        handlers["everything"] = everything
         self.forgetting = Forgetting(
             journal,
             self.inbox,
@@ -426,7 +429,7 @@ class Tree:
                 "passages": lambda owner: recall(Unindex(owner)),
             },
         )
-        rooms["forgetting"] = self.forgetting
+        handlers["forgetting"] = self.forgetting
         # Below the chats, which have noted by then what earlier processes left.
         self.root.add(ChildSpec("schedules", lambda: ScheduleClock(self.schedules)))
         about = About(
@@ -435,11 +438,11 @@ class Tree:
             loaded.marks(),
             tuple(notes),
         )
-        self.windows = Windows(
+        self.attach_server = AttachServer(
             self.inbox,
             self.tasks,
             self.schedules,
-            lessons,
+            fact_extraction,
             journal,
             hub,
             pending,
@@ -447,7 +450,7 @@ class Tree:
             about,
             workers.until_other,
         )
-        self._add_partitions(journal.ask, lessons, ledger)
+        self._add_partitions(journal.ask, fact_extraction, ledger)
         for channel in channels:
             channel.add_receiver(self.root, self.inbox, journal, hub)
         self.status = StatusSource(
@@ -463,34 +466,39 @@ class Tree:
                 for chat, failure in self.inbox.failed.items()
             },
             counts=self._counts.dump,
-            pending=lambda: sum(map(len, pending.untold.values())),
+            pending=lambda: sum(map(len, pending.unreplied.values())),
             workers=workers.shown,
         )
         path = socket_path(home.run, home.installation())
         dumps = partial(dump_on_signal, self.status.dump, partial(pending_asks, self.root))
         more = {
-            "recall": recall_calls(recall, ids, time.time),
-            "memory": memory_calls(asking(memory), lessons.learn_of, ids, self.forgetting.forget),
-            "chats": chats_calls(journal.ask, self.inbox.delete, ids),
-            "tasks": tasks_calls(self.tasks, ids),
-            "usage": usage_calls(self.budgets, ids, money.written),
-            "schedules": schedules_calls(self.schedules, ids),
+            "recall": recall_call(recall, ids, time.time),
+            "memory": memory_call(
+                asking(memory), fact_extraction.extract_for_owner, ids, self.forgetting.forget
+            ),
+            "chats": chat_call(journal.ask, self.inbox.delete, ids),
+            "tasks": task_call(self.tasks, ids),
+            "usage": usage_call(self.budgets, ids, money.written),
+            "schedules": schedule_call(self.schedules, ids),
             "mcp": self.mcp.answer,
-            "bots": bots_calls(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
+            "bots": bot_call(bot_files, self.tasks, asking(memory), threads, self.bots, fetched),
         }
-        answers = Switchboard(self.status, self.inbox, ids, language, everything, more).calls()
-        calls = {name: self.windows.counted(call) for name, call in workers.calls(answers).items()}
-        calls["make_way"] = self.windows.make_way
-        self._live = Live(hub)
-        streams: dict[str, Stream] = {
-            "window": self.windows.serve,
-            "events": self._live.serve,
+        answers = ControlCalls(self.status, self.inbox, ids, language, everything, more).calls()
+        calls = {
+            name: self.attach_server.keeping_alive(call)
+            for name, call in workers.forwarded_calls(answers).items()
+        }
+        calls["make_way"] = self.attach_server.yield_home
+        self._event_stream = EventStream(hub)
+        streams: dict[str, ControlStream] = {
+            "window": self.attach_server.serve,
+            "events": self._event_stream.serve,
             "task": TaskStream(self.tasks, hub, self.bots.asked).serve,
-            "file": FileStream(self._handed, self.inbox, ids).serve,
+            "file": UploadStream(self._uploads, self.inbox, ids).serve,
         }
-        streams = dict(workers.streams(streams))
+        streams = dict(workers.forwarded_streams(streams))
         for name in ("task", "file"):
-            streams[name] = self.windows.counted_stream(streams[name])
+            streams[name] = self.attach_server.keeping_alive_stream(streams[name])
         self.root.add(
             ChildSpec(
                 "control",
@@ -501,20 +509,20 @@ class Tree:
         )
         for channel in channels:
             if workers.ownership is not None:
-                channel.among_workers(partial(_reached, path, channel.name, ids))
+                channel.among_workers(partial(_routed_chat, path, channel.name, ids))
             channel.add_view(self.root, self.inbox, journal, hub, self.status.dump)
 
     def _channel_of(self, chat: str) -> Channel:
         """Return the channel that the chat belongs to; the files of clients for the chats of no channel."""
-        return next((channel for channel in self._channels if channel.owns(chat)), self._handed)
+        return next((channel for channel in self._channels if channel.owns(chat)), self._uploads)
 
     def _happened(self, event: TreeEvent) -> None:
         """Publish an event of the tree to subscribers, and log errors."""
         _log(event)
-        if (told := of_the_tree(event)) is not None:
-            name, chat, more = told
+        if (row := tree_item(event)) is not None:
+            name, chat, more = row
             self.audit.write(name, chat_id=chat, **more)
-        self._live.tree_happened(event)
+        self._event_stream.tree_happened(event)
         self._counts.tree_happened(event)
         for channel in self._channels:
             channel.tree_happened(event)
@@ -522,16 +530,16 @@ class Tree:
     def _disk_changed(self, trouble: Trouble | None) -> None:
         """Report that nothing can be written, or that writing works again: running turns wait for it."""
         self.audit.write("storage", chat_id="", trouble=trouble)
-        self._live.storage_changed(trouble)
+        self._event_stream.storage_changed(trouble)
         if trouble is not None:
-            self.services.hub.tell_running(
+            self.services.hub.publish_to_running(
                 lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)),
                 time.time(),
             )
 
     def _whole_status(self, language: texts.Language) -> str:
         """Return how the process is, for an admin's `/status`: trouble, then the workers, then the tree."""
-        trouble, shown = self._shelf.trouble, self._workers.shown
+        trouble, shown = self._journal_state.trouble, self._workers.shown
         workers = () if shown is None else shown()
         lines = [
             *([texts.log_storage(language, trouble)] if trouble is not None else ()),
@@ -539,31 +547,35 @@ class Tree:
         ]
         return "\n".join([*lines, f"```\n{outline(self.root.status())}\n```"])
 
-    def _how_to_make_room(self, trouble: str, language: texts.Language) -> str:
+    def _free_space_advice(self, trouble: str, language: texts.Language) -> str:
         if trouble != "full":
             return ""
-        return how_to_make_room(language, self._reserve, self._shelf.large)
+        return free_space_advice(language, self._reserve, self._journal_state.large)
 
-    def _add_journal(self, home: Home, keep_s: float) -> ActorRef[JournalMessage]:
-        place, ownership, offload = self._workers.place(home.state_db), self._workers.ownership, Threads()
+    def _add_journal(self, home: Home, retention_s: float) -> ActorRef[JournalMessage]:
+        database, ownership, offload = (
+            self._workers.database_of(home.state_db),
+            self._workers.ownership,
+            Threads(),
+        )
         return self.root.add(
             ChildSpec(
                 "journal",
-                lambda: Journal(place, offload, time.time, self._shelf, keep_s, ownership),
+                lambda: Journal(database, offload, time.time, self._journal_state, retention_s, ownership),
                 capacity=1024,
                 shutdown=JOURNAL_SHUTDOWN_S,
             )
         )
 
-    def _workspaces(self, home: Home, loaded: Loaded, engine: Engine, ask: Ask) -> Workspaces:
+    def _workspaces(self, home: Home, loaded: Loaded, engine: Engine, ask: AskJournal) -> ChatWorkspaces:
         """Return the chats' files. Workers carry them through the database, unless they share a folder."""
         ownership = self._workers.ownership
         if ownership is None or loaded.settings.store.workspaces is not None:
-            return Workspaces(home.workspaces, Threads())
-        room, threads = sandbox_limits(loaded), Threads(CARRIED_AT_ONCE)
-        limits = PackLimits(room.workspace_bytes, room.workspace_files)
+            return ChatWorkspaces(home.workspaces, Threads())
+        file_limits, threads = sandbox_limits(loaded), Threads(CARRIED_AT_ONCE)
+        limits = PackLimits(file_limits.workspace_bytes, file_limits.workspace_files)
         carrier = WorkspaceCarrier(home.workspaces, engine.user, JournalPieces(ask), threads, limits)
-        return Workspaces(home.workspaces, Threads(), CarriedFiles(carrier, ownership))
+        return ChatWorkspaces(home.workspaces, Threads(), CarriedFiles(carrier, ownership))
 
     def _as_worker(self) -> dict[str, object]:
         """Return what other workers show of this one."""
@@ -571,16 +583,18 @@ class Tree:
         return {
             "turns": turns,
             "tasks": len(self.tasks.open_tasks()),
-            "trouble": self._shelf.trouble,
+            "trouble": self._journal_state.trouble,
             "waiting": max(0, len(self.inbox.unanswered()) - turns),
             "limited": {channel.account: channel.limited for channel in self._channels if channel.account},
         }
 
-    def _add_partitions(self, ask: Ask, lessons: Lessons, ledger: ActorRef[WriteNow]) -> None:
+    def _add_partitions(
+        self, ask: AskJournal, fact_extraction: FactExtraction, ledger: ActorRef[WriteNow]
+    ) -> None:
         """Below everything that serves chats: it ends first."""
         channels = self._channels
-        above: tuple[Part, ...] = (SharedLedger(ledger), *channels, lessons)
-        parts: tuple[Part, ...] = (*above, self.tasks, self.windows, self.inbox, self.schedules)
+        above: tuple[Partitioned, ...] = (SharedLedger(ledger), *channels, fact_extraction)
+        parts: tuple[Partitioned, ...] = (*above, self.tasks, self.attach_server, self.inbox, self.schedules)
 
         async def look(chats: Collection[str] | None) -> None:
             for channel in channels if chats else ():
@@ -594,7 +608,7 @@ class Tree:
                     channel.slow_down()
 
         def busy() -> frozenset[int]:
-            working = (task.place for task in self.tasks.open_tasks().values())
+            working = (task.partition_key for task in self.tasks.open_tasks().values())
             return self.inbox.busy() | {partition_of(place) for place in working}
 
         self._workers.add_partitions(self.root, ask, Dependents(parts, look, busy, slow_down))
@@ -604,13 +618,13 @@ class Tree:
         await self._workers.drain()
 
     def _add_memory(self, home: Home) -> ActorRef[MemoryMessage]:
-        place, offload = self._workers.place(home.memory_db), Threads()
-        return self.root.add(ChildSpec("memory", lambda: Memory(place, offload, time.time)))
+        database, offload = self._workers.database_of(home.memory_db), Threads()
+        return self.root.add(ChildSpec("memory", lambda: Memory(database, offload, time.time)))
 
     def _add_recall(self, home: Home, ids: ChatIds) -> ActorRef[RecallMessage]:
-        place, offload = self._workers.place(home.state_db), Threads()
+        database, offload = self._workers.database_of(home.state_db), Threads()
         return self.root.add(
-            ChildSpec("recall", lambda: Recall(home.recall_db, place, ids, offload, time.time))
+            ChildSpec("recall", lambda: Recall(home.recall_db, database, ids, offload, time.time))
         )
 
     def _add_skills(self, home: Home, loaded: Loaded, trusted: TrustedSkills) -> ActorRef[SkillsMessage]:
@@ -627,9 +641,9 @@ class Tree:
         )
 
 
-def _reached(path: Path, channel: str, ids: ChatIds, chat: str) -> ReachedChat:
+def _routed_chat(path: Path, channel: str, ids: ChatIds, chat: str) -> RoutedChat:
     """Return a chat as a channel of this process reaches it: with the rights of the chat's owner."""
-    return ReachedChat(path, Caller(channel, ids.owner_of(chat), "own"), chat)
+    return RoutedChat(path, Caller(channel, ids.owner_of(chat), "own"), chat)
 
 
 def _log(event: TreeEvent) -> None:

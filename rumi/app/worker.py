@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.app.forwarding import Passing
-from rumi.app.routing import places_of
+from rumi.app.forwarding import Forwarding
+from rumi.app.routing import partition_key_lookup
 from rumi.channels.control.peers import Peer, peer_of
-from rumi.channels.control.server import Call, Stream
+from rumi.channels.control.server import ControlCall, ControlStream
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER
 from rumi.platform.texts import Language
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import Cluster
-from rumi.store.cluster.lease import Lease
+from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Dependents, Drain, Partitions
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.ownership import Ownership
 
 
-class Alone:
+class SingleProcess:
     """A process that serves all chats."""
 
     ownership: Ownership | None = None
@@ -46,7 +46,7 @@ class Alone:
         """The name of the worker, None for a process that is none."""
         return None
 
-    def place(self, file: Path) -> Path | PostgresServer:
+    def database_of(self, file: Path) -> Path | PostgresServer:
         """Return where the tables are that a home has in a file."""
         return file
 
@@ -54,24 +54,24 @@ class Alone:
         """Return the part of what workers share that this one may use."""
         return 1.0
 
-    def serves(self, place: str) -> bool:
+    def serves(self, partition_key: str) -> bool:
         """Return True if this process serves a chat or an owner."""
         return True
 
     def add_lease(self, root: Supervisor, status: Callable[[], Mapping[str, Any]]) -> None:
         """Add the lease, which carries the `status`. What is added after it ends when the lease does."""
 
-    def add_partitions(self, root: Supervisor, ask: Ask, dependents: Dependents) -> None:
+    def add_partitions(self, root: Supervisor, ask: AskJournal, dependents: Dependents) -> None:
         """Add what takes partitions over, and hands them over."""
 
-    def reach_others(self, ask: Ask, takes: Callable[[str], bool]) -> None:
+    def start_forwarding(self, ask: AskJournal, accepts: Callable[[str], bool]) -> None:
         """Have calls and streams reach the others. `takes` tells of a chat if this process serves it."""
 
-    def calls(self, calls: Mapping[str, Call]) -> Mapping[str, Call]:
+    def forwarded_calls(self, calls: Mapping[str, ControlCall]) -> Mapping[str, ControlCall]:
         """Return the calls, each answered by the worker that it concerns."""
         return calls
 
-    def streams(self, streams: Mapping[str, Stream]) -> Mapping[str, Stream]:
+    def forwarded_streams(self, streams: Mapping[str, ControlStream]) -> Mapping[str, ControlStream]:
         """Return the streams, each served by the worker that it concerns, `events` by all of them."""
         return streams
 
@@ -79,14 +79,14 @@ class Alone:
         """Hand over all chats, if there are others. Turns go on for a bounded time."""
 
 
-class Worker(Alone):
+class ClusterWorker(SingleProcess):
     """One of several processes on a database. Each incarnation of its lease has another name."""
 
     ownership: Ownership
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._passing: Passing | None = None
+        self._forwarding: Forwarding | None = None
         self._partitions: ActorRef[Drain] | None = None
         settings = cluster.settings
         self.ownership = cluster.ownership
@@ -101,7 +101,7 @@ class Worker(Alone):
         """Its name."""
         return self.ownership.worker
 
-    def place(self, file: Path) -> Path | PostgresServer:
+    def database_of(self, file: Path) -> Path | PostgresServer:
         """Return the database."""
         return self._cluster.backend
 
@@ -109,16 +109,18 @@ class Worker(Alone):
         """Return its part of the partitions."""
         return self.ownership.part()
 
-    def serves(self, place: str) -> bool:
+    def serves(self, partition_key: str) -> bool:
         """Return True if it has the partition of the place."""
-        return self.ownership.serves(place)
+        return self.ownership.serves(partition_key)
 
     def add_lease(self, root: Supervisor, status: Callable[[], Mapping[str, Any]]) -> None:
         """Add the lease."""
         cluster = self._cluster
-        root.add(ChildSpec("lease", lambda: Lease(cluster.ask, cluster.ownership, cluster.settings, status)))
+        root.add(
+            ChildSpec("lease", lambda: WorkerLease(cluster.ask, cluster.ownership, cluster.settings, status))
+        )
 
-    def add_partitions(self, root: Supervisor, ask: Ask, dependents: Dependents) -> None:
+    def add_partitions(self, root: Supervisor, ask: AskJournal, dependents: Dependents) -> None:
         """Add the partitions. They are below their dependents, so that they end first."""
         cluster = self._cluster
 
@@ -128,40 +130,47 @@ class Worker(Alone):
                 ask,
                 cluster.ownership,
                 cluster.settings,
-                cluster.ear(),
+                cluster.notifications(),
                 dependents,
                 cluster.directory,
             )
 
         self._partitions = root.add(ChildSpec("partitions", partitions))
 
-    def reach_others(self, ask: Ask, takes: Callable[[str], bool]) -> None:
+    def start_forwarding(self, ask: AskJournal, accepts: Callable[[str], bool]) -> None:
         """Have calls and streams reach the others."""
         cluster = self._cluster
-        self._passing = Passing(
-            ask, cluster.ownership, cluster.directory, cluster.settings.key, takes, places_of(ask)
+        self._forwarding = Forwarding(
+            ask,
+            cluster.ownership,
+            cluster.directory,
+            cluster.settings.key,
+            accepts,
+            partition_key_lookup(ask),
         )
 
-    def calls(self, calls: Mapping[str, Call]) -> Mapping[str, Call]:
+    def forwarded_calls(self, calls: Mapping[str, ControlCall]) -> Mapping[str, ControlCall]:
         """Return the calls, each passed on to the worker that it concerns."""
-        passing = self._reaching()
-        return {name: passing.call(name, call) for name, call in calls.items()}
+        forwarding = self._require_forwarding()
+        return {name: forwarding.forward_call(name, call) for name, call in calls.items()}
 
-    def streams(self, streams: Mapping[str, Stream]) -> Mapping[str, Stream]:
+    def forwarded_streams(self, streams: Mapping[str, ControlStream]) -> Mapping[str, ControlStream]:
         """Return the streams, each passed on to the worker that it concerns."""
-        passing = self._reaching()
-        passed = {name: passing.stream(name, stream) for name, stream in streams.items()}
-        return {**passed, "events": passing.of_all("events", streams["events"])}
+        forwarding = self._require_forwarding()
+        forwarded = {name: forwarding.forward_stream(name, stream) for name, stream in streams.items()}
+        return {**forwarded, "events": forwarding.merge_streams("events", streams["events"])}
 
     async def drain(self) -> None:
         """Hand over all chats to other workers, if there are any."""
         if self._partitions is not None:
             await self._partitions.ask(Drain())
 
-    def _reaching(self) -> Passing:
-        assert self._passing is not None, "reach_others comes first"
-        return self._passing
+    def _require_forwarding(self) -> Forwarding:
+        assert self._forwarding is not None, "reach_others comes first"
+        return self._forwarding
 
     async def _stop_others(self, language: Language) -> dict[str, str | RumiError]:
-        found = await self._reaching().everywhere(WORKER, "stop", {"all": True, "language": language})
+        found = await self._require_forwarding().call_all_others(
+            WORKER, "stop", {"all": True, "language": language}
+        )
         return {name: outcome if isinstance(outcome, RumiError) else str(outcome) for name, outcome in found}

@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.agent.tool import Tool
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
-    from rumi.chats.local import Subscription
-    from rumi.platform.chat_ids import Prefix
+    from rumi.chats.local import ChatSubscription
+    from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
     from rumi.platform.texts import Language
@@ -39,10 +39,10 @@ class Process:
     """Returns the share of all chats, and so of all limits, that this process serves."""
 
 
-class Reached(Protocol):
+class RoutedPort(Protocol):
     """A chat at the worker that serves it, this one or another, while `keep_open` runs."""
 
-    def subscribe(self) -> "Subscription":
+    def subscribe(self) -> "ChatSubscription":
         """Listen. A `Moved` says that the worker has gone, or that another one serves the chat."""
         ...
 
@@ -58,7 +58,7 @@ class Reached(Protocol):
         """
         ...
 
-    async def keep_open(self) -> None:
+    async def keep_attached(self) -> None:
         """Follow the chat from worker to worker, until cancelled."""
         ...
 
@@ -74,7 +74,7 @@ class Channel:
     """
 
     name: ClassVar[str]
-    prefix: "ClassVar[Prefix | None]" = None
+    prefix: "ClassVar[ChannelPrefix | None]" = None
     account: str = ""
 
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
@@ -104,7 +104,7 @@ class Channel:
     ) -> None:
         """Add what receives messages, below the chats: it ends before them."""
 
-    def among_workers(self, reached: "Callable[[str], Reached]") -> None:
+    def among_workers(self, reached: "Callable[[str], RoutedPort]") -> None:
         """Take note that several workers share a database, before `add_view`.
 
         `reached` returns a chat as it is reached at the worker that serves it.

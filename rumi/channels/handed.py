@@ -14,7 +14,7 @@ from rumi.channels.channel import Channel
 from rumi.chats.inbox import Inbox
 from rumi.platform.home import Home
 from rumi.platform.openat import opened
-from rumi.platform.spooled_file import FileError, Landing, let_cancellation_through
+from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
 from rumi.sandbox.incoming import about_file, put_file
 from rumi.sandbox.types import SandboxLimits
@@ -32,7 +32,7 @@ async def _is_there(name: str, content: bytes) -> None:
     await trio.lowlevel.checkpoint()
 
 
-class Handed(Channel):
+class LocalUploads(Channel):
     """Puts files into workspaces, and tells the model of them when their message's turn begins.
 
     Every file comes from outside, also one of the owner's: the chat's files are marked before it is there.
@@ -46,7 +46,7 @@ class Handed(Channel):
         self._limits = limits
         self.max_bytes = max_mb * _MEGA
         self._offload = Threads(AT_ONCE)
-        self._coming = trio.CapacityLimiter(AT_ONCE)
+        self._receiving = trio.CapacityLimiter(AT_ONCE)
 
     async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
         """Put a file into the chat's workspace; return it as an attachment for a message.
@@ -56,18 +56,18 @@ class Handed(Channel):
         Raises:
             RumiError: It is too large, or it cannot be stored.
         """
-        async with self._coming:
-            with Landing(self._home.run, self._offload) as landing:
-                await landing.begin()
+        async with self._receiving:
+            with SpooledFile(self._home.run, self._offload) as spooled:
+                await spooled.reset()
                 async for piece in pieces:
-                    if landing.size + len(piece) > self.max_bytes:
+                    if spooled.size + len(piece) > self.max_bytes:
                         raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
-                    await landing.add(piece)
-                await landing.end()
-                await inbox.mark_files(chat)
-                put = await self._offload(partial(self._put, chat, name, landing.file))
-                await inbox.mark_files(chat)
-        return self.attachment(put, landing.size)
+                    await spooled.write(piece)
+                await spooled.flush()
+                await inbox.taint_files(chat)
+                put = await self._offload(partial(self._put, chat, name, spooled.file))
+                await inbox.taint_files(chat)
+        return self.attachment(put, spooled.size)
 
     @staticmethod
     def attachment(name: str, size: int | None = None) -> Attachment:
@@ -97,5 +97,5 @@ class Handed(Channel):
             gid=gid,
             limits=self._limits,
             max_bytes=self.max_bytes,
-            checkpoint=let_cancellation_through,
+            checkpoint=check_cancelled,
         )

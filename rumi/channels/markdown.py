@@ -162,8 +162,8 @@ def _coloured(code: str, language: str, attrs: object) -> str:
 
 def _mark_tasks(state: "StateCore") -> None:
     """Write the container of a task, "[x] " at the start of a list item, as a character."""
-    for place, token in enumerate(state.tokens):
-        if token.type == "inline" and place >= 2 and state.tokens[place - 2].type == "list_item_open":
+    for index, token in enumerate(state.tokens):
+        if token.type == "inline" and index >= 2 and state.tokens[index - 2].type == "list_item_open":
             token.content = _TASKS.get(token.content[:4], token.content[:4]) + token.content[4:]
 
 

@@ -37,7 +37,7 @@ class HeardAnswers:
     Without `words` no call is allowed, and no turn begins.
     """
 
-    told: str
+    reply: str
     words: str = ""
 
 
@@ -60,5 +60,5 @@ async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language
         [number for number in late if number not in known],
         [number for number in late if number in known],
     )
-    told = "\n".join(filter(None, (texts.calls_refused(language, refused), not_open)))
-    return HeardAnswers(told, in_words(heard) if len(refused) < len(heard) else "")
+    reply = "\n".join(filter(None, (texts.calls_refused(language, refused), not_open)))
+    return HeardAnswers(reply, in_words(heard) if len(refused) < len(heard) else "")

@@ -34,7 +34,7 @@ from rumi.chats.commands import (
 from rumi.chats.events import Replied, TurnState
 from rumi.chats.jobs import EndedBy, Job, JobKind, JobQueue
 from rumi.chats.recovery import CrashReplies
-from rumi.chats.services import ChatServices, room_of
+from rumi.chats.services import ChatServices, handler_for
 from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
@@ -147,7 +147,7 @@ class Chat(Actor[ChatMessage]):
             record = await self._session.load()
         self._services.pending.adopt(self._chat, record.open)
         self._session.remember(*await self._crash_replies.recover(self._chat, record, self._session.parked))
-        await self._crash_replies.tell_again(self._chat)
+        await self._crash_replies.republish(self._chat)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
         # `start` returns when the worker waits at its channel: the first message must not find it busy.
@@ -163,7 +163,7 @@ class Chat(Actor[ChatMessage]):
 
     def busy(self) -> bool:
         """A chat with work, with a message that has no reply, or with a sandbox is not idle."""
-        unanswered = self._chat in self._services.pending.untold
+        unanswered = self._chat in self._services.pending.unreplied
         return self._job is not None or unanswered or bool(self._container())
 
     def activity(self) -> str:
@@ -213,8 +213,8 @@ class Chat(Actor[ChatMessage]):
         """Leave what waits to the next worker, which finds it open in the journal."""
         self._leaving = True
         pending, waits = self._services.pending, self._queue.drop()
-        if self._chat in pending.untold:
-            pending.untold[self._chat].difference_update(waits)
+        if self._chat in pending.unreplied:
+            pending.unreplied[self._chat].difference_update(waits)
         return self._job is None and not self._replies.statistics().current_buffer_used
 
     def _hear(self, message: Incoming) -> None:
@@ -289,12 +289,14 @@ class Chat(Actor[ChatMessage]):
                 self._reply(message, texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
                 self._offered = None  # a later yes must not answer what a command has settled
-                room, language = room_of(self._services.rooms, command), self._language(message)
-                refused = self._context.people.refusal(message, language, name, rest, room=room is not None)
+                handler, language = handler_for(self._services.handlers, command), self._language(message)
+                refused = self._context.people.refusal(
+                    message, language, name, rest, has_handler=handler is not None
+                )
                 if refused:
                     self._reply(message, refused)
-                elif room is not None:
-                    self._reply(message, partial(room.command, message, language, command))
+                elif handler is not None:
+                    self._reply(message, partial(handler.command, message, language, command))
                 else:
                     self._command(message, name, rest)
 
@@ -494,11 +496,11 @@ class Chat(Actor[ChatMessage]):
         while True:
             job: Job | None = await self._taken.receive()
             while job is not None:
-                job = await self._do(job)
+                job = await self._run_job(job)
 
-    async def _do(self, job: Job) -> Job | None:
+    async def _run_job(self, job: Job) -> Job | None:
         """Do a job, tell its reply, and return the next one."""
-        done = await self._worker.do(job)
+        done = await self._worker.run_job(job)
         # From here to `receive` nothing is awaited: an answer to what is told now finds the worker waiting,
         # or busy with the reset that was asked for during the turn.
         plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None

@@ -51,7 +51,7 @@ RECALL: Final = "recall"
 FORGETTING: Final = "forgetting"
 PEOPLE: Final = "people"
 
-ROOMS: Final[Mapping[CommandName, str]] = {
+HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "research": TASKS,
     "tasks": TASKS,
     "bots": BOTS,
@@ -91,11 +91,11 @@ class ChatCommand:
     rest: str = ""
 
     @property
-    def room(self) -> str:
+    def handler(self) -> str:
         """Return the name of the room that serves the command; empty for one that the chat serves itself."""
         if self.name == "stop" and self.rest.casefold() in ALL:
             return EVERYTHING
-        return TASKS if self.of_task else ROOMS.get(self.name, "")
+        return TASKS if self.of_task else HANDLER_NAMES.get(self.name, "")
 
     @property
     def of_task(self) -> bool:
@@ -153,4 +153,4 @@ def is_stop(message: Incoming) -> bool:
     if message.attachments or not message.by_hand:
         return False
     command = parse_chat_command(message.text)
-    return isinstance(command, ChatCommand) and command.name == "stop" and not command.room
+    return isinstance(command, ChatCommand) and command.name == "stop" and not command.handler

@@ -18,20 +18,20 @@ from rumi.agent.conversation import complete
 from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Confirm, Parking
 from rumi.agent.permissions.intent import declaring
-from rumi.agent.prompts.prompt_notes import Told, holding, note
+from rumi.agent.prompts.prompt_notes import PromptNotes, next_note, whole_note
 from rumi.agent.prompts.prompt_notes import shown as shown_entries
 from rumi.agent.prompts.prompts import Prompts, built_in
-from rumi.agent.skills.actor import Ask as AskSkills
+from rumi.agent.skills.actor import AskSkills as AskSkills
 from rumi.agent.skills.command import skills_command
 from rumi.agent.skills.prompt import skills_block
 from rumi.agent.skills.types import ForPrompt
 from rumi.agent.tool import Tool
 from rumi.agent.turn import TurnInput
 from rumi.chats.people.people import People
-from rumi.chats.session import ChatSession, HistoryRoom
+from rumi.chats.session import ChatSession, HistoryBudget
 from rumi.chats.summing import shown
 from rumi.errors import RumiError
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.block import Block, memory_block
 from rumi.memory.command import memory_command
 from rumi.memory.types import Fact, Facts, Shared
@@ -98,20 +98,20 @@ class ChatView:
     """The folder whose skills count for it as well; empty: none."""
     messages: Callable[[], Sequence[Message]] = lambda: ()
     """What prompts of its session hold so far, of its users only what they wrote themselves."""
-    files_from_outside: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    mark_files_tainted: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called before something from outside is put into its files: they are marked when it returns."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     """Called around what may change the chat's files and is not a command: they may take on the mark."""
     user: Callable[[], int | None] = lambda: None
     """What the chat's source calls the person who asks."""
-    speakers_model: Callable[[], Model] | None = None
+    sender_model: Callable[[], Model] | None = None
     """Returns the model whose calls the person who asks pays for."""
     turn: str = ""
     """The turn's id: what tools note as changed by it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PromptNote:
     """A note for the prompt on the date, facts about the user, and skills; empty where all of it is told.
 
     `tainted`: the prompt shows words of strangers, in this note or in one before.
@@ -150,7 +150,7 @@ class ChatContext:
     """The tools that a chat has besides its sandbox."""
     tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
     """Waits, within bounds, for tools that are starting."""
-    memory: Ask | None = None
+    memory: AskMemory | None = None
     """Facts that last. Without, turns know none."""
     choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None
     """Returns the facts that matter for a text, the best first; asked where not all have room."""
@@ -169,7 +169,7 @@ class ChatContext:
     """Other names of models; messages carry the models' own."""
     people: People = field(default_factory=People)
     """Who speaks, and what they may do."""
-    speakers_model: Callable[[Incoming, Language], Model] | None = None
+    sender_model: Callable[[Incoming, Language], Model] | None = None
     """Returns the model for a message, whose calls its speaker pays for; by default that of the chat."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
@@ -178,8 +178,8 @@ class ChatContext:
         Raises:
             RumiError: It cannot be used.
         """
-        if self.speakers_model is not None:
-            return self.speakers_model(message, language)
+        if self.sender_model is not None:
+            return self.sender_model(message, language)
         chosen = self.people.of(message).rights.model(message.model, self.own_model)
         return self.model_for(message.chat, language, chosen)
 
@@ -187,20 +187,24 @@ class ChatContext:
         """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
         return model != OFFLINE if model else self.thinks
 
-    async def what_is_known(self, message: Incoming, model: Model, language: Language, told: Told) -> Known:
+    async def what_is_known(
+        self, message: Incoming, model: Model, language: Language, noted: PromptNotes
+    ) -> PromptNote:
         """Return what a turn about a message is told, besides what it is `told` already. Never raises.
 
         What does not answer is left out, and told when it does.
         """
         channel = self._channel(message)
         tokens = context_of(model, self.limits.context_tokens)
-        facts = await self._facts(message, language, tokens, told)
-        skills, outside = await self._skills(message, tokens, told)
+        facts = await self._facts(message, language, tokens, noted)
+        skills, skills_tainted = await self._skills(message, tokens, noted)
         today = datetime.fromtimestamp(self.now()).astimezone().date()
-        form = self.prompts.form(channel) if channel != told.channel else ""
-        return Known(note(told, today, form, skills, facts.text), facts.tainted or outside)
+        form = self.prompts.form(channel) if channel != noted.channel else ""
+        return PromptNote(next_note(noted, today, form, skills, facts.text), facts.tainted or skills_tainted)
 
-    async def _facts(self, message: Incoming, language: Language, context_tokens: int, told: Told) -> Block:
+    async def _facts(
+        self, message: Incoming, language: Language, context_tokens: int, noted: PromptNotes
+    ) -> Block:
         chat = message.chat
         if self.memory is None:
             return Block()
@@ -214,7 +218,7 @@ class ChatContext:
                 if self.choose is not None and len(facts) > most_facts:
                     first = self.choose(message.text, facts, self.now())
                 return memory_block(
-                    language, facts, max_facts=most_facts, max_tokens=most, told=told.facts, first=first
+                    language, facts, max_facts=most_facts, max_tokens=most, noted=noted.facts, first=first
                 )
             logger.warning("chat %s: a turn without facts: the memory is silent", chat)
         except RumiError as error:
@@ -229,16 +233,16 @@ class ChatContext:
         names = ((self.people.name_of(owner), fact) for owner, fact in shared)
         return tuple(replace(fact, key=f"{name}: {fact.key}") for name, fact in names if name)
 
-    async def _skills(self, message: Incoming, context_tokens: int, told: Told) -> tuple[str, bool]:
+    async def _skills(self, message: Incoming, context_tokens: int, noted: PromptNotes) -> tuple[str, bool]:
         chat, limit = message.chat, self.limits.max_skills
         if self.skills is None or limit < 1:
             return "", False
         try:
             with trio.move_on_after(SKILLS_S):
-                names = tuple(told.skills or ())
+                names = tuple(noted.skills or ())
                 found = await self.skills(ForPrompt(message.text, limit, names, message.project))
                 most = int(context_tokens * SKILLS_SHARE)
-                return skills_block(found, most, told.skills), found.outside
+                return skills_block(found, most, noted.skills), found.tainted
             logger.warning("chat %s: a turn without skills: nobody says which there are", chat)
         except (RumiError, ActorError) as error:
             logger.warning("chat %s: a turn without skills: %s", chat, error)
@@ -252,8 +256,8 @@ class ChatContext:
             with trio.move_on_after(FACTS_S):
                 return await memory_command(self.memory, self.ids.owner_of(chat), language, rest)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
-        return f"❌ {texts.told(language, 'The memory does not answer. Try again in a moment.')}"
+            return f"❌ {texts.error_text(language, error)}"
+        return f"❌ {texts.translate(language, 'The memory does not answer. Try again in a moment.')}"
 
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Do what stands behind `/skills`; the reply, in Markdown."""
@@ -264,7 +268,7 @@ class ChatContext:
                 return await skills_command(self.skills, language, rest, message.project)
         except (RumiError, ActorError) as error:
             logger.warning("the skills do not answer: %s", error)
-        return f"❌ {texts.told(language, 'The skills do not answer. Try again in a moment.')}"
+        return f"❌ {texts.translate(language, 'The skills do not answer. Try again in a moment.')}"
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits of the turn that a message begins: those of the channel that it came through."""
@@ -273,10 +277,10 @@ class ChatContext:
     def _channel(self, message: Incoming) -> str:
         return message.channel or self.channel_of(message.chat)
 
-    async def make_room(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
+    async def fit_history(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
         """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
-        chat_session.room = self._room(*self._beginning(chat_session), tools, model)
-        gone = chat_session.room.too_long(chat_session.entries)
+        chat_session.budget = self._history_budget(*self._beginning(chat_session), tools, model)
+        gone = chat_session.budget.too_long(chat_session.entries)
         if gone:
             chat = chat_session.chat
             logger.info("chat %s: %d entries of its history are left out of prompts", chat, len(gone))
@@ -295,7 +299,7 @@ class ChatContext:
     ) -> TurnInput:
         """Everything that the turn works with whose question is the history's last message."""
         instructions, before = self._beginning(chat_session)
-        chat_session.room = self._room(instructions, before, tools, model)
+        chat_session.budget = self._history_budget(instructions, before, tools, model)
         return TurnInput(
             instructions=instructions,
             history=(*before, *complete(shown_entries(chat_session.entries))),
@@ -305,7 +309,7 @@ class ChatContext:
             language=language,
             context_tokens=self.limits.context_tokens,
             tainted=chat_session.tainted,
-            given=chat_session.given,
+            known_urls=chat_session.known_urls,
             words=own_words(chat_session.said_in_turn),
             declare_for=declaring(model, self.prompts.words["intent"]),
             confirm=confirm,
@@ -321,16 +325,16 @@ class ChatContext:
             return messages
         return await self.load(chat, messages, takes_pictures(model))
 
-    def _room(
+    def _history_budget(
         self, instructions: str, before: tuple[Message, ...], tools: Sequence[Tool], model: Model
-    ) -> HistoryRoom:
+    ) -> HistoryBudget:
         """The room for prompts, and what of it is taken before any history."""
         first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
-        room = prompt_share(context_of(model, self.limits.context_tokens))
-        return HistoryRoom(room, request_tokens(first), self.limits.history_messages)
+        prompt_tokens = prompt_share(context_of(model, self.limits.context_tokens))
+        return HistoryBudget(prompt_tokens, request_tokens(first), self.limits.history_messages)
 
     def _beginning(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...]]:
         """Return the instructions with the note on what holds, and the summary if there is one."""
-        parts = (self.instructions, holding(chat_session.entries))
+        parts = (self.instructions, whole_note(chat_session.entries))
         before = (shown(chat_session.summary),) if chat_session.summary is not None else ()
         return "\n\n".join(filter(None, parts)), before

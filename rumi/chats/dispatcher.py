@@ -11,7 +11,7 @@ from rumi.chats.chat import Chat, ChatMessage, EndTurn, HandOver
 from rumi.chats.commands import is_stop
 from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
-from rumi.platform.texts import told_error
+from rumi.platform.texts import error_text
 from rumi.store.journal.inbox import OpenMessages
 from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
@@ -58,7 +58,7 @@ class Dispatcher:
             pending,
             self.failed,
             language,
-            services.rooms,
+            services.handlers,
             services.context.people,
         )
         self._recovery = root.add(
@@ -87,7 +87,7 @@ class Dispatcher:
 
     def open_soon(self, chat: str, *, urgent: bool = False) -> None:
         """Have the chat started where something in it has no reply. Never waits."""
-        if chat in self._services.pending.untold:
+        if chat in self._services.pending.unreplied:
             self._open(Open(chat, urgent))
 
     async def reopen(self, chat: str) -> None:
@@ -100,7 +100,7 @@ class Dispatcher:
             ActorError: the journal has crashed; then all chats start again behind it.
         """
         left = await self._services.journal.ask(OpenMessages(chat, 0))
-        if left or chat in self._services.pending.untold:
+        if left or chat in self._services.pending.unreplied:
             self._open(Open(chat))
 
     def _open(self, open: Open) -> None:
@@ -135,7 +135,7 @@ class Dispatcher:
         async with trio.open_nursery() as nursery:
             for chat in chats:
                 nursery.start_soon(self._hand_over, chat, patience_s)
-        for chat in [*pending.untold, *pending.cursors]:
+        for chat in [*pending.unreplied, *pending.cursors]:
             if partition_of(chat) in numbers:
                 pending.forget(chat)
         pending.served.difference_update(numbers)
@@ -177,5 +177,5 @@ class Dispatcher:
 
     def _give_up(self, chat: str, error: BaseException) -> None:
         """A chat has reached its restart limit: another one answers what it has left."""
-        self.failed[chat] = Failed(self._services.context.now(), told_error("en", error))
+        self.failed[chat] = Failed(self._services.context.now(), error_text("en", error))
         self.open_soon(chat)

@@ -66,7 +66,7 @@ class Hub:
                 most=MAX_WAITING,
                 most_weight=MAX_CHARACTERS,
                 weight=_characters,
-                keeps=lambda event: isinstance(event.what, NEVER_LOST),
+                retains=lambda event: isinstance(event.what, NEVER_LOST),
                 joins=_joined,
             )
         )
@@ -102,7 +102,7 @@ class Hub:
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 
-    def tell_running(self, what: Callable[[Language], Waiting], time: float) -> None:
+    def publish_to_running(self, what: Callable[[Language], Waiting], time: float) -> None:
         """Tell every chat with a turn what it waits for, in the language of the turn."""
         for chat, state in list(self.turns.items()):
             if state.started is not None:

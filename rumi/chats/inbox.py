@@ -57,12 +57,15 @@ class Inbox:
     """Accepts messages for all chats, and has their chats read them."""
 
     def __init__(
-        self, services: ChatServices, dispatcher: Dispatcher, how_to_make_room: Callable[[str, Language], str]
+        self,
+        services: ChatServices,
+        dispatcher: Dispatcher,
+        free_space_advice: Callable[[str, Language], str],
     ) -> None:
         self._services = services
         self._dispatcher = dispatcher
         self._chats = dispatcher.chats
-        self._how_to_make_room = how_to_make_room
+        self._free_space_advice = free_space_advice
 
     @property
     def failed(self) -> Mapping[str, Failed]:
@@ -202,7 +205,7 @@ class Inbox:
         if isinstance(stored, NotStored):
             await self._stop_turns(stops)
             trouble = stored.trouble
-            advice = self._how_to_make_room(trouble, language)
+            advice = self._free_space_advice(trouble, language)
             raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
         return stored
 
@@ -245,7 +248,7 @@ class Inbox:
 
     def busy(self) -> frozenset[int]:
         """Return the partitions in which a message has no reply yet."""
-        return frozenset(partition_of(chat) for chat in self._services.pending.untold)
+        return frozenset(partition_of(chat) for chat in self._services.pending.unreplied)
 
     async def _stop_turns(self, chats: Collection[str]) -> None:
         for chat in chats:
@@ -275,7 +278,7 @@ class Inbox:
 
     def works(self, chat: str) -> bool:
         """Return True if a message of the chat has no final reply yet."""
-        return chat in self._services.pending.untold
+        return chat in self._services.pending.unreplied
 
     async def command(self, chat: str, text: str, language: Language | None = None) -> str:
         """Send a chat command, as a front end would, and return its reply.
@@ -345,7 +348,7 @@ class Inbox:
         except ActorError:
             return False
 
-    async def mark_files(self, chat: str) -> None:
+    async def taint_files(self, chat: str) -> None:
         """Mark a chat's files, because something from outside comes into them by no turn of its own.
 
         Call it before the file is there, and again afterwards: a reset may remove the mark in between.
@@ -381,10 +384,10 @@ class Inbox:
         """
         pending = self._services.pending
         with trio.move_on_after(END_TURN_S):
-            while chat in pending.untold:
+            while chat in pending.unreplied:
                 await self._end_turn(chat, "stopped")
                 with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
-                    await pending.all_told(chat)
+                    await pending.all_replied(chat)
         await self._chats.stop(chat)
         await self._dispatcher.reopen(chat)
 
@@ -413,7 +416,7 @@ class Inbox:
 
         Their replies come behind. No turn of another sender's is touched.
         """
-        mine = frozenset(numbers) & self._services.pending.untold.get(chat, set())
+        mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())
         if mine:
             try:
                 actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
@@ -427,16 +430,16 @@ class Inbox:
         Nothing may be accepted any more. Returns when all has been replied to, or after both times.
         """
         with trio.move_on_after(patience_s):
-            await self._services.pending.all_told()
+            await self._services.pending.all_replied()
         with trio.move_on_after(then_s):
             for chat in self._chats.keys():  # noqa: SIM118  # a supervisor, no mapping
                 await self._end_turn(chat, "interrupted")
-            await self._services.pending.all_told()
+            await self._services.pending.all_replied()
 
     def unanswered(self) -> frozenset[tuple[str, int]]:
         """Return the messages that have no final reply: each one's chat and number."""
-        untold = self._services.pending.untold
-        return frozenset((chat, number) for chat, numbers in untold.items() for number in numbers)
+        unreplied = self._services.pending.unreplied
+        return frozenset((chat, number) for chat, numbers in unreplied.items() for number in numbers)
 
     def at_work(self, chat: str) -> int:
         """Return the number of the message that the chat's turn works on; 0 if none runs."""
@@ -453,7 +456,7 @@ class Inbox:
             for chat in {chat for chat, _ in mine}:
                 await self._end_turn(chat, "stopped")
             with trio.move_on_after(NEXT_TURN_S):  # a message behind a turn may have become another
-                while mine := {(chat, n) for chat, n in mine if n in pending.untold.get(chat, ())}:
+                while mine := {(chat, n) for chat, n in mine if n in pending.unreplied.get(chat, ())}:
                     await pending.changed.wait()
 
     async def _end_turn(self, chat: str, by: EndedBy) -> None:
@@ -470,14 +473,14 @@ class Inbox:
         await self._chats.stop(chat)
         await self._services.journal.ask(NewSession(chat))
         await self._dispatcher.reopen(chat)
-        self._services.lessons.look()
+        self._services.fact_extraction.session_ended()
 
 
 def add_chats(
     root: Supervisor,
     services: ChatServices,
     *,
-    how_to_make_room: Callable[[str, Language], str] = lambda trouble, language: "",
+    free_space_advice: Callable[[str, Language], str] = lambda trouble, language: "",
     whole_status: Callable[[], str] = lambda: "",
     worker: Callable[[], str | None] = lambda: None,
 ) -> Inbox:
@@ -488,4 +491,4 @@ def add_chats(
     database, None where it is alone.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
-    return Inbox(services, dispatcher, how_to_make_room)
+    return Inbox(services, dispatcher, free_space_advice)

@@ -100,7 +100,7 @@ class Job:
         self.joined += waiting
         self.dropped += len(waiting)
 
-    def told(self, text: str) -> str:
+    def final_reply(self, text: str) -> str:
         """Return its final reply, with what was dropped, and its note."""
         dropped = texts.dropped(self.language, self.dropped) if self.dropped else ""
         return "\n\n".join(filter(None, (text, dropped, self.note)))
@@ -150,8 +150,8 @@ class JobQueue:
     def add(self, job: Job) -> Queued:
         """Have it wait, and return what to tell its sender."""
         self._jobs.append(job)
-        place, said = len(self), job.message
-        return Queued(said.id, texts.queued(job.language, place, self.most), place, said.origin)
+        position, said = len(self), job.message
+        return Queued(said.id, texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
         """Return the first one, whose time begins now."""

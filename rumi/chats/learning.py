@@ -17,12 +17,18 @@ from actors import Actor, ActorError, ActorRef, Request, answers
 from rumi.chats.context import ChatContext
 from rumi.errors import RumiError
 from rumi.memory.extractor import Extracted
-from rumi.memory.types import Fact, Facts, Learn, Learned
+from rumi.memory.types import Fact, Facts, IsExtracted, StoreExtracted
 from rumi.models.room import context_of
 from rumi.models.types import Message, Model, ModelError
 from rumi.platform.texts import Language
-from rumi.store.journal.lessons import LearnedFrom, LearnNothing, PutOff, Study, ToLearn
-from rumi.store.journal.records import Lesson
+from rumi.store.journal.lessons import (
+    FindDueSessions,
+    MarkExtracted,
+    PostponeExtraction,
+    ReadUnextracted,
+    SkipExtraction,
+)
+from rumi.store.journal.records import SessionExcerpt
 from rumi.store.journal.store import NotOwner
 from rumi.store.journal.transaction import JournalMessage
 
@@ -65,12 +71,12 @@ class Extract(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SessionEnded:
     """A session has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class LearnNow(Request[int]):
+class ExtractNow(Request[int]):
     """Learn from what is due of a chat, or of all chats; how many facts are new.
 
     Answered when all of it was tried once. Cancelled, the work goes on behind.
@@ -79,11 +85,11 @@ class LearnNow(Request[int]):
     chat: str | None = None
 
 
-ExtractorMessage: TypeAlias = Look | LearnNow
+ExtractorMessage: TypeAlias = SessionEnded | ExtractNow
 
 
 @dataclass(eq=False, slots=True)
-class _Try:
+class _ExtractionAttempt:
     """A session that is being learned from. `new` is how many facts came of it when `done` is set."""
 
     done: trio.Event = field(default_factory=trio.Event)
@@ -104,7 +110,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         self._journal = journal
         self._context = context
         self._extract = extract
-        self._tries: dict[tuple[str, int], _Try] = {}
+        self._attempts: dict[tuple[str, int], _ExtractionAttempt] = {}
         self._limit = trio.CapacityLimiter(AT_ONCE)
         self._woken = trio.Event()
 
@@ -118,11 +124,11 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     def activity(self) -> str:
         """Return how many sessions it learns from."""
-        return f"learning from {len(self._tries)}" if self._tries else ""
+        return f"learning from {len(self._attempts)}" if self._attempts else ""
 
     def metrics(self) -> Mapping[str, object]:
         """Return how many sessions it learns from."""
-        return {"sessions": len(self._tries)}
+        return {"sessions": len(self._attempts)}
 
     async def _watch(self) -> None:
         most_s = min(LOOK_S, max(1.0, self._context.limits.session_ttl_s))
@@ -139,67 +145,69 @@ class FactExtractor(Actor[ExtractorMessage]):
     async def _look(self) -> float:
         """Begin with what is due; how many seconds until the next is, as far as is known now."""
         if not self._context.thinks or self._extract is None:
-            await self._journal.ask(LearnNothing(ever=self._extract is None))
+            await self._journal.ask(SkipExtraction(ever=self._extract is None))
             return LOOK_S
-        due = await self._journal.ask(ToLearn())
+        due = await self._journal.ask(FindDueSessions())
         for chat, session in due.now:
             self._begin(chat, session)
         return max(0.0, due.next - self._context.now())
 
-    @answers(LearnNow)
-    async def learn_now(self, message: LearnNow) -> int:
+    @answers(ExtractNow)
+    async def extract_now(self, message: ExtractNow) -> int:
         """Try all that is due once."""
         new = 0
         begun: set[tuple[str, int]] = set()
         while self._context.thinks and self._extract is not None:
-            due = await self._journal.ask(ToLearn(message.chat))
+            due = await self._journal.ask(FindDueSessions(message.chat))
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break
             # Of those that others had begun, something may be left that came too late for them.
-            begun.update(key for key in wanted if key not in self._tries)
+            begun.update(key for key in wanted if key not in self._attempts)
             for attempt in [self._begin(*key) for key in wanted]:
                 await attempt.done.wait()
                 new += attempt.new
         return new
 
-    def _begin(self, chat: str, session: int) -> _Try:
+    def _begin(self, chat: str, session: int) -> _ExtractionAttempt:
         """Learn from a session in a task of its own, if none does yet."""
-        attempt = self._tries.get((chat, session))
+        attempt = self._attempts.get((chat, session))
         if attempt is None:
-            attempt = self._tries[chat, session] = _Try()
-            self.start_soon(self._try, chat, session, attempt)
+            attempt = self._attempts[chat, session] = _ExtractionAttempt()
+            self.start_soon(self._run_attempt, chat, session, attempt)
         return attempt
 
-    async def _try(self, chat: str, session: int, attempt: _Try) -> None:
+    async def _run_attempt(self, chat: str, session: int, attempt: _ExtractionAttempt) -> None:
         try:
             async with self._limit:
-                attempt.new = await self._learn(chat, session)
+                attempt.new = await self._extract_session(chat, session)
         except (ActorError, NotOwner) as error:  # the journal is gone, or another worker learns from it
             logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
         finally:
-            del self._tries[chat, session]
+            del self._attempts[chat, session]
             attempt.done.set()
 
-    async def _learn(self, chat: str, session: int) -> int:
+    async def _extract_session(self, chat: str, session: int) -> int:
         """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
-        lesson = await self._journal.ask(Study(chat, session))
+        excerpt = await self._journal.ask(ReadUnextracted(chat, session))
         line = ""
         try:
-            new, line = await self._draw(chat, session, lesson)
+            new, line = await self._extract_facts(chat, session, excerpt)
         except Exception as error:  # whatever it is, the chats must not suffer from it
             trace = None if isinstance(error, RumiError) else error
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
-            if lesson.tries < len(AGAIN_S):
-                await self._journal.ask(PutOff(chat, session, self._context.now() + AGAIN_S[lesson.tries]))
+            if excerpt.tries < len(AGAIN_S):
+                await self._journal.ask(
+                    PostponeExtraction(chat, session, self._context.now() + AGAIN_S[excerpt.tries])
+                )
                 self._woken.set()
                 return 0
             new = 0
-        began = lesson.began or self._context.now()
-        await self._journal.ask(LearnedFrom(chat, session, lesson.upto, line, began))
+        began = excerpt.began or self._context.now()
+        await self._journal.ask(MarkExtracted(chat, session, excerpt.upto, line, began))
         return new
 
-    async def _draw(self, chat: str, session: int, lesson: Lesson) -> tuple[int, str]:
+    async def _extract_facts(self, chat: str, session: int, excerpt: SessionExcerpt) -> tuple[int, str]:
         """Ask the model, and store the facts; how many are new, and the line on the session.
 
         Raises:
@@ -209,23 +217,23 @@ class FactExtractor(Actor[ExtractorMessage]):
         context = self._context
         assert context.memory is not None
         assert self._extract is not None
-        if not lesson.messages or await context.memory(Learned(chat, session, lesson.upto)):
+        if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
             return 0, ""
         language: Language = (
-            "es" if lesson.language == "es" else "en" if lesson.language else context.language
+            "es" if excerpt.language == "es" else "en" if excerpt.language else context.language
         )
         owner = context.ids.owner_of(chat)
         known = await context.memory(Facts(owner))
         model = context.model_for(chat, language, "")
-        messages = _latest(lesson.messages, context_of(model, self._context.limits.context_tokens) // 2)
-        today = datetime.fromtimestamp(lesson.began or context.now()).astimezone().date()
+        messages = _latest(excerpt.messages, context_of(model, self._context.limits.context_tokens) // 2)
+        today = datetime.fromtimestamp(excerpt.began or context.now()).astimezone().date()
         found = None
         with trio.move_on_after(EXTRACT_S):
             found = await self._extract(model, language, messages, known, today)
         if found is None:
             raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
-        learn = Learn(owner, chat, session, lesson.upto, found.facts, lesson.began)
-        return await context.memory(learn), found.line
+        request = StoreExtracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
+        return await context.memory(request), found.line
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:

@@ -12,7 +12,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.session import ended
 from rumi.platform.texts import Language
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import Delivered, Undelivered
 from rumi.store.journal.reading import ReadHistory
 from rumi.store.journal.records import Attachment, StoredEntry
@@ -26,7 +26,7 @@ RECENT_ENTRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class PastTurn:
     """What a user said and the answer, in full; the answer is empty where none came."""
 
     turn: str
@@ -34,7 +34,7 @@ class Exchange:
     answer: str
 
 
-class Subscription(Protocol):
+class ChatSubscription(Protocol):
     """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
 
     async def receive(self) -> ChatEvent:
@@ -63,7 +63,7 @@ class ChatPort(Protocol):
         """Have this model work on what is sent from now on. A `RumiError` says why it cannot."""
         ...
 
-    async def recent(self) -> list[Exchange]:
+    async def recent(self) -> list[PastTurn]:
         """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
         ...
 
@@ -71,7 +71,7 @@ class ChatPort(Protocol):
         """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
         ...
 
-    def subscribe(self) -> Subscription:
+    def subscribe(self) -> ChatSubscription:
         """Listen from now on."""
         ...
 
@@ -122,11 +122,11 @@ class LocalChat:
         await trio.lowlevel.checkpoint()
         self.chosen = self.inbox.model_named(name)
 
-    async def recent(self) -> list[Exchange]:
+    async def recent(self) -> list[PastTurn]:
         """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
         rows = await self.journal.ask(ReadHistory(self.chat, limit=RECENT_ENTRIES, going_on=True))
         runs = self.hub.turn(self.chat).turn
-        return [exchange for exchange in exchanges_of(rows) if exchange.turn != runs][-RECENT:]
+        return [exchange for exchange in past_turns_of(rows) if exchange.turn != runs][-RECENT:]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
         """Store a message or a command and hand it to the chat; its number."""
@@ -165,13 +165,13 @@ class LocalChat:
         await self.journal.tell(Delivered(delivery, by_reader=True))
 
 
-def exchanges_of(rows: Iterable[StoredEntry]) -> list[Exchange]:
+def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
     """Return what was asked and answered in each turn, without what the user handed on."""
-    found: dict[str, Exchange] = {}
+    found: dict[str, PastTurn] = {}
     for row in rows:
         turn, message = row.entry.turn, row.entry.message
-        known = found.get(turn, Exchange(turn, "", ""))
-        if message.role == "user" and opened(message.content) is None:
+        known = found.get(turn, PastTurn(turn, "", ""))
+        if message.role == "user" and read_block(message.content) is None:
             found[turn] = replace(known, question=message.content)
         elif message.role == "assistant" and (said := ended(message.content)[0]):
             found[turn] = replace(known, answer=said)

@@ -64,7 +64,7 @@ class PendingMessages:
     worker: str | None = None
     served: set[int] = field(default_factory=set)
     closing: set[int] = field(default_factory=set)
-    untold: dict[str, set[int]] = field(default_factory=dict)
+    unreplied: dict[str, set[int]] = field(default_factory=dict)
     cursors: dict[str, Cursor] = field(default_factory=dict)
     changed: trio.Event = field(default_factory=trio.Event)
 
@@ -81,7 +81,7 @@ class PendingMessages:
         """Be a worker among others. A new one knows nothing of what an earlier one has done."""
         if worker != self.worker:
             self.worker = worker
-            for numbers in (self.served, self.closing, self.untold, self.cursors):
+            for numbers in (self.served, self.closing, self.unreplied, self.cursors):
                 numbers.clear()
             self._has_changed()
 
@@ -114,7 +114,7 @@ class PendingMessages:
 
     def forget(self, chat: str) -> None:
         """Another worker serves the chat: it tells the replies."""
-        self.untold.pop(chat, None)
+        self.unreplied.pop(chat, None)
         self.cursors.pop(chat, None)
         self._has_changed()
 
@@ -124,26 +124,26 @@ class PendingMessages:
 
     def leave(self, chat: str) -> None:
         """Forget the cursor of a chat that is not there any more, if every message has its reply."""
-        if chat not in self.untold:
+        if chat not in self.unreplied:
             self.cursors.pop(chat, None)
 
     def add(self, chat: str, number: int) -> None:
         """The message is stored, and its reply will be told."""
-        self.untold.setdefault(chat, set()).add(number)
+        self.unreplied.setdefault(chat, set()).add(number)
 
-    def told(self, chat: str, messages: Sequence[int]) -> bool:
+    def mark_replied(self, chat: str, messages: Sequence[int]) -> bool:
         """Note that the final reply to these is told now; False if it was told before."""
-        untold = self.untold.get(chat, set())
-        first = not untold.isdisjoint(messages)
-        untold.difference_update(messages)
-        if first and not untold:
-            del self.untold[chat]
+        unreplied = self.unreplied.get(chat, set())
+        first = not unreplied.isdisjoint(messages)
+        unreplied.difference_update(messages)
+        if first and not unreplied:
+            del self.unreplied[chat]
         self._has_changed()
         return first
 
-    async def all_told(self, chat: str | None = None) -> None:
+    async def all_replied(self, chat: str | None = None) -> None:
         """Return when every message of the chat, or of all chats, has its final reply."""
-        while self.untold if chat is None else chat in self.untold:
+        while self.unreplied if chat is None else chat in self.unreplied:
             await self.changed.wait()
 
 
@@ -172,7 +172,7 @@ class Publisher:
 
         A turn's end is told with its reply and not before, so that no crash in between can end it twice.
         """
-        if not self.pending.told(chat, replied.messages):
+        if not self.pending.mark_replied(chat, replied.messages):
             return
         if finished is not None:
             self.publish(chat, turn, finished)

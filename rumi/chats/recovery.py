@@ -15,9 +15,9 @@ from rumi.chats.commands import ChatCommand, UnknownCommand, asks_first, parse_c
 from rumi.chats.events import Replied, turn_of
 from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.services import RoomCommands, room_of
+from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
-from rumi.chats.undoing import told_undone
+from rumi.chats.undoing import undo_reply
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.store.journal.inbox import Count, Load, OpenChats
@@ -53,7 +53,7 @@ class CrashReplies:
     pending: PendingMessages
     failed: dict[str, Failed]
     language: Language
-    rooms: Mapping[str, RoomCommands]
+    handlers: Mapping[str, CommandHandler]
     people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
@@ -92,8 +92,8 @@ class CrashReplies:
         if command is not None:
             text = await self._text_for_command(message, language, command)
             delivery = await self.journal.ask(Settle(chat, messages, text))
-            told = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
-            turn, finished = told
+            outcome = (turn_of(message.id), TurnFinished(reason, text)) if _asked(message) else ("", None)
+            turn, finished = outcome
             self.publisher.reply(chat, turn, Replied(delivery, messages, text), finished)
             return ()
         said = described(message)
@@ -115,24 +115,24 @@ class CrashReplies:
         self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
     ) -> str:
         """Return the reply to a command; one that a room serves is done now: twice is as good as once."""
-        room = room_of(self.rooms, command) if isinstance(command, ChatCommand) else None
-        if room is not None and isinstance(command, ChatCommand):
+        handler = handler_for(self.handlers, command) if isinstance(command, ChatCommand) else None
+        if handler is not None and isinstance(command, ChatCommand):
             name, rest = command.name, command.rest
-            refused = self.people.refusal(message, language, name, rest, room=True)
-            return refused or await room.command(self.people.current(message), language, command)
+            refused = self.people.refusal(message, language, name, rest, has_handler=True)
+            return refused or await handler.command(self.people.current(message), language, command)
         if command.name == "undo":
             undone = await self.journal.ask(FindUndo(message.chat, message.id))
             if undone is not None:  # it was decided, and completed by now
-                return told_undone(undone, language)
+                return undo_reply(undone, language)
         return _lost_command(language, command)
 
-    async def tell_again(self, chat: str) -> None:
+    async def republish(self, chat: str) -> None:
         """Publish replies that were stored just when the chat crashed, because no subscriber got them.
 
         To be called when nothing that was judged is open any more.
         """
         judged = self.pending.cursor(chat).judged
-        missed = {number for number in self.pending.untold.get(chat, ()) if number <= judged}
+        missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
         if not missed:
             return
         for reply in await self.journal.ask(Undelivered(chat)):
@@ -143,7 +143,7 @@ class CrashReplies:
                 reply.delivery, reply.messages, reply.text, task=reply.task, schedule=reply.schedule
             )
             self.publisher.reply(chat, reply.turn, replied, finished)
-        self.pending.told(chat, tuple(missed))  # what is not there has reached a person already
+        self.pending.mark_replied(chat, tuple(missed))  # what is not there has reached a person already
 
 
 def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
@@ -265,7 +265,7 @@ class Recovery(Actor[Open | LookAt]):
         """
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
-                (*await self._journal.ask(OpenChats(partitions)), *self._pending.untold)
+                (*await self._journal.ask(OpenChats(partitions)), *self._pending.unreplied)
             ):
                 nursery.start_soon(self._open_in_turn, chat)
 
@@ -291,8 +291,8 @@ class Recovery(Actor[Open | LookAt]):
             cursor = self._pending.cursor(chat)
             cursor.judged = max(cursor.judged, record.open[-1].id)
 
-        async def keep(parked: Sequence[Parked]) -> None:
+        async def store(parked: Sequence[Parked]) -> None:
             await self._journal.ask(KeepParked(chat, tuple(parked)))
 
-        await self._replies.recover(chat, record, ParkedCalls(record.parked, keep))
+        await self._replies.recover(chat, record, ParkedCalls(record.parked, store))
         self._pending.leave(chat)

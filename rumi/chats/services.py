@@ -12,7 +12,7 @@ from actors import ActorRef
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
 from rumi.chats.hub import Hub
-from rumi.chats.lessons import Lessons
+from rumi.chats.lessons import FactExtraction
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.session import ChatSession
@@ -31,7 +31,7 @@ from rumi.store.journal.records import Incoming
 from rumi.store.journal.transaction import JournalMessage
 
 
-class Sandboxes(Protocol):
+class ChatSandboxes(Protocol):
     """The sandboxes as chats use them. The chat id is passed, never found out."""
 
     async def prepare(self, chat_id: str) -> None:
@@ -61,15 +61,15 @@ class Carrying(Protocol):
     `key` names the folder, `place` what decides who serves it.
     """
 
-    async def fetch(self, key: str, place: str) -> None:
+    async def fetch(self, key: str, partition_key: str) -> None:
         """Make the folder as it was stored. Raises a `RumiError` if it cannot."""
         ...
 
-    async def store(self, key: str, place: str) -> RumiError | None:
+    async def store(self, key: str, partition_key: str) -> RumiError | None:
         """Store the folder as it is. Return what its user should know."""
         ...
 
-    async def leave(self, key: str, place: str) -> None:
+    async def leave(self, key: str, partition_key: str) -> None:
         """Store the folder: this process serves the place no more."""
         ...
 
@@ -77,19 +77,19 @@ class Carrying(Protocol):
 class NotCarried:
     """Files that stay where they are: one process serves all chats, or all see the same folder."""
 
-    async def fetch(self, key: str, place: str) -> None:
+    async def fetch(self, key: str, partition_key: str) -> None:
         """Do nothing."""
 
-    async def store(self, key: str, place: str) -> RumiError | None:
+    async def store(self, key: str, partition_key: str) -> RumiError | None:
         """Do nothing."""
         return None
 
-    async def leave(self, key: str, place: str) -> None:
+    async def leave(self, key: str, partition_key: str) -> None:
         """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workspaces:
+class ChatWorkspaces:
     """The chats' files: in `folder` one folder for each chat, which is made with its first command.
 
     They are moved by `carry` where other workers serve a chat before and after this one.
@@ -148,11 +148,11 @@ class ChatShell:
     """
 
     def __init__(
-        self, chat: str, sandboxes: Sandboxes, chat_session: ChatSession, undo: Undo | None = None
+        self, chat: str, sandboxes: ChatSandboxes, chat_session: ChatSession, undo: Undo | None = None
     ) -> None:
         self._chat = chat
         self._undo = undo
-        self._kept = ""
+        self._snapshot_turn = ""
         self._sandboxes = sandboxes
         self._session = chat_session
 
@@ -165,30 +165,30 @@ class ChatShell:
         """Make the sandbox ready."""
         await self._sandboxes.prepare(self._chat)
 
-    async def keep(self) -> None:
+    async def snapshot_files(self) -> None:
         """Keep the files as they are before the turn that runs, once: something may change them now."""
         undo = self._undo
-        if undo is not None and (turn := self._session.turn) and turn != self._kept:
+        if undo is not None and (turn := self._session.turn) and turn != self._snapshot_turn:
             tainted = self._session.files_tainted
             await undo.offload(partial(undo.snapshots.take, self._chat, turn, tainted=tainted))
-            self._kept = turn
+            self._snapshot_turn = turn
 
     async def touched(self) -> None:
         """Something may change the files, or has: they are kept, and in a tainted session marked."""
-        await self.keep()
+        await self.snapshot_files()
         if self._session.tainted:
-            await self._session.mark_files(True)
+            await self._session.set_files_tainted(True)
 
     async def run(self, command: Command) -> CommandResult:
         """Run a command. The mark is on the disk before it begins."""
         if not command.reads and may_write(command.argv):
-            await self.keep()
+            await self.snapshot_files()
             if self._session.tainted:
-                await self._session.mark_files(True)
+                await self._session.set_files_tainted(True)
         return await self._sandboxes.run(self._chat, command)
 
 
-class RoomCommands(Protocol):
+class CommandHandler(Protocol):
     """A room that serves commands for chats: tasks, for one."""
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
@@ -199,7 +199,7 @@ class RoomCommands(Protocol):
         ...
 
 
-class NoRoom:
+class UnavailableHandler:
     """The room of commands that this process does not serve."""
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
@@ -217,14 +217,14 @@ class StopsByName(Protocol):
         ...
 
 
-def room_of(rooms: Mapping[str, RoomCommands], command: ChatCommand) -> RoomCommands | None:
+def handler_for(handlers: Mapping[str, CommandHandler], command: ChatCommand) -> CommandHandler | None:
     """Return the room that serves a command; None for one that the chat serves itself."""
-    if command.room:
-        return rooms.get(command.room) or NoRoom()
+    if command.handler:
+        return handlers.get(command.handler) or UnavailableHandler()
     if command.name == "stop" and command.rest:
-        for room in rooms.values():
-            if isinstance(room, StopsByName) and room.stops(command.rest):
-                return room
+        for handler in handlers.values():
+            if isinstance(handler, StopsByName) and handler.stops(command.rest):
+                return handler
     return None
 
 
@@ -233,16 +233,16 @@ class ChatServices:
     """Everything that chats share, introduced to each of them by `rumi.app.tree`."""
 
     journal: ActorRef[JournalMessage]
-    sandboxes: Sandboxes
-    workspaces: Workspaces
+    sandboxes: ChatSandboxes
+    workspaces: ChatWorkspaces
     hub: Hub
     publisher: Publisher
     pending: PendingMessages
     context: ChatContext
-    lessons: Lessons
+    fact_extraction: FactExtraction
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
     """Which commands a chat may run."""
-    rooms: Mapping[str, RoomCommands] = field(default_factory=dict)
+    handlers: Mapping[str, CommandHandler] = field(default_factory=dict)
     """The rooms that serve commands, by their names: see `rumi.chats.commands.ROOMS`."""
     running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()
     """Returns the numbers of a chat's tasks that go on by themselves."""

@@ -12,12 +12,12 @@ from rumi.errors import UsageError
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
 from rumi.platform.logs.audit import utc
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.inbox import Knows
 from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
 from rumi.store.journal.records import StoredEntry
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 PAGE: Final = 200
 """Entries in one answer."""
@@ -25,7 +25,7 @@ PAGE: Final = 200
 MOST_CHATS: Final = 10_000
 
 
-def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> Serve:
+def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
     """Return the function that serves such requests. `delete` deletes all of a chat but its facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
@@ -37,7 +37,7 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds
             raise unknown_chat(chat)
         return chat
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -55,11 +55,11 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds
             case "show":
                 chat = await known(caller, request)
                 entries = await ask(ReadHistory(chat, _before(request), PAGE))
-                return {"entries": [as_json(entry) for entry in entries]}
+                return {"entries": [entry_as_json(entry) for entry in entries]}
             case "search":
                 chat = await known(caller, request) if request.get("chat") else ""
                 found = await ask(_search(request, chat))
-                seen = [as_json(entry) for entry in found.entries if sees(caller, entry.chat)]
+                seen = [entry_as_json(entry) for entry in found.entries if sees(caller, entry.chat)]
                 return {"entries": seen, "next": found.next}
             case "delete":
                 await delete(await known(caller, request))
@@ -69,10 +69,10 @@ def chats_calls(ask: Ask, delete: Callable[[str], Awaitable[None]], ids: ChatIds
                     "The chats do not know this request.", "They can list, show, search and delete."
                 )
 
-    return serve
+    return answer
 
 
-def as_json(stored: StoredEntry) -> dict[str, object]:
+def entry_as_json(stored: StoredEntry) -> dict[str, object]:
     """Return the entry as JSON; times as in RFC 3339."""
     message = stored.entry.message
     return {
@@ -93,8 +93,8 @@ def as_json(stored: StoredEntry) -> dict[str, object]:
 
 
 def _before(request: Mapping[str, object]) -> int:
-    given = request.get("before")
-    return given if isinstance(given, int) and given > 0 else ReadHistory("").before
+    value = request.get("before")
+    return value if isinstance(value, int) and value > 0 else ReadHistory("").before
 
 
 def _search(request: Mapping[str, object], chat: str) -> SearchHistory:

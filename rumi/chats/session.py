@@ -14,7 +14,7 @@ import trio
 from actors import ActorRef
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
-from rumi.agent.turn import Kept
+from rumi.agent.turn import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
 from rumi.models.types import Message
 from rumi.store.journal.history import Append, MarkFiles, NewSession, SessionApart, Shorten, Summarize
@@ -23,7 +23,7 @@ from rumi.store.journal.parked import KeepParked, LoadParked
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Parked, Reason, Summary
 from rumi.store.journal.transaction import JournalMessage
 
-KEPT_LINKS = 500
+MAX_LINKS = 500
 
 SUMMED_AT: Final = 0.6
 """How much of the room for a prompt is taken when the beginning of the history is summed up."""
@@ -34,13 +34,13 @@ CUT_AT: Final = 0.85
 LEAST: Final = 0.55
 """How much of what instructions and tools leave the history has in any case, before it is summed up."""
 
-KEPT_BY_SUMMARY: Final = 0.35
-KEPT_BY_CUT: Final = 0.5
+RETAINED_BY_SUMMARY: Final = 0.35
+RETAINED_BY_CUT: Final = 0.5
 """How much of the history stays, of as much as there may be: then the next step is many turns away."""
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryRoom:
+class HistoryBudget:
     """The room for prompts in tokens, what of it is taken before any history, and the most messages."""
 
     tokens: int
@@ -51,30 +51,30 @@ class HistoryRoom:
         """The oldest exchanges, which a summary should stand for; nothing while there is room."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
-        return self._beginning(entries, most, SUMMED_AT, KEPT_BY_SUMMARY)
+        return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """The oldest exchanges, which have to go although there is no summary; never the last one."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
-        gone = self._beginning(entries, most, 1, KEPT_BY_CUT)
+        gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
         return gone if len(gone) < len(entries) else gone[: len(gone) - len(exchanges(entries)[-1])]
 
     def _beginning(
-        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, kept_share: float
+        self, entries: Sequence[HistoryEntry], most_tokens: int, share: float, retained_share: float
     ) -> tuple[HistoryEntry, ...]:
         most = (most_tokens, float("inf") if self.messages is None else self.messages * share)
         if not _exceeds(_cost(entries), most, 1):
             return ()
-        kept = tokens = messages = 0
+        retained = tokens = messages = 0
         for exchange in reversed(exchanges(entries)):
             more = _cost(exchange)
             tokens, messages = tokens + more[0], messages + more[1]
             # The last exchange is what the user is talking about: it stays, unless it fills the room alone.
-            if _exceeds((tokens, messages), most, kept_share if kept else 1):
+            if _exceeds((tokens, messages), most, retained_share if retained else 1):
                 break
-            kept += len(exchange)
-        return tuple(entries[: len(entries) - kept])
+            retained += len(exchange)
+        return tuple(entries[: len(entries) - retained])
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class _Held:
     due: float
     entries: tuple[HistoryEntry, ...]
     summary: Summary | None
-    room: HistoryRoom | None
+    budget: HistoryBudget | None
     tainted: bool
 
 
@@ -129,14 +129,14 @@ class ChatSession:
         self.due = 0.0
         self.entries: tuple[HistoryEntry, ...] = ()
         self.summary: Summary | None = None
-        self.room: HistoryRoom | None = None
+        self.budget: HistoryBudget | None = None
         self.tainted = False
         self.files_tainted = False
-        self.parked = ParkedCalls((), self._keep_parked)
+        self.parked = ParkedCalls((), self._store_parked)
         self._held: _Held | None = None
 
     @property
-    def given(self) -> frozenset[str]:
+    def known_urls(self) -> frozenset[str]:
         """The addresses that the user or a page gave, as far back as the history is in memory."""
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
@@ -163,34 +163,36 @@ class ChatSession:
             replace(parked_call, state="waits") if parked_call.state == "allowed" else parked_call
             for parked_call in record.parked
         ]
-        self.parked = ParkedCalls(again, self._keep_parked)
+        self.parked = ParkedCalls(again, self._store_parked)
         return record
 
-    async def begin_session(self, *, forget: bool, learn: bool = False) -> None:
+    async def begin_session(self, *, forget: bool, extract_first: bool = False) -> None:
         """Start another session with an empty history.
 
         `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from. It also
         forgets the parked calls.
         """
-        self.session = await self._journal.ask(NewSession(self.chat, forget=forget, learn=learn))
+        self.session = await self._journal.ask(
+            NewSession(self.chat, forget=forget, extract_first=extract_first)
+        )
         self.due, self.entries, self.summary, self.tainted = 0.0, (), None, False
-        self.room = None
+        self.budget = None
         if forget:
-            self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._keep_parked)
+            self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._store_parked)
 
     async def step_apart(self) -> None:
         """Begin a history for one turn; the session that goes on is held, and not read."""
         number = await self._journal.ask(SessionApart(self.chat))
-        self._held = _Held(self.session, self.due, self.entries, self.summary, self.room, self.tainted)
+        self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
         self.session = number
-        self.due, self.entries, self.summary, self.room, self.tainted = 0.0, (), None, None, False
+        self.due, self.entries, self.summary, self.budget, self.tainted = 0.0, (), None, None, False
 
     def step_back(self) -> None:
         """Go on with the session that was held, if one was."""
         held, self._held = self._held, None
         if held is not None:
             self.session, self.due, self.entries = held.session, held.due, held.entries
-            self.summary, self.room, self.tainted = held.summary, held.room, held.tainted
+            self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
         """Let a summary that is stored stand for the entries up to the end of its turn."""
@@ -209,23 +211,23 @@ class ChatSession:
 
     async def shorten(self, last: Message) -> None:
         """Show this result and all before it shortened from now on, also in a later process."""
-        place = next((n for n, entry in enumerate(self.entries) if entry.message is last), None)
-        if place is None:  # a summary stands for it by now
+        index = next((n for n, entry in enumerate(self.entries) if entry.message is last), None)
+        if index is None:  # a summary stands for it by now
             return
-        head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: place + 1]]
-        self.entries = (*head, *self.entries[place + 1 :])
-        await self._store(Shorten(self.chat, self.session, len(self.entries) - place - 1))
+        head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: index + 1]]
+        self.entries = (*head, *self.entries[index + 1 :])
+        await self._store(Shorten(self.chat, self.session, len(self.entries) - index - 1))
 
-    async def mark_files(self, tainted: bool) -> None:
+    async def set_files_tainted(self, tainted: bool) -> None:
         """Something in the files came from outside, or nothing any more; on the disk when this returns."""
         if tainted:
             self.files_tainted = True
         await self._journal.ask(MarkFiles(self.chat, tainted))
         self.files_tainted = tainted
 
-    async def keep(self, turn: str, kept: Kept) -> None:
+    async def append(self, turn: str, added: TurnMessage) -> None:
         """Append a message; it is on the disk when this returns. Cancelled, it is stored all the same."""
-        entry = HistoryEntry(turn, kept.message, kept.tainted, kept.links)
+        entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
         await self._store(Append(self.chat, self.session, (entry,)))
 
@@ -234,7 +236,7 @@ class ChatSession:
         if self._writing is not None:
             await self._writing.wait()
 
-    async def _keep_parked(self, parked: Sequence[Parked]) -> None:
+    async def _store_parked(self, parked: Sequence[Parked]) -> None:
         await self._store(KeepParked(self.chat, tuple(parked), self.turn))
 
     async def _store(self, request: Stored) -> None:
@@ -263,7 +265,7 @@ class ChatSession:
 
 def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
     """Return the entries after those that a summary stands for."""
-    ends = [place for place, entry in enumerate(entries, 1) if entry.turn == summary.turn]
+    ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
     return entries[max(ends, default=0) :]
 
 
@@ -273,9 +275,9 @@ def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
 
-def merged(*given: Summary | HistoryEntry) -> tuple[str, ...]:
+def merged(*parts: Summary | HistoryEntry) -> tuple[str, ...]:
     """The latest of the addresses that were given in all these."""
-    return tuple(dict.fromkeys(link for one in given for link in one.links))[-KEPT_LINKS:]
+    return tuple(dict.fromkeys(link for one in parts for link in one.links))[-MAX_LINKS:]
 
 
 _ENDED = re.compile(

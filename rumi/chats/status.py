@@ -12,13 +12,13 @@ SHOWN_CHARS = 120
 
 PHASE_CHARS = 80
 
-_TELLING = ("command", "url", "query", "path", "key", "name", "question")
+_MAIN_ARGUMENTS = ("command", "url", "query", "path", "key", "name", "question")
 
 
 def gist(arguments: Mapping[str, object]) -> str:
     """Return the argument that tells most about a call; empty where none does."""
-    given = (arguments.get(name) for name in _TELLING)
-    return next((value for value in given if isinstance(value, str) and value), "")
+    values = (arguments.get(name) for name in _MAIN_ARGUMENTS)
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
@@ -34,8 +34,8 @@ def title_of(started: ToolStarted, clean: Callable[[str], str]) -> str:
         case name if not started.arguments:  # what the model wrote was no JSON object, or was not told
             return f"{clean(name)} {clean(started.call.arguments)}".strip()
         case "bash":
-            given = str(started.arguments.get("stdin", "") or "")
-            suffix = f"  ← {len(given.encode('utf-8', 'replace'))} B" if given else ""
+            stdin = str(started.arguments.get("stdin", "") or "")
+            suffix = f"  ← {len(stdin.encode('utf-8', 'replace'))} B" if stdin else ""
             return f"$ {get('command')}{suffix}"
         case "web_fetch":
             method = get("method").upper()

@@ -54,12 +54,12 @@ def bounded(text: str) -> str:
         return text
     sections = _sections(text)
     kept: set[int] = set()
-    for place in sorted(range(len(sections)), key=lambda place: _rank(sections[place])):
-        if fits(_joined(sections, kept | {place})):
-            kept.add(place)
+    for index in sorted(range(len(sections)), key=lambda place: _rank(sections[place])):
+        if fits(_joined(sections, kept | {index})):
+            kept.add(index)
         elif not kept:
-            sections[place] = _without_middle(sections[place])
-            kept.add(place)
+            sections[index] = _without_middle(sections[index])
+            kept.add(index)
     return _joined(sections, kept)
 
 
@@ -78,7 +78,7 @@ def _rank(section: str) -> int:
 
 
 def _joined(sections: list[str], kept: set[int]) -> str:
-    return "\n".join(section for place, section in enumerate(sections) if place in kept)
+    return "\n".join(section for index, section in enumerate(sections) if index in kept)
 
 
 def _without_middle(text: str) -> str:

@@ -18,7 +18,7 @@ from rumi.models.fitting import messages_tokens
 from rumi.models.room import context_of, prompt_share
 from rumi.models.types import Message, Model, ModelError, ModelRequest, text_tokens
 from rumi.platform.texts import Language
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.history import LeftOut, Summarize
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.transaction import JournalMessage
@@ -31,7 +31,7 @@ SUMMARY_S = 300.0
 AGAIN_AT = 1.1
 """After a try in vain the next one comes when the history has grown so many times."""
 
-TOLD_SHARE = 0.75
+TRANSCRIPT_SHARE = 0.75
 """How much of the room for a prompt the conversation may take that a summary is made of."""
 
 RESULT_CHARS = 600
@@ -51,8 +51,8 @@ async def sum_up(
     Raises:
         RumiError: the model failed, or said nothing.
     """
-    told = _told(earlier, entries, max_tokens)
-    messages = (Message("system", INSTRUCTIONS), Message("user", told))
+    transcript = _transcript(earlier, entries, max_tokens)
+    messages = (Message("system", INSTRUCTIONS), Message("user", transcript))
     text = await _written(model, messages)
     if not text:
         raise RumiError("The model's summary is empty.")
@@ -78,7 +78,7 @@ def shown(summary: Summary) -> Message:
         return Message("user", NO_SUMMARY)
     gap = f"\n{GAP}" if summary.gap else ""
     if summary.tainted:
-        text = block("summary of the earlier conversation", summary.text + gap)
+        text = untrusted_block("summary of the earlier conversation", summary.text + gap)
         return Message(
             "user", f"[Summary of the earlier conversation, which read things from outside]\n{text}"
         )
@@ -87,7 +87,7 @@ def shown(summary: Summary) -> Message:
     )
 
 
-def _told(earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int) -> str:
+def _transcript(earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int) -> str:
     """The conversation in lines, its middle left out where it is too long for one request."""
     first = [f"Earlier summary: {earlier.text}"] if earlier else []
     lines = [line for entry in entries for line in _lines(entry.message)]
@@ -183,7 +183,7 @@ class Summing:
         chat_session = self._session
         session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
         model = self._model_for(self._chat, language, chosen)
-        most = int(prompt_share(context_of(model, self._context_tokens)) * TOLD_SHARE)
+        most = int(prompt_share(context_of(model, self._context_tokens)) * TRANSCRIPT_SHARE)
         if earlier is not None and earlier.gap:
             entries = await self._journal.ask(LeftOut(self._chat, session, most))
         if not entries:
@@ -204,9 +204,9 @@ class Summing:
 
     def _outgrown(self) -> tuple[HistoryEntry, ...]:
         """Return what should be summed up of the turns that have ended."""
-        room, turn, entries = self._session.room, self._session.turn, self._session.entries
+        budget, turn, entries = self._session.budget, self._session.turn, self._session.entries
         running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
-        return room.outgrown(entries[:running]) if room is not None else ()
+        return budget.outgrown(entries[:running]) if budget is not None else ()
 
     def _tokens(self) -> int:
         return messages_tokens(entry.message for entry in self._session.entries)

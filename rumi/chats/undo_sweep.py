@@ -14,7 +14,7 @@ from rumi.store.journal.undo import FindUndo
 SWEEP_S: Final = 3600.0
 
 
-class Kept(Protocol):
+class StoredTurns(Protocol):
     """What is kept of the last turns of chats, in files."""
 
     def chats(self) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ class Kept(Protocol):
         """Delete what is kept of a chat."""
         ...
 
-    def expire(self, keep_s: float) -> None:
+    def expire(self, retention_s: float) -> None:
         """Delete what is older than so many seconds."""
         ...
 
@@ -41,16 +41,16 @@ class UndoSweep(Actor[Never]):
         self,
         journal: ActorRef[JournalMessage],
         undo: Undo,
-        keep_s: float,
-        recordings: Kept | None = None,
+        retention_s: float,
+        recordings: StoredTurns | None = None,
         *,
         alone: bool = True,
     ) -> None:
         self._alone = alone
-        self._kept: tuple[Kept, ...] = (undo.snapshots, *((recordings,) if recordings else ()))
+        self._stores: tuple[StoredTurns, ...] = (undo.snapshots, *((recordings,) if recordings else ()))
         self._journal = journal
         self._undo = undo
-        self._keep_s = keep_s
+        self._retention_s = retention_s
 
     async def started(self) -> None:
         """Remove what an interrupted restore left, unless the chat's start completes it."""
@@ -63,10 +63,10 @@ class UndoSweep(Actor[Never]):
     async def _sweep(self) -> None:
         offload = self._undo.offload
         while True:
-            for kept in self._kept:
-                for chat in await offload(kept.chats):
+            for store in self._stores:
+                for chat in await offload(store.chats):
                     if not await self._journal.ask(Knows(chat)):
-                        await offload(partial(kept.forget, chat))
-                if self._keep_s:
-                    await offload(partial(kept.expire, self._keep_s))
+                        await offload(partial(store.forget, chat))
+                if self._retention_s:
+                    await offload(partial(store.expire, self._retention_s))
             await trio.sleep(SWEEP_S)

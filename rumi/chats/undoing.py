@@ -67,7 +67,7 @@ class Undoing:
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
         if not done.done:
             done = await self.complete(done)
-        return told_undone(done, language)
+        return undo_reply(done, language)
 
     async def _decide(self, undo: Undo, undone: Undone) -> Undone:
         """Build the files beside, then take back what the journal has: from then on the rest follows."""
@@ -87,7 +87,7 @@ class Undoing:
         undo = self._services.undo
         if undo is not None:
             if undone.files == "restored":
-                await undo.offload(partial(undo.restoring.put_in_place, self._chat))
+                await undo.offload(partial(undo.restoring.commit, self._chat))
             await undo.offload(partial(undo.snapshots.drop, self._chat, undone.turn))
             await undo.stop_tasks(undone.tasks)
         memory = self._services.context.memory
@@ -105,7 +105,7 @@ class Undoing:
         return replace(undone, done=True)
 
 
-def told_undone(undone: Undone, language: Language) -> str:
+def undo_reply(undone: Undone, language: Language) -> str:
     """Return the reply that says what is as before, and what is not."""
     return texts.undone(
         language,
@@ -128,8 +128,8 @@ def _remaining(calls: Iterable[ToolCall]) -> Iterable[str]:
     for call in calls:
         if call.name not in TAKEN_BACK:
             try:
-                given = json.loads(call.arguments or "{}")
-                words = " ".join(str(argument) for argument in given.values())
+                arguments = json.loads(call.arguments or "{}")
+                words = " ".join(str(argument) for argument in arguments.values())
             except (ValueError, AttributeError):
                 words = ""
             yield one_line(f"{call.name} {words}", CALL_CHARS)

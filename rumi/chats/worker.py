@@ -11,14 +11,21 @@ from secrets import token_hex
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
-from rumi.agent.prompts.handed_on import answering, brought, described, fetched, opening, result_entries
-from rumi.agent.prompts.prompt_notes import is_whole, told_by
+from rumi.agent.prompts.handed_on import (
+    answering,
+    attachment_message,
+    described,
+    fetched,
+    opening,
+    result_entries,
+)
+from rumi.agent.prompts.prompt_notes import is_whole, prompt_notes
 from rumi.agent.tool import Tool
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
-from rumi.agent.turn import Kept, run_turn
+from rumi.agent.turn import TurnMessage, run_turn
 from rumi.chats.asking import asking, hear
 from rumi.chats.commands import FILES, FILES_YES, answer_in
 from rumi.chats.context import ChatView
@@ -38,12 +45,12 @@ from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import Begin, Retriable
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import HistoryEntry, Reason
-from rumi.web.links import given_in
+from rumi.web.links import urls_in_words
 from rumi.web.readers.files.viewer import Seen
 
 logger = logging.getLogger(__name__)
 
-LEARN_S = 10.0
+EXTRACTION_WAIT_S = 10.0
 """How long the reply to a reset waits for what is learned from the session."""
 
 MOST_SHOWN = 10
@@ -82,9 +89,9 @@ class Worker:
         except RumiError as error:
             logger.warning("the files of chat %s are not here: %s", self._chat, error)
 
-    async def do(self, job: Job) -> Done:
+    async def run_job(self, job: Job) -> Done:
         """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
-        done = await self._do(job)
+        done = await self._run_by_kind(job)
         if job.kind in ("reset", "undo"):
             await self._store_files(job)
         return done
@@ -94,9 +101,9 @@ class Worker:
         if self._files_are_here:
             error = await self._services.workspaces.carry.store(self._chat, self._chat)
             if error is not None:
-                job.note = "\n\n".join(filter(None, (job.note, texts.told_error(job.language, error))))
+                job.note = "\n\n".join(filter(None, (job.note, texts.error_text(job.language, error))))
 
-    async def _do(self, job: Job) -> Done:
+    async def _run_by_kind(self, job: Job) -> Done:
         job.begun = True
         if job.kind == "reset":
             return await self._reset(job)
@@ -110,7 +117,7 @@ class Worker:
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
-            return Done(await self._settle(Settle(self._chat, job.messages, job.told(nothing))))
+            return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(nothing))))
         finished = None
         with job.scope:
             await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
@@ -136,7 +143,7 @@ class Worker:
         try:
             model = self._context.model_of(job.message, job.language)
         except RumiError as error:
-            why = texts.model_failed(job.language, texts.told_error(job.language, error))
+            why = texts.model_failed(job.language, texts.error_text(job.language, error))
             return TurnFinished("model_error", why)
         try:
             if not self._files_are_here:
@@ -145,16 +152,16 @@ class Worker:
             await self._bring(job, model)
         except RumiError as error:
             return TurnFinished(
-                "model_error", texts.not_brought(job.language, texts.told_error(job.language, error))
+                "model_error", texts.not_brought(job.language, texts.error_text(job.language, error))
             )
-        keep = partial(self._session.keep, job.turn)
+        store = partial(self._session.append, job.turn)
         limits = self._context.turn_limits(job.message)
         job.stage = "waiting for tools that start"
         await self._context.tools_ready()
         job.stage = ""
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
-        await self._context.make_room(self._session, tools, model)
-        while not await self._noted(job, model):
+        await self._context.fit_history(self._session, tools, model)
+        while not await self._store_note(job, model):
             pass  # a summary came meanwhile, and the whole note went with what it stands for
         # Of a scheduled turn a person may be away: what needs a yes is parked, and asked with its reply.
         # Of a program's turn nobody is there to say yes; the one who retries it is.
@@ -165,8 +172,8 @@ class Worker:
             self._session, tools, model, job.language, confirm, limits, parking, withheld
         )
         watch = partial(self._watch, job)
-        with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (given, watching):
-            finished = await run_turn(given, watching, keep)
+        with recorded(self._services.recorder, self._chat, job.turn, begin, watch) as (turn_input, watching):
+            finished = await run_turn(turn_input, watching, store)
         if job.shows and self._context.show is not None:
             job.stage = "showing files"
             await self._context.show(self._chat, tuple(job.shows)[:MOST_SHOWN])
@@ -183,10 +190,10 @@ class Worker:
             lambda: job.message.model,
             lambda: job.message.project,
             lambda: _without_words_of_others(chat_session.entries),
-            partial(chat_session.mark_files, True),
+            partial(chat_session.set_files_tainted, True),
             shell.touched,
             user=lambda: job.message.user,
-            speakers_model=lambda: self._context.model_of(job.message, job.language),
+            sender_model=lambda: self._context.model_of(job.message, job.language),
             turn=job.turn,
         )
         return (
@@ -197,14 +204,16 @@ class Worker:
             *self._context.tools_for(view),
         )
 
-    async def _noted(self, job: Job, model: Model) -> bool:
+    async def _store_note(self, job: Job, model: Model) -> bool:
         """Note what the model does not know yet. Whether prompts have a whole note now."""
         chat_session = self._session
-        told = told_by(chat_session.entries)
-        known = await self._context.what_is_known(job.message, model, job.language, told)
+        noted = prompt_notes(chat_session.entries)
+        known = await self._context.what_is_known(job.message, model, job.language, noted)
         chat_session.tainted = chat_session.tainted or known.tainted
         if known.note:
-            await chat_session.keep(job.turn, Kept(Message("system", known.note), chat_session.tainted))
+            await chat_session.append(
+                job.turn, TurnMessage(Message("system", known.note), chat_session.tainted)
+            )
         return any(map(is_whole, chat_session.entries))
 
     async def _bring(self, job: Job, model: Model) -> None:
@@ -213,23 +222,25 @@ class Worker:
             return
         job.stage = "fetching what came with the message"
         if any(attachment.kind == "file" for attachment in to_fetch):
-            await self._shell.keep()
-            await self._session.mark_files(True)  # whatever becomes of it: others wrote what is in it
-        left, came = self._context.limits.handed_chars, list[Kept]()
+            await self._shell.snapshot_files()
+            await self._session.set_files_tainted(True)  # whatever becomes of it: others wrote what is in it
+        left, came = self._context.limits.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
             seen = Seen(await self._context.bring(self._chat, attachment))
             if self._context.seen_of is not None:
                 seen = await self._context.seen_of(self._chat, seen.about, left)
             left -= len(seen.about)
-            kept = brought(attachment, seen.about)
+            brought_message = attachment_message(attachment, seen.about)
             references = tuple(replace(picture, data=b"") for picture in seen.pictures)
-            came.append(replace(kept, message=replace(kept.message, pictures=references)))
+            came.append(
+                replace(brought_message, message=replace(brought_message.message, pictures=references))
+            )
             if references and not takes_pictures(model):
                 job.note = texts.takes_no_pictures(job.language, model.name, self._context.sighted)
-        own = Kept(Message("user", job.message.text), links=given_in(job.message.text))
-        for kept in (*came, own):
-            if kept.message.content.strip():
-                await self._session.keep(job.turn, kept)
+        own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
+        for brought_message in (*came, own):
+            if brought_message.message.content.strip():
+                await self._session.append(job.turn, brought_message)
         job.stage = ""
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
@@ -250,7 +261,7 @@ class Worker:
         if job.ended_by == "interrupted":
             answer = texts.restarted(job.language, described(job.message))
         if unconfirmed is not None:
-            answer = texts.not_confirmed(answer, texts.told_error(job.language, unconfirmed))
+            answer = texts.not_confirmed(answer, texts.error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
@@ -267,7 +278,7 @@ class Worker:
         settle = Settle(
             self._chat,
             job.messages,
-            job.told("\n\n".join((finished.answer, *notices.values()))),
+            job.final_reply("\n\n".join((finished.answer, *notices.values()))),
             finished.reason,
             self._session.session,
             (entry,),
@@ -289,7 +300,7 @@ class Worker:
         overdue = chat_session.due and self._context.now() > chat_session.due
         if overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
-            services.lessons.look()
+            services.fact_extraction.session_ended()
         retries, answer = None, answer_in(job.message.text) if job.kind == "answer" else ""
         if job.kind == "retry":
             earlier = await services.journal.ask(Retriable(self._chat))
@@ -310,8 +321,8 @@ class Worker:
         if answer:
             heard = await hear(chat_session.parked, answer, job.seen, job.language)
             if not heard.words:
-                return heard.told
-            job.allowed, job.note = heard.words, heard.told
+                return heard.reply
+            job.allowed, job.note = heard.words, heard.reply
         if job.message.apart:
             await chat_session.step_apart()
         if job.allowed:
@@ -327,8 +338,8 @@ class Worker:
         )
         # Told only now: of a beginning that was not stored nobody would tell the end.
         said = job.message
-        outside = said.tainted or any(attachment.outside for attachment in said.attachments)
-        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, outside))
+        tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
+        self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, tainted))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
@@ -364,7 +375,7 @@ class Worker:
     async def _renew(self, job: Job) -> Done:
         """Begin another session; the old one stays stored, out of the prompt."""
         await self._session.begin_session(forget=False)
-        self._services.lessons.look()
+        self._services.fact_extraction.session_ended()
         job.sealed = True
         return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
 
@@ -374,9 +385,9 @@ class Worker:
         try:
             text = await self.undoing.take_back(job.message, job.language)
         except SandboxError as error:
-            text = texts.not_undone(job.language, texts.told_error(job.language, error))
+            text = texts.not_undone(job.language, texts.error_text(job.language, error))
         job.sealed = True
-        return Done(await self._settle(Settle(self._chat, job.messages, job.told(text))))
+        return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
 
     async def _bring_result(self, job: Job) -> Done:
         """Reply with a task's result, or what a schedule says, and keep it in the history."""
@@ -411,18 +422,18 @@ class Worker:
             asked = True
         job.stage = "resetting"
         troubles: list[RumiError | None] = [await self._remove_sandbox()]
-        await self._session.begin_session(forget=True, learn=self._services.lessons.learns)
+        await self._session.begin_session(forget=True, extract_first=self._services.fact_extraction.enabled)
         await self._services.forget(self._chat)
         if takes_files:
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = there and troubles[-1] is None
-        facts = await self._learn(job)
+        facts = await self._extract_facts(job)
         job.sealed = True
         text = texts.reset(job.language, facts=facts, files=files)
         for trouble in troubles:
             if trouble is not None:
-                text = texts.not_confirmed(text, texts.told_error(job.language, trouble))
-        text = job.told(text)
+                text = texts.not_confirmed(text, texts.error_text(job.language, trouble))
+        text = job.final_reply(text)
         finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
@@ -450,23 +461,23 @@ class Worker:
             reason, answer = job.ended_by, texts.stopped(job.language)
             if job.ended_by == "interrupted":
                 answer = texts.lost_command(job.language, f"/reset {FILES}")
-        answer = job.told(answer)
+        answer = job.final_reply(answer)
         replied = await self._settle(Settle(self._chat, job.messages, answer))
         return Done(replied, TurnFinished(reason, answer))
 
-    async def _learn(self, job: Job) -> int:
+    async def _extract_facts(self, job: Job) -> int:
         """Wait a while for what is learned from the session that ended; it goes on behind."""
         job.stage = "learning from the session"
-        self._services.lessons.look()
-        with job.scope, trio.move_on_after(LEARN_S):
-            return await self._services.lessons.learn_now(self._chat)
+        self._services.fact_extraction.session_ended()
+        with job.scope, trio.move_on_after(EXTRACTION_WAIT_S):
+            return await self._services.fact_extraction.extract_now(self._chat)
         return 0
 
     async def _remove_files(self, *, nobody_writes: bool) -> RumiError | None:
         try:
             await self._services.workspaces.clear(self._chat)
             if nobody_writes:
-                await self._session.mark_files(False)
+                await self._session.set_files_tainted(False)
         except RumiError as error:
             return error
         return None

@@ -22,12 +22,12 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     from rumi.channels.control.paths import socket_path
     from rumi.cli.attach import control_path
     from rumi.platform.caller import TERMINAL
-    from rumi.platform.home import HomeHeld
+    from rumi.platform.home import HomeLocked
 
     deadline = trio.current_time() + BUSY_S
     while True:
         try:
-            if not home.holder():
+            if not home.lock_holder():
                 return await here(home, request)
             path = socket_path(home.run, home.installation())
             if path.exists():
@@ -35,7 +35,7 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
                     return await client.call(call, **request)
             if trio.current_time() > deadline:
                 control_path()  # says what is wrong
-        except (HomeHeld, NotRunning, WentAway) as error:
+        except (HomeLocked, NotRunning, WentAway) as error:
             again = not isinstance(error, WentAway) or request.get("do") in LOOKS
             if not again or trio.current_time() > deadline:
                 raise

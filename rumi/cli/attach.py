@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.channels.control.client import ControlClient
     from rumi.platform.config.cascade import Loaded
 
-HELD_S = 5.0
+LOCKED_WAIT_S = 5.0
 """How long to wait for a holder that does not listen: it starts, ends, or is a short command."""
 
 AGAIN_S = 0.1
@@ -27,7 +27,7 @@ END_S = 20.0
 
 LOOK_S = 0.02
 
-LEARN_S = 5.0
+EXTRACTION_WAIT_S = 5.0
 """How long a program waits for the end of its process, which may extract facts first."""
 
 CLOSED_S = 0.5
@@ -44,16 +44,16 @@ def control_path() -> Path:
         RumiError: No Rumi runs on this home.
     """
     home = Home(home_from(os.environ))
-    holder = home.holder()
-    if not holder:
+    lock_holder = home.lock_holder()
+    if not lock_holder:
         raise RumiError(f"No Rumi is running on {home.root}.", "Start one with: rumi chat")
     path = socket_path(home.run, home.installation())
     if not path.exists():
-        raise RumiError(f"{holder} does not answer: it is starting or ending.", "Try again in a moment.")
+        raise RumiError(f"{lock_holder} does not answer: it is starting or ending.", "Try again in a moment.")
     return path
 
 
-def status_of_holder() -> dict[str, Any]:
+def daemon_status() -> dict[str, Any]:
     """Return the status dump of the running Rumi.
 
     Raises:
@@ -89,7 +89,7 @@ async def connected() -> AsyncIterator["ControlClient"]:
         yield client
 
 
-def make_way(home: Home, marks: Mapping[str, str] | None = None) -> None:
+def yield_home(home: Home, marks: Mapping[str, str] | None = None) -> None:
     """End a process that is there for windows alone and has none now, and wait until it has ended.
 
     With `marks`, only if its settings or keys are others. A process that has work, or serves a channel, goes
@@ -97,33 +97,37 @@ def make_way(home: Home, marks: Mapping[str, str] | None = None) -> None:
     """
     import time
 
-    ends, until = home.holder() and _ways(home, marks).get("ends"), time.monotonic() + END_S
-    while ends and home.holder() and time.monotonic() < until:
+    ends, until = home.lock_holder() and _ask_to_yield(home, marks).get("ends"), time.monotonic() + END_S
+    while ends and home.lock_holder() and time.monotonic() < until:
         time.sleep(LOOK_S)
 
 
-def see_it_end(home: Home, marks: Mapping[str, str]) -> None:
+def wait_for_daemon_exit(home: Home, marks: Mapping[str, str]) -> None:
     """Wait for the end of a process that was there for the last window, which has just closed."""
     import time
 
     closed = time.monotonic()
-    while home.holder() and (passed := time.monotonic() - closed) < LEARN_S:
-        if _ways(home, marks).get("windows") and passed > CLOSED_S:
+    while home.lock_holder() and (elapsed_s := time.monotonic() - closed) < EXTRACTION_WAIT_S:
+        if _ask_to_yield(home, marks).get("windows") and elapsed_s > CLOSED_S:
             return
         time.sleep(LOOK_S)
 
 
-def _ways(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
+def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]:
     """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
     import json
 
     from rumi.channels.control.quick import ask, line
     from rumi.platform.caller import TERMINAL
 
-    given = {} if marks is None else {"marks": dict(marks)}
+    fields = {} if marks is None else {"marks": dict(marks)}
     try:
         found = json.loads(
-            ask(socket_path(home.run, home.installation()), line(TERMINAL, "make_way", **given), HELD_S)
+            ask(
+                socket_path(home.run, home.installation()),
+                line(TERMINAL, "make_way", **fields),
+                LOCKED_WAIT_S,
+            )
         )
         return dict(found["result"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -142,14 +146,14 @@ def say(chat: str, call: Literal["stop", "reset", "undo"]) -> None:
 def _asked(call: Literal["stop", "reset", "undo"], chat: str) -> str:
     import time
 
-    from rumi.platform.home import HomeHeld
+    from rumi.platform.home import HomeLocked
 
     home = Home(home_from(os.environ)).make()
-    until = time.monotonic() + HELD_S
+    until = time.monotonic() + LOCKED_WAIT_S
     while True:  # the holder may end just now, or not listen yet
         try:
-            return _ask(home, call, chat) if home.holder() else _do(home, call, chat)
-        except (NotListening, HomeHeld):
+            return _ask(home, call, chat) if home.lock_holder() else _do(home, call, chat)
+        except (NotListening, HomeLocked):
             if time.monotonic() > until:
                 raise
         time.sleep(AGAIN_S)
@@ -177,7 +181,7 @@ def _ask(home: Home, call: str, chat: str) -> str:
         answered = b""
     if not answered:
         raise NotListening(
-            f"{home.holder()} does not answer: it is starting or ending.", "Try again in a moment."
+            f"{home.lock_holder()} does not answer: it is starting or ending.", "Try again in a moment."
         )
     answer = json.loads(answered)
     if not answer["ok"]:
@@ -203,7 +207,7 @@ def _do(home: Home, call: str, chat: str) -> str:
         from rumi.app.settings import cluster_of
         from rumi.store.cluster.building import leases_of
 
-        with home.hold(f"rumi {call}"):
+        with home.lock(f"rumi {call}"):
             cluster = cluster_of(loaded)
             engine = await find_engine(home, loaded, leases=leases_of(cluster))
             async with open_app(home, loaded, engine, cluster=cluster) as app:
@@ -228,7 +232,7 @@ async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
 
     language = texts.detect_language(loaded.settings.language, os.environ)
     folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)
-    with home.hold("rumi stop"):
+    with home.lock("rumi stop"):
         async with open_journal(stored_of(home).state) as ask:
             if chat:
                 if not (chat == DEFAULT_CHAT or folder.exists() or await ask(Knows(chat))):

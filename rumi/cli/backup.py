@@ -37,7 +37,7 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     are copied one after the other. The backup contains neither the logs nor the cache of repositories.
     """
     from rumi.app.backup import back_up
-    from rumi.cli.speaking import say, told
+    from rumi.cli.speaking import say, translate
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.platform.texts import short_size
@@ -45,9 +45,9 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
     home = Home(home_from(os.environ))
     made = back_up(home, path, keys=with_keys, files=not without_files)
-    say(f"{made.path}  {short_size(sum(size for _, size in made.holds))}, for its owner alone")
-    for name, size in made.holds:
-        echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+    say(f"{made.path}  {short_size(sum(size for _, size in made.entries))}, for its owner alone")
+    for name, size in made.entries:
+        echo(f"  {name:<20} {short_size(size):>9}  {translate(WHAT[name])}")
     if made.left_out:
         say(f"  {made.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
     if not with_keys and (home.root / ".env").exists():

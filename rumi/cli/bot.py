@@ -88,7 +88,7 @@ def run(
 
     Exits with 0 when it is complete, 3 at a limit, 130 when it was stopped.
     """
-    from rumi.cli.bot_run import Run, run_bot
+    from rumi.cli.bot_run import BotRun, run_bot
 
     asked: dict[str, Any] = {"goal": prompt, "model": model, "sandbox": sandbox, "plan": plan}
     if iterations is not None:
@@ -97,7 +97,7 @@ def run(
         asked["session"] = max(0, resume)
     if workspace is not None:
         asked |= {"workspace": workspace, "skip_git_check": skip_git_check, "discard": discard}
-    run_bot(Run(name, asked, background=background, as_json=as_json))
+    run_bot(BotRun(name, asked, background=background, as_json=as_json))
 
 
 @command.command("list")
@@ -360,7 +360,7 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: no bot runs there."""
-    from rumi.chats.services import Workspaces
+    from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
     from rumi.platform.caller import TERMINAL
@@ -368,14 +368,12 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.bots.serving import bots_calls
+    from rumi.tasks.bots.serving import bot_call
     from rumi.tasks.tasks import StoredTasks
 
     threads = Threads()
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-    with home.hold("rumi bot"):
+    with home.lock("rumi bot"):
         async with open_journal(stored_of(home).state) as ask, open_memory(stored_of(home).memory) as memory:
-            stored = StoredTasks(ask, Workspaces(home.workspaces, threads), home.tasks)
-            return await bots_calls(BotFiles(home.root, home.files), stored, memory, threads)(
-                TERMINAL, request
-            )
+            stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, threads), home.tasks)
+            return await bot_call(BotFiles(home.root, home.files), stored, memory, threads)(TERMINAL, request)

@@ -69,7 +69,7 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.bots.project.tree import Bounds
+    from rumi.tasks.bots.project.tree import ProjectLimits
 
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, {})
@@ -77,7 +77,7 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
     files.read(name)
     limits = sandbox_limits(loaded)
     project = files.project(name)
-    return project, project.changed(Bounds(limits.workspace_bytes, limits.workspace_files))
+    return project, project.changed(ProjectLimits(limits.workspace_bytes, limits.workspace_files))
 
 
 def _print(changes: "Changes", *, stat: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.research import connected_to
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BotRun:
     """What is to run: the bot, and what the command says of its session."""
 
     name: str
@@ -30,54 +30,54 @@ class Run:
     as_json: bool = False
 
 
-def run_bot(given: Run) -> None:
+def run_bot(run: BotRun) -> None:
     """Run a bot, print its report, and exit as it ended."""
     from rumi.platform import texts
 
     try:
-        begun = begin(DEFAULT_CHAT, {})
-        done = run_async(_do, begun, given)
+        begun = launch_daemon(DEFAULT_CHAT, {})
+        done = run_async(_do, begun, run)
     except (RumiError, BaseExceptionGroup) as raised:
         error = single(raised)
-        if not given.as_json or not isinstance(error, RumiError):
+        if not run.as_json or not isinstance(error, RumiError):
             raise
         echo_json({"error": error.to_json()}, indent=2)
         raise click.exceptions.Exit(error.exit_code) from None
-    if given.as_json:
+    if run.as_json:
         echo_json(as_report(done), indent=2)
-    elif given.background:
+    elif run.background:
         echo(str(done["id"]))
     else:
         echo(text_of(done), err=done["state"] == "failed")
-    if not given.background:
+    if not run.background:
         if done["state"] != "succeeded":
-            say(texts.bot_resume(begun.language, given.name, done["id"]))
+            say(texts.bot_resume(begun.language, run.name, done["id"]))
         raise click.exceptions.Exit(exit_code_of(done))
 
 
-async def _do(begun: Begun, given: Run) -> dict[str, Any]:
+async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
     """Have the process that holds the home do it; return the session."""
     from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
 
-    fields = {**given.asked, "name": given.name, "language": begun.language}
-    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
+    fields = {**run.asked, "name": run.name, "language": begun.language}
+    async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
-        if given.background:
-            do = "resume" if "session" in given.asked else "begin"
+        if run.background:
+            do = "resume" if "session" in run.asked else "begin"
             task: dict[str, Any] = await client.call("bots", do=do, **fields)
             return task
         started: list[int] = []
         try:
-            return await _attached(client, begun.home, given, fields, started)
+            return await _attached(client, begun.home, run, fields, started)
         except BaseException:
             if started:  # Ctrl-C: what was done is stored
-                say(texts.bot_resume(begun.language, given.name, started[0]))
+                say(texts.bot_resume(begun.language, run.name, started[0]))
             raise
 
 
 async def _attached(
-    client: "ControlClient", home: "Home", given: Run, fields: dict[str, Any], started: list[int]
+    client: "ControlClient", home: "Home", run: BotRun, fields: dict[str, Any], started: list[int]
 ) -> dict[str, Any]:
     """Run the session while this waits; lines that are typed wake it."""
     import trio
@@ -87,7 +87,7 @@ async def _attached(
     done: list[dict[str, Any]] = []
     async with trio.open_nursery() as nursery:
         if sys.stdin.isatty():
-            nursery.start_soon(_listen, home, given.name)
+            nursery.start_soon(_listen, home, run.name)
         request = {"do": "bot", **fields}
         done.append(await run_task(client, request, say_step, started.append))
         nursery.cancel_scope.cancel()

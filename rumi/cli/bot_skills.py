@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rumi.cli import run_async
-from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.research import connected_to
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
@@ -24,7 +24,7 @@ def skills_of(source: str) -> "list[BotSkill]":
 
     if is_remote(source):
         checked_source(source)  # what is refused starts no process
-        found = run_async(_fetched, begin(DEFAULT_CHAT, {}), source)
+        found = run_async(_fetched, launch_daemon(DEFAULT_CHAT, {}), source)
         skills = [BotSkill(**fields, path=Path()) for fields in found["skills"]]
         problems = found["problems"]
     else:
@@ -35,11 +35,11 @@ def skills_of(source: str) -> "list[BotSkill]":
     return skills
 
 
-async def _fetched(begun: Begun, source: str) -> Any:
+async def _fetched(begun: Launch, source: str) -> Any:
     """Have the process that holds the home fetch a repository."""
     from rumi.platform.caller import TERMINAL
     from rumi.tasks.bots.fetching import FETCH_S
 
-    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
+    async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         return await client.call("bots", FETCH_S, do="fetch_skills", source=source)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Begun, begin, on_holder, say
+from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.channels.attach.remote import Gone, RemoteChat, Wish
+    from rumi.channels.attach.remote import DaemonGone, OpenRequest, RemoteChat
     from rumi.platform.caller import Caller
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -77,19 +77,19 @@ def command(
         prompt = os.fsencode(prompt).decode("utf-8", "replace")
     options: dict[str, Any] = {"prompt": prompt, "json": as_json, "yes": yes, "files": files}
     apart = prompt is not None and chat_id is None and not going_on and not new
-    begun = begin(chat_id or DEFAULT_CHAT, flags)
+    begun = launch_daemon(chat_id or DEFAULT_CHAT, flags)
     raise click.exceptions.Exit(run_async(_chat, begun, new, apart, options))
 
 
-async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -> int:
+async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) -> int:
     """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
     import trio
 
     from rumi.app.settings import model_settings_of
-    from rumi.channels.attach.lasting import LastingChat
-    from rumi.channels.attach.remote import Wish
-    from rumi.channels.terminal import Streams, TerminalOptions, run_terminal, what_to_send
-    from rumi.cli.attach import see_it_end
+    from rumi.channels.attach.lasting import ReconnectingChat
+    from rumi.channels.attach.remote import OpenRequest
+    from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal, what_to_send
+    from rumi.cli.attach import wait_for_daemon_exit
     from rumi.models.settings import lacks_key
     from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
@@ -100,8 +100,8 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     options["handed_chars"] = most
     options["workspace"] = str(home.workspaces / begun.chat)
     if options["prompt"] is not None:
-        given = await what_to_send(options["prompt"], Streams(), language, most, files)
-        options["prompt"], options["attachments"] = given
+        prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, most, files)
+        options["prompt"], options["attachments"] = prompt_and_files
     else:
         options["files"] = files
     person = options["prompt"] is None and not options["json"] and os.isatty(0)
@@ -110,8 +110,10 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     # Without a key the offline model takes the place of one that only the configuration names.
     without = not must and lacks_key(model_settings_of(loaded, language))
     model = OFFLINE if without else loaded.settings.model.default
-    wish = Wish(begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project))
-    chat = LastingChat(begun.chat, language)
+    request = OpenRequest(
+        begun.chat, person, language, new, model, must, apart, single, marks, str(begun.project)
+    )
+    chat = ReconnectingChat(begun.chat, language)
     code, failure = 0, None
 
     async def talk(port: "RemoteChat") -> None:
@@ -132,46 +134,50 @@ async def _chat(begun: Begun, new: bool, apart: bool, options: dict[str, Any]) -
     async with trio.open_nursery() as nursery:
         talks = False
         while not chat.left.is_set():
-            if chat.chosen:
-                wish = replace(wish, model=chat.chosen, must=True)
-            async with on_holder(
-                begun, partial(attach_window, TERMINAL, wish), chat if talks else None
+            if chat.chosen_model:
+                request = replace(request, model=chat.chosen_model, must=True)
+            async with attached_to_daemon(
+                begun, partial(attach_to_home, TERMINAL, request), chat if talks else None
             ) as port:
                 if port is None:  # the user left while the command waited for the home
                     break
                 if not talks:
-                    _introduce(begun, port, home.holder())
+                    _introduce(begun, port, home.lock_holder())
                 service = port.service
-                chat.move(port, texts.moved(language, port.model) if talks else "")
+                chat.connect(port, texts.moved(language, port.model) if talks else "")
                 if not talks:
-                    talks, wish = True, replace(wish, new=False)
-                    await _tell_without_key(home, loaded, wish, port)
+                    talks, request = True, replace(request, new=False)
+                    await _explain_offline_model(home, loaded, request, port)
                     nursery.start_soon(talk, port)
                 await _first(port.ended, chat.left.wait)
                 if not chat.left.is_set():
-                    if (over := port.over() or _deleted(home)) is not None:
-                        chat.end(over)
+                    if (over := port.final_error() or _deleted(home)) is not None:
+                        chat.fail(over)
                         await chat.left.wait()
                     else:
-                        gone = texts.chat_moves if port.moved else texts.holder_gone
-                        chat.lose(gone(language))
+                        gone = texts.chat_moves if port.moved else texts.daemon_gone
+                        chat.disconnect(gone(language))
     if not (person or service or loaded.settings.session.linger_s):
-        see_it_end(home, marks)
+        wait_for_daemon_exit(home, marks)
     if failure is not None:
         raise failure
     return code
 
 
-def _deleted(home: "Home") -> "Gone | None":
+def _deleted(home: "Home") -> "DaemonGone | None":
     """Return why no other process takes the window over; None if one may: the home is still there."""
-    from rumi.channels.attach.remote import Gone
+    from rumi.channels.attach.remote import DaemonGone
 
     if home.lock_identity() is not None:
         return None
-    return Gone(f"The home {home.root} was deleted, and this window ends.", "Start again with: rumi chat")
+    return DaemonGone(
+        f"The home {home.root} was deleted, and this window ends.", "Start again with: rumi chat"
+    )
 
 
-async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: "RemoteChat") -> None:
+async def _explain_offline_model(
+    home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
+) -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
     from rumi.app.settings import model_settings_of
     from rumi.models.settings import missing_key
@@ -179,14 +185,14 @@ async def _tell_without_key(home: "Home", loaded: "Loaded", wish: "Wish", port: 
     from rumi.platform import texts
     from rumi.platform.config.providers import OFFLINE
 
-    variable = missing_key(model_settings_of(loaded, wish.language))
+    variable = missing_key(model_settings_of(loaded, request.language))
     if port.model != OFFLINE or not variable:
         return
-    if not wish.person:
-        say(texts.no_key(wish.language, variable))
+    if not request.person:
+        say(texts.no_key(request.language, variable))
         return
     servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    say(texts.ways_on(wish.language, str(home.root), servers, variable))
+    say(texts.ways_on(request.language, str(home.root), servers, variable))
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
@@ -203,31 +209,33 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
             nursery.start_soon(wait, one)
 
 
-def _introduce(begun: Begun, port: "RemoteChat", holder: str) -> None:
+def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
     """Say what the user should know of the process before the chat begins."""
     from rumi.platform import texts
 
-    language = begun.language
+    language = launch.language
     if port.service:
-        say(texts.attached(language, holder, port.model))
+        say(texts.attached(language, daemon, port.model))
     for note in port.notes:
-        say(texts.told(language, note))
-    if port.other:
-        say(texts.other_settings(language, holder, port.other))
+        say(texts.translate(language, note))
+    if port.differing_settings:
+        say(texts.other_settings(language, daemon, port.differing_settings))
 
 
 @asynccontextmanager
-async def attach_window(caller: "Caller", wish: "Wish", home: "Home") -> "AsyncIterator[RemoteChat]":
+async def attach_to_home(
+    caller: "Caller", request: "OpenRequest", home: "Home"
+) -> "AsyncIterator[RemoteChat]":
     """Open a window of the caller on the process that holds the home.
 
     Raises:
         NotThere: None holds it, or it takes no windows yet.
     """
-    from rumi.channels.attach.remote import NotThere, attach
+    from rumi.channels.attach.remote import NotAccepting, attach
     from rumi.channels.control.paths import socket_path
 
-    holder = home.holder()
-    if not holder:
-        raise NotThere("No process holds the home any more.")
-    async with attach(socket_path(home.run, home.installation()), caller, wish, holder) as chat:
+    daemon = home.lock_holder()
+    if not daemon:
+        raise NotAccepting("No process holds the home any more.")
+    async with attach(socket_path(home.run, home.installation()), caller, request, daemon) as chat:
         yield chat

@@ -11,7 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.printing import Styled, echo, echo_json, prompt
-from rumi.cli.speaking import say, told
+from rumi.cli.speaking import say, translate
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def search(words: tuple[str, ...], chat: str, lines: int, as_json: bool) -> None
     if as_json:
         echo_json(found, indent=2)
     for entry in () if as_json else found:
-        place = f"{entry['chat']}  {_when(entry['time'])}  {_who(entry)}: "
-        echo(_cut(f"{place}{_around(flat(entry['text']), words[0])}"))
+        heading = f"{entry['chat']}  {_when(entry['time'])}  {_who(entry)}: "
+        echo(_cut(f"{heading}{_around(flat(entry['text']), words[0])}"))
     if not found:
         say("Nothing was found.", err=True)
         raise click.exceptions.Exit(1)
@@ -113,7 +113,7 @@ def export(chat: str, as_json: bool) -> None:
     for entry in (row for row in entries if row["role"] != "system"):
         if entry["session"] != session:
             session = entry["session"]
-            echo(f"\n## {told('Session')} {session}")
+            echo(f"\n## {translate('Session')} {session}")
         echo(f"\n**{_who(entry)}** · {entry['time']}\n")
         text = _text(entry)
         echo(_fenced(text) if entry["role"] == "tool" else text)
@@ -134,7 +134,7 @@ def delete(chat: str, yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting a chat needs --yes where no one can answer.")
-        answer = prompt(told(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
+        answer = prompt(translate(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
         if texts.yes_or_no(answer) is not True:
             say("Nothing was deleted.")
             return
@@ -162,8 +162,8 @@ def _ask(do: str, **fields: object) -> Any:
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
     from rumi.channels.built_in import BUILT_IN
-    from rumi.chats.services import Workspaces
-    from rumi.chats.serving import chats_calls
+    from rumi.chats.services import ChatWorkspaces
+    from rumi.chats.serving import chat_call
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.cascade import load_settings
@@ -171,16 +171,16 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.store.journal.actor import open_journal
     from rumi.store.journal.forgetting import DeleteChat
 
-    with home.hold("rumi chats"):
+    with home.lock("rumi chats"):
         async with open_journal(stored_of(home).state) as ask:
 
             async def delete(chat: str) -> None:
                 while await ask(DeleteChat(chat)):
                     continue
                 files = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-                await Workspaces(files.workspaces, Threads()).remove(chat)
+                await ChatWorkspaces(files.workspaces, Threads()).remove(chat)
 
-            return await chats_calls(ask, delete, BUILT_IN)(TERMINAL, request)
+            return await chat_call(ask, delete, BUILT_IN)(TERMINAL, request)
 
 
 def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -188,7 +188,7 @@ def _shown(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _who(entry: dict[str, Any]) -> str:
-    return told({"user": "you", "assistant": "Rumi", "tool": "result"}.get(entry["role"], entry["role"]))
+    return translate({"user": "you", "assistant": "Rumi", "tool": "result"}.get(entry["role"], entry["role"]))
 
 
 def _text(entry: dict[str, Any]) -> str:

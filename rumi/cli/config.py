@@ -67,11 +67,11 @@ def set_(pairs: tuple[str, ...]) -> None:
 
     if len(pairs) % 2:
         raise click.UsageError("Each KEY needs a VALUE.")
-    given = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
+    values = dict(zip(pairs[::2], (_value(text) for text in pairs[1::2]), strict=True))
     root = home_from(os.environ)
     known = {*NAMES, *_referenced(root)}
-    secrets = {key: text for key, text in given.items() if key in known}
-    keys = {key: text for key, text in given.items() if key not in known}
+    secrets = {key: text for key, text in values.items() if key in known}
+    keys = {key: text for key, text in values.items() if key not in known}
     if keys:
         for key, value in set_keys(root / "config.toml", keys).items():
             echo(Redactor(()).text(f"{key} = {as_toml(value) or '-'}"))
@@ -80,13 +80,13 @@ def set_(pairs: tuple[str, ...]) -> None:
         for key in secrets:
             say(f"{key} is set in {root / '.env'}.")
     loaded = load_settings(root, os.environ, {})
-    for key in given:
+    for key in values:
         origin = loaded.origins.get(key) or loaded.secrets.origins.get(key, "")
         if origin not in ("", "default", "config.toml", ".env"):
             variable = key if origin == "environment" else origin
             say(f"The variable {variable} of the environment overrides it here.", err=True)
-    if holder := Home(root).holder():
-        say(f"{holder} uses it after its next start.", err=True)
+    if lock_holder := Home(root).lock_holder():
+        say(f"{lock_holder} uses it after its next start.", err=True)
 
 
 def _value(text: str) -> str:

@@ -90,11 +90,11 @@ async def _check() -> None:
             os.read, sys.stdin.fileno(), _CHUNK_BYTES, abandon_on_cancel=True, limiter=reading
         )
 
-    async def tell(verdicts: Sequence["Verdict"]) -> None:
+    async def report(verdicts: Sequence["Verdict"]) -> None:
         text = "".join(_line(verdict) for verdict in verdicts)
         await trio.to_thread.run_sync(write_through, text, abandon_on_cancel=True, limiter=writing)
 
-    await judge_list(read, tell, allow=settings.allow, timeout_s=settings.timeout_s)
+    await judge_list(read, report, allow=settings.allow, timeout_s=settings.timeout_s)
 
 
 def _line(verdict: "Verdict") -> str:

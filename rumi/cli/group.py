@@ -91,7 +91,7 @@ class LazyGroup(click.Group):
         """Read `rumi` as `rumi chat`, and `rumi -p …` as `rumi chat -p …`, but not to complete a line."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        at = next((place for place, word in enumerate(args) if word != "--debug"), len(args))
+        at = next((index for index, word in enumerate(args) if word != "--debug"), len(args))
         if at == len(args) or (args[at].startswith("-") and not self._is_own(ctx, args[at])):
             args = [*args[:at], "chat", *args[at:]]
         return super().parse_args(ctx, args)
@@ -184,11 +184,11 @@ def run() -> None:
             _show(f"rumi: {_explained(sentence)}")
             sys.exit(2)
         if known is None:
-            from rumi.cli.speaking import told
+            from rumi.cli.speaking import translate
 
             advice = "" if debug else " Run it again with --debug to see where."
             what = f"something unexpected went wrong ({_explained(error)})."
-            _show(f"rumi: {told(f'{what}{advice}')}")
+            _show(f"rumi: {translate(f'{what}{advice}')}")
             sys.exit(1)
         _show(f"rumi: {_explained(known)}")
         sys.exit(known.exit_code)
@@ -217,9 +217,9 @@ def _secrets() -> tuple[str, ...]:
 
 def _explained(error: BaseException) -> str:
     from rumi.cli.speaking import reader
-    from rumi.platform.texts import told_error
+    from rumi.platform.texts import error_text
 
-    return told_error(reader(), error)
+    return error_text(reader(), error)
 
 
 def _known(error: BaseException) -> Iterator[RumiError]:
@@ -237,10 +237,10 @@ def output_failed(error: OSError) -> int:
     """Report that the output cannot be written, unless its reader has closed it. Return the exit code."""
     _forget_output()
     if not isinstance(error, BrokenPipeError):
-        from rumi.cli.speaking import told
+        from rumi.cli.speaking import translate
 
         why = f"The output cannot be written: {error.strerror}. Free space there, or send it elsewhere."
-        _show(f"rumi: {told(why)}")
+        _show(f"rumi: {translate(why)}")
     return 1
 
 

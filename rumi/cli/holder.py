@@ -13,7 +13,7 @@ from rumi.cli.printing import echo
 if TYPE_CHECKING:
     import trio
 
-    from rumi.app.daemon import Starting
+    from rumi.app.daemon import StartingDaemon
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HELD_S = 10.0
+LOCKED_WAIT_S = 10.0
 """How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
 
 START_S = 60.0
 """How long to wait for a process that will take windows: its first start builds a sandbox."""
 
-TAKING = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
+DAEMON_COMMANDS = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
 
 AGAIN_S = 0.1
 
@@ -35,18 +35,18 @@ QUIET_S = 1.0
 """The command does not mention a wait that is shorter."""
 
 
-class Again(Protocol):
+class Reattaching(Protocol):
     """Who was attached to an earlier process, and may leave while the command waits for the next one."""
 
     left: "trio.Event"
 
-    def tell(self, note: str) -> None:
+    def notify(self, note: str) -> None:
         """Tell a line."""
         ...
 
 
 @dataclass(slots=True)
-class Begun:
+class Launch:
     """What the command knows, and the process that it has started, before its event loop runs."""
 
     chat: str
@@ -55,37 +55,39 @@ class Begun:
     loaded: "Loaded"
     language: "Language"
     project: Path
-    starting: "Starting | None" = None
+    starting_daemon: "StartingDaemon | None" = None
 
 
-def begin(chat_id: str, flags: dict[str, str | None]) -> Begun:
+def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
     """Read the configuration, and start the process that holds the home if none does."""
     from rumi.channels.built_in import BUILT_IN
-    from rumi.cli.attach import make_way
+    from rumi.cli.attach import yield_home
     from rumi.platform import texts
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
-    from rumi.platform.home import Home, HomeHeld
+    from rumi.platform.home import Home, HomeLocked
 
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     home = home.with_files(loaded.settings.store.workspaces)
     language = texts.detect_language(loaded.settings.language, os.environ)
-    begun = Begun(chat_id, flags, home, loaded, language, Path.cwd())
-    make_way(home, loaded.marks())
-    if not home.holder():
+    launch = Launch(chat_id, flags, home, loaded, language, Path.cwd())
+    yield_home(home, loaded.marks())
+    if not home.lock_holder():
         import rumi.channels.attach.remote  # noqa: F401  # both processes need it
-        from rumi.app.daemon import start
+        from rumi.app.daemon import fork_daemon
 
-        with suppress(HomeHeld):  # another command was faster: this is a window on its process
-            begun.starting = start(home, loaded, language)
-    return begun
+        with suppress(HomeLocked):  # another command was faster: this is a window on its process
+            launch.starting_daemon = fork_daemon(home, loaded, language)
+    return launch
 
 
 @asynccontextmanager
-async def on_holder(
-    begun: Begun, attach: Callable[["Home"], AbstractAsyncContextManager[T]], again: "Again | None" = None
+async def attached_to_daemon(
+    launch: Launch,
+    attach: Callable[["Home"], AbstractAsyncContextManager[T]],
+    reattaching: "Reattaching | None" = None,
 ) -> AsyncIterator[T | None]:
     """Yield what `attach` yields of the process that holds the home; start that one if none does.
 
@@ -94,35 +96,37 @@ async def on_holder(
     """
     import trio
 
-    from rumi.app.daemon import starting
-    from rumi.channels.attach.remote import NotThere
+    from rumi.app.daemon import spawn_daemon
+    from rumi.channels.attach.remote import NotAccepting
     from rumi.channels.terminal import show_progress
     from rumi.platform import texts
-    from rumi.platform.home import HomeHeld
+    from rumi.platform.home import HomeLocked
 
-    home, language, since, told = begun.home, begun.language, time.monotonic(), False
-    while again is None or not again.left.is_set():  # the holder may end just now, or not listen yet
+    home, language, since, announced = launch.home, launch.language, time.monotonic(), False
+    while (
+        reattaching is None or not reattaching.left.is_set()
+    ):  # the holder may end just now, or not listen yet
         async with AsyncExitStack() as stack:
             try:
-                started = begun.starting
-                if started is None and not home.holder():
-                    started = await stack.enter_async_context(starting(begun.flags))
+                started = launch.starting_daemon
+                if started is None and not home.lock_holder():
+                    started = await stack.enter_async_context(spawn_daemon(launch.flags))
                 if started is not None:
                     stack.callback(started.close)
-                    begun.starting = None
-                    if again is None:
+                    launch.starting_daemon = None
+                    if reattaching is None:
                         async with show_progress(language) as steps:
                             await started.ready(steps.step)
                     else:
                         await started.ready(lambda step: None)
                 attached = await stack.enter_async_context(attach(home))
-            except (NotThere, HomeHeld) as error:
-                holder, waited_s = home.holder(), time.monotonic() - since
-                if waited_s > (START_S if holder.startswith(TAKING) else HELD_S):
-                    raise _held(home, holder, error) from None
-                if holder and not told and waited_s > QUIET_S:
-                    told = True
-                    (again.tell if again else say)(texts.waiting_for(language, holder))
+            except (NotAccepting, HomeLocked) as error:
+                lock_holder, waited_s = home.lock_holder(), time.monotonic() - since
+                if waited_s > (START_S if lock_holder.startswith(DAEMON_COMMANDS) else LOCKED_WAIT_S):
+                    raise _why_not_attached(home, lock_holder, error) from None
+                if lock_holder and not announced and waited_s > QUIET_S:
+                    announced = True
+                    (reattaching.notify if reattaching else say)(texts.waiting_for(language, lock_holder))
             else:
                 yield attached
                 return
@@ -130,12 +134,14 @@ async def on_holder(
     yield None
 
 
-def _held(home: "Home", holder: str, error: "RumiError") -> "RumiError":
-    from rumi.platform.home import HomeHeld
+def _why_not_attached(home: "Home", lock_holder: str, error: "RumiError") -> "RumiError":
+    from rumi.platform.home import HomeLocked
 
-    if isinstance(error, HomeHeld) or not holder:
+    if isinstance(error, HomeLocked) or not lock_holder:
         return error
-    return HomeHeld(f"{home.root} is held by {holder}.", "End that one first, or set another RUMI_HOME.")
+    return HomeLocked(
+        f"{home.root} is held by {lock_holder}.", "End that one first, or set another RUMI_HOME."
+    )
 
 
 def say(line: str) -> None:

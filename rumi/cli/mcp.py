@@ -12,15 +12,15 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.mcp_serve import serve
 from rumi.cli.printing import confirm, echo, echo_json
-from rumi.cli.speaking import say, told
+from rumi.cli.speaking import say, translate
 from rumi.errors import UsageError
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rumi.agent.mcp.described import Change
-    from rumi.agent.mcp.server import Directory
+    from rumi.agent.mcp.described import DescriptionChange
+    from rumi.agent.mcp.server import KnownServer
     from rumi.agent.mcp.types import RemoteTool, ServerSettings
     from rumi.platform.home import Home
 
@@ -47,7 +47,7 @@ def list_(as_json: bool = False) -> None:
 
     root, servers = _servers()
     states: dict[str, Any] = {}
-    if Home(root).holder():
+    if Home(root).lock_holder():
         found: Any = run_async(when_free, Home(root).make(), "mcp", _nothing, {"do": "list"})
         states = {server["name"]: server for server in found}
     listed = [
@@ -60,13 +60,15 @@ def list_(as_json: bool = False) -> None:
         say("There are no servers of tools. Add one with: rumi mcp add NAME -- COMMAND")
     for row, server in zip(listed, servers.values(), strict=True):
         tools = f"{len(row['tools'])}" if "tools" in row else "-"
-        state = told(str(row.get("state", NOT_RUNNING)))
-        echo(f"{server.name:<24} {state:<12} {tools:>4}  {', '.join(map(told, _marks(server)))}".rstrip())
+        state = translate(str(row.get("state", NOT_RUNNING)))
+        echo(
+            f"{server.name:<24} {state:<12} {tools:>4}  {', '.join(map(translate, _marks(server)))}".rstrip()
+        )
         if row.get("withheld"):
             names = ", ".join(map(flat, row["withheld"]))
             say(f"  changed since you accepted them, and withheld: {names}. See: rumi mcp test {server.name}")
         if row.get("why") and row.get("state") != "ready":
-            echo(f"  {told(flat(row['why']))}")
+            echo(f"  {translate(flat(row['why']))}")
 
 
 @command.command()
@@ -110,7 +112,7 @@ def add(
     program = str(find(words[0])) if words else ""  # the running Rumi may have another PATH
     if words and no_sandbox and not yes:
         say(f"Without a sandbox {words[0]} can read and change all that you can, and its keys.", err=True)
-        confirm(told("Run it so?"), abort=True, err=True)
+        confirm(translate("Run it so?"), abort=True, err=True)
     chosen: dict[str, object] = {
         "command": program,
         "args": [*words[1:]],
@@ -143,8 +145,8 @@ def add(
                 f"Its sandbox does not have {path_name}. To give it to the server: --path {path_name}",
                 err=True,
             )
-    if holder := home.holder():
-        say(f"{holder} uses it after its next start.", err=True)
+    if lock_holder := home.lock_holder():
+        say(f"{lock_holder} uses it after its next start.", err=True)
 
 
 @command.command()
@@ -175,7 +177,7 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         rows = [
             {
                 "name": tool.name,
-                "asks": told(_asks(tool)),
+                "asks": translate(_asks(tool)),
                 "accepted": taken[tool.name],
                 "changes": [asdict(change) for change in changes.get(tool.name, ())],
             }
@@ -185,8 +187,8 @@ def test(name: str, accept: bool, as_json: bool) -> None:
         return
     for tool in tools:
         about = flat(tool.description)
-        mark = "" if taken[tool.name] else f" · {told('withheld')}"
-        echo(f"{flat(tool.name)}  ({told(_asks(tool))}{mark})")
+        mark = "" if taken[tool.name] else f" · {translate('withheld')}"
+        echo(f"{flat(tool.name)}  ({translate(_asks(tool))}{mark})")
         echo(f"  {about[:1000]}")
         _show(changes.get(tool.name, ()))
     for gone in (change for change in changes if change not in taken):
@@ -222,8 +224,8 @@ def remove(name: str, files: bool) -> None:
     elif folder.is_dir() and any(folder.iterdir()):
         say(f"Its files stay in {folder}.", err=True)
     say(f"Removed {name}.")
-    if holder := Home(root).holder():
-        say(f"{holder} uses it until its next start.", err=True)
+    if lock_holder := Home(root).lock_holder():
+        say(f"{lock_holder} uses it until its next start.", err=True)
 
 
 def _servers() -> "tuple[Path, dict[str, ServerSettings]]":
@@ -268,7 +270,7 @@ def _marks(server: "ServerSettings") -> list[str]:
     return marks + ["trusted"] * server.trusted + (["fault"] if server.fault else [])
 
 
-def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
+def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]":
     """Return what has changed of each tool since it was accepted; nothing at the first connection."""
     from rumi.agent.mcp.described import changes_of, said_of
 
@@ -284,7 +286,7 @@ def _changes(known: "Directory") -> "dict[str, tuple[Change, ...]]":
     }
 
 
-def _show(changes: "Sequence[Change]") -> None:
+def _show(changes: "Sequence[DescriptionChange]") -> None:
     """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
     from rumi.platform.texts import visible
 

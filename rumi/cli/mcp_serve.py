@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from rumi.cli import run_async
-from rumi.cli.chat import attach_window
-from rumi.cli.holder import Begun, begin, on_holder
+from rumi.cli.chat import attach_to_home
+from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon
 from rumi.cli.research import connected_to
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ def serve(trusted: bool, debug: bool) -> None:
     as words from outside, and what needs your yes is refused. Programs that come over HTTP use the page's
     server: set MCP_TOKEN in the environment or in .env, and start Rumi with --web.
     """
-    run_async(_serve, begin("mcp", {}), trusted)
+    run_async(_serve, launch_daemon("mcp", {}), trusted)
 
 
-async def _serve(begun: Begun, trusted: bool) -> None:
+async def _serve(launch: Launch, trusted: bool) -> None:
     import trio
 
-    from rumi.channels.mcp import MOST_CALLS, Service, serve_stdio
+    from rumi.channels.mcp import MOST_CALLS, McpService, serve_stdio
 
-    holder = _Holder(begun.home, begun.language, begun)
-    await serve_stdio(Service(holder, begun.language, trusted, trio.CapacityLimiter(MOST_CALLS)))
+    daemon = _DaemonAccess(launch.home, launch.language, launch)
+    await serve_stdio(McpService(daemon, launch.language, trusted, trio.CapacityLimiter(MOST_CALLS)))
 
 
 def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEndpoint | None":
@@ -59,7 +59,7 @@ def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEnd
         return None
     import trio
 
-    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, Service
+    from rumi.channels.mcp import MOST_CALLS, McpEndpoint, McpService
     from rumi.errors import ConfigError
 
     token = loaded.secrets.mcp_token.reveal()
@@ -69,42 +69,42 @@ def endpoint_of(home: "Home", loaded: "Loaded", language: "Language") -> "McpEnd
             "Make one with: openssl rand -hex 32",
         )
 
-    def service() -> Service:
-        return Service(_Holder(home, language), language, False, trio.CapacityLimiter(MOST_CALLS))
+    def service() -> McpService:
+        return McpService(_DaemonAccess(home, language), language, False, trio.CapacityLimiter(MOST_CALLS))
 
     return McpEndpoint(token, service)
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
+class _DaemonAccess:
     """The process that holds the home. With `begun`, each call starts it if none does."""
 
     home: "Home"
     language: "Language"
-    begun: Begun | None = None
+    launch: Launch | None = None
 
     def client(self) -> "AbstractAsyncContextManager[ControlClient]":
         """Connect to its control socket, as a program that sees its owner's rows alone."""
         from rumi.platform.caller import PROGRAM
 
-        return self._reached(partial(connected_to, PROGRAM))
+        return self._connected(partial(connected_to, PROGRAM))
 
-    def window(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
+    def attach(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
         """Open a program's window on a chat."""
-        from rumi.channels.attach.remote import Wish
+        from rumi.channels.attach.remote import OpenRequest
         from rumi.platform.caller import PROGRAM
 
-        wish = Wish(chat, person=False, language=self.language, single=True, tainted=tainted)
-        return self._reached(partial(attach_window, PROGRAM, wish))
+        request = OpenRequest(chat, person=False, language=self.language, single=True, tainted=tainted)
+        return self._connected(partial(attach_to_home, PROGRAM, request))
 
     @asynccontextmanager
-    async def _reached(
+    async def _connected(
         self, attach: "Callable[[Home], AbstractAsyncContextManager[T]]"
     ) -> "AsyncIterator[T]":
-        if self.begun is None:
+        if self.launch is None:
             async with attach(self.home) as found:
                 yield found
             return
-        async with on_holder(self.begun, attach) as reached:
+        async with attached_to_daemon(self.launch, attach) as reached:
             assert reached is not None, "nobody leaves while it waits"
             yield reached

@@ -11,7 +11,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.printing import console, echo, echo_json, prompt
-from rumi.cli.speaking import say, told
+from rumi.cli.speaking import say, translate
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
@@ -93,7 +93,7 @@ def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting everything needs --yes where no one can answer.")
-        answered = prompt(told(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
+        answered = prompt(translate(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
         if texts.yes_or_no(answered) is not True:
             say("Nothing was deleted.")
             return
@@ -133,8 +133,12 @@ def extract(owner: str, as_json: bool) -> None:
     from rumi.platform import texts
 
     answer = _ask("extract", owner=owner)
-    learned, language = answer["learned"], _language()
-    text = texts.facts_learned(language, learned) if learned is not None else texts.still_learning(language)
+    new_facts, language = answer["learned"], _language()
+    text = (
+        texts.facts_extracted(language, new_facts)
+        if new_facts is not None
+        else texts.still_extracting(language)
+    )
     _say(answer, as_json, text)
 
 
@@ -158,15 +162,15 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
-    from rumi.memory.serving import memory_calls
+    from rumi.memory.serving import memory_call
     from rumi.platform.caller import TERMINAL
 
-    async def learn(owner: str) -> int:
+    async def extract_for_owner(owner: str) -> int:
         raise AssertionError("not here")
 
-    with home.hold("rumi memory"):
+    with home.lock("rumi memory"):
         async with open_memory(stored_of(home).memory) as ask:
-            return await memory_calls(ask, learn, BUILT_IN)(TERMINAL, request)
+            return await memory_call(ask, extract_for_owner, BUILT_IN)(TERMINAL, request)
 
 
 async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
@@ -181,7 +185,7 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.store.cluster.building import leases_of
 
     loaded = load_settings(home.root, os.environ, {})
-    with home.hold(f"rumi memory {request['do']}"):
+    with home.lock(f"rumi memory {request['do']}"):
         cluster = cluster_of(loaded)
         engine = await find_engine(home, loaded, leases=leases_of(cluster))
         async with (
@@ -229,7 +233,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
     ]
     screen = console()
     if not screen.is_terminal:
-        widths = [max(cell_len(row[place]) for row in rows) for place in range(4)]
+        widths = [max(cell_len(row[column]) for row in rows) for column in range(4)]
         for key, value, how, when in rows:
             echo(f"{when}  {_padded(how, widths[2])}  {_padded(key, min(widths[0], 24))}  {value}")
         return

@@ -10,7 +10,7 @@ import click
 from rumi.cli import run_async
 from rumi.cli.model_names import configured, known_names
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import reader, say, told
+from rumi.cli.speaking import reader, say, translate
 
 if TYPE_CHECKING:
     from rumi.models.settings import ModelSettings
@@ -40,7 +40,7 @@ def list_(as_json: bool) -> None:
         echo_json(rows, indent=2)
         return
     titles = ("model", "used as", "key", "context", "prompt", "reply", "cached", "pictures")
-    table = [tuple(told(title) for title in titles), *map(_cells, rows)]
+    table = [tuple(translate(title) for title in titles), *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -126,9 +126,9 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     price = (
         ("-", "-", "-") if row["usd_per_million"] is None else tuple(f"{n:g}" for n in row["usd_per_million"])
     )
-    used = ", ".join(told(use) for use in row["used_as"]) or "-"
-    pictures = told("yes") if row["pictures"] else "-"
-    return (row["model"], used, told(row["key"]), f"{row['context']:,}", *price, pictures)
+    used = ", ".join(translate(use) for use in row["used_as"]) or "-"
+    pictures = translate("yes") if row["pictures"] else "-"
+    return (row["model"], used, translate(row["key"]), f"{row['context']:,}", *price, pictures)
 
 
 async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:
@@ -167,7 +167,7 @@ async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
             "ok": False,
             "error": error.message,
             "advice": error.advice,
-            "told": texts.told_error(reader(), error),
+            "told": texts.error_text(reader(), error),
         }
     finally:
         if models is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import told
+from rumi.cli.speaking import translate
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -54,7 +54,7 @@ def add(name: str, ids: tuple[int, ...], role: str) -> None:
     home, _ = _home()
     values = {f"people.{name}.telegram": json.dumps(ids), f"people.{name}.role": role}
     set_keys(home.root / "config.toml", values)
-    echo(told(f"{name} has the role {role} from the next start on."))
+    echo(translate(f"{name} has the role {role} from the next start on."))
 
 
 @command.command()
@@ -68,7 +68,7 @@ def remove(name: str) -> None:
     if name not in loaded.settings.people:
         raise UsageError(f"Unknown person {name}.", "Look at the list: rumi people list")
     edit_toml(home.root / "config.toml", lambda document: section_in(document, ("people",)).pop(name, None))
-    echo(told(f"{name} is removed from the next start on."))
+    echo(translate(f"{name} is removed from the next start on."))
 
 
 def _home() -> "tuple[Home, Loaded]":
@@ -86,14 +86,14 @@ def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str,
     from rumi.channels.built_in import BUILT_IN
     from rumi.chats.people.people import OWNER
 
-    speakers = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
+    principals = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
     rows = []
-    for name, speaker in speakers.items():
-        rights, today = speaker.rights, used.get(name, {})
+    for name, principal in principals.items():
+        rights, today = principal.rights, used.get(name, {})
         rows.append(
             {
                 "name": name,
-                "ids": list(speaker.users),
+                "ids": list(principal.users),
                 "role": rights.role,
                 "tools": None if rights.tools is None else list(rights.tools),
                 "schedules": rights.schedules,

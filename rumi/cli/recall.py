@@ -59,16 +59,16 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds."""
     import time
 
-    from rumi.app.recall_calls import recall_calls
+    from rumi.app.recall_calls import recall_call
     from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory.recall.actor import open_recall
     from rumi.platform.caller import TERMINAL
     from rumi.store.journal.actor import open_journal
 
-    with home.hold("rumi recall"):
+    with home.lock("rumi recall"):
         state = stored_of(home).state
         async with open_journal(state):  # which brings it up to date
             pass
         async with open_recall(home.recall_db, state, BUILT_IN) as ask:
-            return await recall_calls(ask, BUILT_IN, time.time)(TERMINAL, request)
+            return await recall_call(ask, BUILT_IN, time.time)(TERMINAL, request)

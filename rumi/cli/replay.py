@@ -43,9 +43,9 @@ def command(turn: str, step: int | None, model: str | None) -> None:
     redact = Redactor(loaded.secrets.values())
     now = _now(home, recorded)
     if step is None:
-        _told(_replayed(recorded, now, redact))
+        _print_replay(_replayed(recorded, now, redact))
     else:
-        _tell_fork(_forked(recorded, now, step, _models(loaded, model)))
+        _print_fork(_forked(recorded, now, step, _models(loaded, model)))
 
 
 def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Replayed":
@@ -88,7 +88,7 @@ def _now(home: "Home", recorded: "RecordedTurn") -> "Now":
     return Now(prompts_of(home).instructions(head["programs"], head["command_timeout_s"]), specs_now())
 
 
-def _told(found: "Replayed") -> None:
+def _print_replay(found: "Replayed") -> None:
     difference = found.difference
     if difference is None:
         say(f"The same: {found.requests} requests, {found.calls} tool calls.")
@@ -99,7 +99,7 @@ def _told(found: "Replayed") -> None:
     sys.exit(1)
 
 
-def _tell_fork(found: "Forked") -> None:
+def _print_fork(found: "Forked") -> None:
     for call, recorded in found.calls:
         echo(f"{'=' if recorded else '✗'} {call}")
     echo(found.finished.answer)

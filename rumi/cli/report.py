@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from rumi.cli.printing import confirm, echo
-from rumi.cli.speaking import say, told
+from rumi.cli.speaking import say, translate
 
 
 @click.command()
@@ -33,7 +33,7 @@ def command(turn: str, output: Path | None, yes: bool) -> None:
     target = output or Path(f"{path.stem}.zip")
     for line in contents(read_recording(path), redact):
         echo(line)
-    if not yes and not confirm(told(f"Write all of that to {target}?")):
+    if not yes and not confirm(translate(f"Write all of that to {target}?")):
         return
     try:
         pack(path, target, redact)

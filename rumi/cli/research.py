@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Begun, begin, on_holder
+from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
@@ -82,7 +82,7 @@ def _research(
     kind: str, question: str, options: dict[str, Any], model: str | None, as_json: bool, background: bool
 ) -> None:
     try:
-        begun = begin(DEFAULT_CHAT, {})
+        begun = launch_daemon(DEFAULT_CHAT, {})
         request = {"kind": kind, "question": question, "options": options, "language": begun.language}
         request["model"] = model or ""
         if background:
@@ -104,12 +104,12 @@ def _research(
         raise click.exceptions.Exit(exit_code_of(done))
 
 
-async def _do(begun: Begun, request: dict[str, Any], background: bool) -> dict[str, Any]:
+async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
     from rumi.channels.attach.remote import run_task
     from rumi.platform.caller import TERMINAL
 
-    async with on_holder(begun, partial(connected_to, TERMINAL)) as client:
+    async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
         assert client is not None, "nobody leaves while it waits"
         if background:
             task: dict[str, Any] = await client.call("tasks", do="begin", **request)
@@ -124,14 +124,14 @@ async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[Control
     Raises:
         NotThere: None holds it, or it does not answer yet.
     """
-    from rumi.channels.attach.remote import NotThere
+    from rumi.channels.attach.remote import NotAccepting
     from rumi.channels.control.client import NotRunning, connect
     from rumi.channels.control.paths import socket_path
 
-    if not home.holder():
-        raise NotThere("No process holds the home any more.")
+    if not home.lock_holder():
+        raise NotAccepting("No process holds the home any more.")
     try:
         async with connect(socket_path(home.run, home.installation()), caller) as client:
             yield client
     except NotRunning as error:
-        raise NotThere(error.message, error.advice) from error
+        raise NotAccepting(error.message, error.advice) from error

@@ -23,8 +23,8 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     restored like a backup. What the backup does not contain (logs, keys) stays as it is.
     """
     from rumi.app.restore import restorable
-    from rumi.cli.attach import make_way
-    from rumi.cli.speaking import say, told
+    from rumi.cli.attach import yield_home
+    from rumi.cli.speaking import say, translate
     from rumi.errors import UsageError
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
@@ -32,22 +32,22 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
     home = Home(home_from(os.environ))
-    make_way(home)
-    with home.hold("rumi restore"), restorable(home, path, files=not without_files) as ready:
+    yield_home(home)
+    with home.lock("rumi restore"), restorable(home, path, files=not without_files) as ready:
         say(f"{path} is complete, and its databases are undamaged:")
-        for name, size in ready.holds:
-            echo(f"  {name:<20} {short_size(size):>9}  {told(WHAT[name])}")
+        for name, size in ready.entries:
+            echo(f"  {name:<20} {short_size(size):>9}  {translate(WHAT[name])}")
         if ready.left_out:
             say(f"  {ready.left_out} entries of workspace/ are not in it: pipes, sockets, or unreadable.")
-        if ready.replaces:
-            say(f"It replaces in {home.root}: {', '.join(ready.replaces)}.")
-            say(f"What is there now goes to {ready.kept}.")
+        if ready.replaced:
+            say(f"It replaces in {home.root}: {', '.join(ready.replaced)}.")
+            say(f"What is there now goes to {ready.former}.")
             if not yes:
                 if not sys.stdin.isatty():
                     raise UsageError("Nothing was restored.", "Say --yes to replace what is there.")
-                if yes_or_no(prompt(told("Restore it? [yes/no]"), "", show_default=False)) is not True:
+                if yes_or_no(prompt(translate("Restore it? [yes/no]"), "", show_default=False)) is not True:
                     raise UsageError("Nothing was restored.")
-        ready.put_in_place()
+        ready.commit()
     say(f"Restored to {home.root}.")
-    if ready.replaces:
-        say(f"What was there before is in {ready.kept}. Remove it when all is well.")
+    if ready.replaced:
+        say(f"What was there before is in {ready.former}. Remove it when all is well.")

@@ -7,7 +7,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo
-from rumi.cli.speaking import reader, say, told
+from rumi.cli.speaking import reader, say, translate
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -52,7 +52,7 @@ def _here() -> "tuple[Home, Loaded]":
 async def _build() -> None:
     from rumi.app.engine import build_image, build_rootfs, find_engine
     from rumi.channels.terminal import show_progress
-    from rumi.cli.attach import make_way
+    from rumi.cli.attach import yield_home
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
@@ -61,8 +61,8 @@ async def _build() -> None:
         if engine.kind == "docker":
             lines = await build_image(home, loaded, steps.step)  # running containers keep their image
         else:
-            make_way(home)
-            with home.hold("rumi sandbox build"):  # running containers would lose their root file system
+            yield_home(home)
+            with home.lock("rumi sandbox build"):  # running containers would lose their root file system
                 lines = await build_rootfs(home, loaded, steps.step)
     for line in lines:
         say(line)
@@ -75,18 +75,18 @@ async def _status() -> None:
     engine = await find_engine(home, loaded)
     try:
         for name, value in await sandbox_facts(home, loaded, engine):
-            echo(f"{told(name):<12} {told(value)}")
+            echo(f"{translate(name):<12} {translate(value)}")
     finally:
         await engine.aclose()
 
 
 async def _clean() -> None:
     from rumi.app.engine import find_engine, remove_leftovers
-    from rumi.cli.attach import make_way
+    from rumi.cli.attach import yield_home
 
     home, loaded = _here()
-    make_way(home)
-    with home.hold("rumi sandbox clean"):
+    yield_home(home)
+    with home.lock("rumi sandbox clean"):
         engine = await find_engine(home, loaded)
         try:
             removed = await remove_leftovers(home, engine)

@@ -9,7 +9,7 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.holder import say
 from rumi.cli.printing import echo, echo_json
-from rumi.cli.speaking import reader, told
+from rumi.cli.speaking import reader, translate
 from rumi.errors import UsageError
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat
@@ -68,7 +68,7 @@ def add(
             )
         )
     if not added.get("runs"):
-        say(told(NOTHING_FIRES))
+        say(translate(NOTHING_FIRES))
 
 
 @command.command("list")
@@ -167,11 +167,11 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.schedules.serving import schedules_calls
+    from rumi.tasks.schedules.serving import schedule_call
     from rumi.tasks.schedules.stored import StoredSchedules
 
     limits = schedule_limits_of(load_settings(home.root, os.environ, {}))
-    with home.hold("rumi schedule"):
+    with home.lock("rumi schedule"):
         async with open_journal(stored_of(home).state) as ask:
             stored = StoredSchedules(ask, limits, has_bot=BotFiles(home.root).has)
-            return await schedules_calls(stored, BUILT_IN)(TERMINAL, request)
+            return await schedule_call(stored, BUILT_IN)(TERMINAL, request)

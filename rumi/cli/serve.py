@@ -100,12 +100,12 @@ async def _serve(
     import trio
 
     from rumi.app.app import open_app
-    from rumi.app.disk_check import require_room
+    from rumi.app.disk_check import require_writable_disk
     from rumi.app.engine import ready_engine
-    from rumi.app.serve import listening_to_signals, serve
+    from rumi.app.serve import serve_channels, stop_signals
     from rumi.app.settings import cluster_of, require_chosen_model, require_model
     from rumi.channels.terminal import show_progress
-    from rumi.cli.attach import make_way
+    from rumi.cli.attach import yield_home
     from rumi.platform import texts
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
@@ -116,18 +116,18 @@ async def _serve(
     loaded = load_settings(home.root, os.environ, flags)
     bots: tuple[Telegram, ...] = ()
     if telegram(loaded):
-        from rumi.channels import telegram as room
+        from rumi.channels import telegram as telegram_package
 
         require_model(loaded)
         webhook = loaded.settings.telegram.webhook
-        bots = tuple([room.Telegram(webhook, name) for name in loaded.bots()])
+        bots = tuple([telegram_package.Telegram(webhook, name) for name in loaded.bots()])
     else:
         require_chosen_model(loaded)
     language = texts.detect_language(loaded.settings.language, os.environ)
-    make_way(home)
+    yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
-    with home.hold(purpose), _page(web, language, home, loaded) as page, listening as listener:
-        full = require_room(home, language)
+    with home.lock(purpose), _page(web, language, home, loaded) as page, listening as listener:
+        full = require_writable_disk(home, language)
         cluster = cluster_of(loaded)
         async with show_progress(language) as steps:
             engine = await ready_engine(
@@ -135,23 +135,25 @@ async def _serve(
             )
         channels = (*page, *bots, *listener)
         async with (
-            listening_to_signals() as told,
+            stop_signals() as stop,
             open_app(
                 home, loaded, engine, channels=channels, full=full, service=True, cluster=cluster
             ) as app,
         ):
             for note in app.notes:
-                _say(texts.told(language, note))
+                _say(texts.translate(language, note))
             look_for_cycles_seldom()
-            app.windows.open()
+            app.attach_server.open()
             if not page and not bots:
-                _say(texts.told(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
-            lessons = app.services.lessons
+                _say(texts.translate(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
+            fact_extraction = app.services.fact_extraction
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
-            ending = app.windows.wind_down
-            await serve(channels, app.inbox, lessons, language, _say, told, ending, app.drain, drain_s)
+            ending = app.attach_server.wind_down
+            await serve_channels(
+                channels, app.inbox, fact_extraction, language, _say, stop, ending, app.drain, drain_s
+            )
             with trio.move_on_after(1):
-                await app.windows.done()
+                await app.attach_server.wait_until_idle()
 
 
 @contextmanager
@@ -162,7 +164,7 @@ def _page(
     if web is None:
         yield ()
         return
-    from rumi.channels.page import Page, open_entrance
+    from rumi.channels.page import PageChannel, open_entrance
     from rumi.cli.mcp_serve import endpoint_of
     from rumi.platform import texts
 
@@ -172,8 +174,8 @@ def _page(
         endpoint = endpoint_of(home, loaded, language)
         if endpoint is not None:
             where = f"{entrance.bound.url}{endpoint.path}"
-            _say(texts.told(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
-        yield (Page(entrance, endpoint),)
+            _say(texts.translate(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
+        yield (PageChannel(entrance, endpoint),)
 
 
 @contextmanager

@@ -47,8 +47,8 @@ def command() -> None:
     wizard = _Wizard(root, loaded, texts.detect_language(loaded.settings.language, os.environ))
     wizard.ask()
     wizard.write()
-    if holder := home.holder():
-        wizard.say(f"{holder} uses it after its next start.")
+    if lock_holder := home.lock_holder():
+        wizard.say(f"{lock_holder} uses it after its next start.")
 
 
 @dataclass
@@ -84,13 +84,13 @@ class _Wizard:
 
     def say(self, text: str) -> None:
         """Print a sentence in the chosen language."""
-        echo(texts.told(self.language, text))
+        echo(texts.translate(self.language, text))
 
     # Questions
 
     def _prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line; an empty one is the default."""
-        shown = f"{texts.told(self.language, question)}{f' [{default}]' if default else ''}"
+        shown = f"{texts.translate(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
         answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
         return str(answer).strip()
@@ -105,7 +105,7 @@ class _Wizard:
         names = [name for name, _ in choices]
         self.say(question)
         for number, (name, about) in enumerate(choices, 1):
-            echo(f"  {number}. {texts.told(self.language, about) if about else name}")
+            echo(f"  {number}. {texts.translate(self.language, about) if about else name}")
         while True:
             answer = self._prompt("Number", str(names.index(default) + 1))
             if answer in names:
@@ -251,7 +251,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            echo(f"✗ {texts.told_error(self.language, known)}")
+            echo(f"✗ {texts.error_text(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
             return self._yes("Keep it all the same? (y/n)")
@@ -295,7 +295,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            echo(f"✗ {texts.told_error(self.language, known)}")
+            echo(f"✗ {texts.error_text(self.language, known)}")
             return not isinstance(known, ConfigError) and self._yes("Keep it all the same? (y/n)")
         self.say(f"✓ Telegram knows the bot as @{name}")
         return True

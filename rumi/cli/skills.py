@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rumi.cli.printing import echo
-from rumi.cli.speaking import say, told
+from rumi.cli.speaking import say, translate
 from rumi.platform.printable import flat
 
 if TYPE_CHECKING:
@@ -205,16 +205,16 @@ _OFF = {"config": "off", "environment": "off by RUMI_SKILLS__DISABLED", "itself"
 
 def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
     skill = entry.skill
-    marks = [told("code")] * skill.has_code + ([told(_OFF[entry.off])] if entry.off else [])
+    marks = [translate("code")] * skill.has_code + ([translate(_OFF[entry.off])] if entry.off else [])
     if skill.source.kind != "bundled":
-        marks.insert(0, told(skill.source.kind))
+        marks.insert(0, translate(skill.source.kind))
     about = (f"({', '.join(marks)}) " if marks else "") + flat(skill.header.description)
     line = f"{skill.name:<{wide}}  {about}"
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
-    yield line if len(line) <= room else f"{line[: room - 1]}…"
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(line)
+    yield line if len(line) <= columns else f"{line[: columns - 1]}…"
     if everything:
         for hidden in entry.hides:
-            yield f"{'':<{wide}}  {told(f'hides the one from {_source(hidden)}')}"
+            yield f"{'':<{wide}}  {translate(f'hides the one from {_source(hidden)}')}"
 
 
 def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
@@ -223,19 +223,19 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
 
     skill, header = entry.skill, entry.skill.header
     version = f" {flat(header.version)}" if header.version else ""
-    yield f"{skill.name}{version}: {told(_OFF[entry.off] if entry.off else 'on')}"
+    yield f"{skill.name}{version}: {translate(_OFF[entry.off] if entry.off else 'on')}"
     yield from textwrap.wrap(flat(header.description), WIDTH, initial_indent="  ", subsequent_indent="  ")
     try:
         opened = open_skill(skill)
-        more = [told(f"and {opened.more_files} more")] if opened.more_files else []
+        more = [translate(f"and {opened.more_files} more")] if opened.more_files else []
         files = [*(file.path for file in opened.files), *more]
     except SkillError as error:
-        files = [told(str(error))]
+        files = [translate(str(error))]
     rows = [
-        ("from", told(_source(skill))),
+        ("from", translate(_source(skill))),
         ("folder", str(skill.folder)),
-        *(("hides", told(f"the one from {_source(hidden)}, {hidden.folder}")) for hidden in entry.hides),
-        ("code", told(_code(here, skill))),
+        *(("hides", translate(f"the one from {_source(hidden)}, {hidden.folder}")) for hidden in entry.hides),
+        ("code", translate(_code(here, skill))),
         ("needs", ", ".join(header.tools_required)),
         ("tags", ", ".join(header.tags)),
         ("files", ", ".join(files)),
@@ -243,11 +243,17 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
         ("works with", header.compatibility),
         (
             "allows",
-            told(f"{', '.join(header.allowed_tools)} (for other assistants)") if header.allowed_tools else "",
+            translate(f"{', '.join(header.allowed_tools)} (for other assistants)")
+            if header.allowed_tools
+            else "",
         ),
     ]
-    notes = [(told("note"), told(note)) for note in header.notes]
-    for name, value in [*((told(name), value) for name, value in rows), *header.metadata.items(), *notes]:
+    notes = [(translate("note"), translate(note)) for note in header.notes]
+    for name, value in [
+        *((translate(name), value) for name, value in rows),
+        *header.metadata.items(),
+        *notes,
+    ]:
         if value:
             yield f"{flat(name):<11} {flat(value)}"
 

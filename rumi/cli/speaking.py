@@ -25,27 +25,27 @@ def reader() -> Language:
 
 
 def _configured() -> texts.LanguageSetting:
-    given = os.environ.get("RUMI_LANGUAGE", "")
-    if not given:
+    value = os.environ.get("RUMI_LANGUAGE", "")
+    if not value:
         root = os.environ.get("RUMI_HOME") or "~/.rumi"
         try:
             import tomllib
 
             with open(os.path.join(os.path.expanduser(root), "config.toml"), "rb") as file:
-                given = tomllib.loads(file.read(1_000_000).decode("utf-8-sig")).get("language", "")
+                value = tomllib.loads(file.read(1_000_000).decode("utf-8-sig")).get("language", "")
         except (OSError, ValueError, RecursionError):
             return "auto"
-    return "es" if given == "es" else "en" if given == "en" else "auto"
+    return "es" if value == "es" else "en" if value == "en" else "auto"
 
 
-def told(text: str) -> str:
+def translate(text: str) -> str:
     """Translate a sentence of ours to the reader's language."""
-    return texts.told(reader(), text)
+    return texts.translate(reader(), text)
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a sentence of ours in the reader's language."""
-    echo(told(text), err=err)
+    echo(translate(text), err=err)
 
 
 class Formatter(click.HelpFormatter):
@@ -53,17 +53,17 @@ class Formatter(click.HelpFormatter):
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the usage line."""
-        words = [told(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
-        super().write_usage(prog, " ".join(words), told(prefix or "Usage: "))
+        words = [translate(word) for word in re.findall(r"(?:\[?COMMAND\]? \[ARGS\]\.\.\.|\S+)", args)]
+        super().write_usage(prog, " ".join(words), translate(prefix or "Usage: "))
 
     def write_heading(self, heading: str) -> None:
         """Write the heading of a list."""
-        super().write_heading(told(heading))
+        super().write_heading(translate(heading))
 
     def write_text(self, text: str) -> None:
         """Write paragraphs."""
         paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-        super().write_text("\n\n".join(told(part) for part in paragraphs))
+        super().write_text("\n\n".join(translate(part) for part in paragraphs))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Write a list of options or commands."""
@@ -72,7 +72,7 @@ class Formatter(click.HelpFormatter):
 
 def _about(help: str) -> str:
     extra = _EXTRA.fullmatch(help)
-    return told(help) if extra is None else f"{told(extra[1])}  {told(f'[{extra[2]}]')}"
+    return translate(help) if extra is None else f"{translate(extra[1])}  {translate(f'[{extra[2]}]')}"
 
 
 def show_usage_error(error: click.ClickException) -> None:
@@ -82,6 +82,6 @@ def show_usage_error(error: click.ClickException) -> None:
         lines.append(error.ctx.get_usage())
         names = error.ctx.command.get_help_option_names(error.ctx)
         if names:
-            lines += [told(f"Try '{error.ctx.command_path} {max(names, key=len)}' for help."), ""]
-    lines.append(f"Error: {told(error.format_message())}")
+            lines += [translate(f"Try '{error.ctx.command_path} {max(names, key=len)}' for help."), ""]
+    lines.append(f"Error: {translate(error.format_message())}")
     echo("\n".join(lines), err=True)

@@ -19,12 +19,12 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
     With --all also the workers that share its database, if it has one of [store]. They are shown from the
     home of each of them, whether a Rumi runs there or not.
     """
-    from rumi.cli.attach import status_of_holder
+    from rumi.cli.attach import daemon_status
 
     if every and not watch and _of_workers(as_json):
         return
     if as_json and not watch:
-        echo_json(status_of_holder())
+        echo_json(daemon_status())
         return
     if not watch:
         from rumi.channels.control.view import Choice, render
@@ -32,7 +32,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         choice = Choice(language=reader())
         if every:
             choice = replace(choice, most=1_000_000, many=1_000_000)
-        console().print(render(status_of_holder(), choice))
+        console().print(render(daemon_status(), choice))
         return
 
     from rumi.channels.control.watch import watch as keep_watching
@@ -45,7 +45,7 @@ def _of_workers(as_json: bool) -> bool:
     """Show the workers, and the tree of the one on this home if it runs; return False if there are none."""
     import os
 
-    from rumi.cli.attach import status_of_holder
+    from rumi.cli.attach import daemon_status
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
@@ -60,7 +60,7 @@ def _of_workers(as_json: bool) -> bool:
     assert cluster is not None, "there is a URL"
     workers = read_workers(cluster.backend)
     try:
-        here = status_of_holder()
+        here = daemon_status()
     except RumiError:
         here = None
     if as_json:

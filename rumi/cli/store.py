@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rumi.platform.home import Home
-    from rumi.store.copying import Copied, Side, Table
+    from rumi.store.copying import CopiedTable, Side, Table
     from rumi.store.sqlite import Schema
 
 HOME: Final = "home"
@@ -67,12 +67,12 @@ def copy(target: str, source: str, as_json: bool) -> None:
     if as_json:
         echo_json(done)
     else:
-        _tell(done, target)
+        _print_copied(done, target)
     if not done["complete"]:
         sys.exit(1)
 
 
-def _tell(done: "Mapping[str, Any]", target: str) -> None:
+def _print_copied(done: "Mapping[str, Any]", target: str) -> None:
     if not done["complete"]:
         say(f"{done['written']} rows were copied, but the copy is not complete: {done['why']}.")
         say("End what uses the store, and run this command once more.")
@@ -145,7 +145,7 @@ class _Copy:
             name: tables_of(schema) for name, schema in self._schemas.items()
         }
         self._servers: Mapping[str, PostgresServer] = {
-            place: PostgresServer(place, ON_A_SERVER, password) for place in (source, target) if place != HOME
+            url: PostgresServer(url, ON_A_SERVER, password) for url in (source, target) if url != HOME
         }
         self._source, self._target = source, target
 
@@ -154,7 +154,7 @@ class _Copy:
         from rumi.store.copying import copy, file_side, server_side
 
         with ExitStack() as stack, self._faults():
-            why = self._hold(stack)
+            why = self._lock_home(stack)
             if self._source == HOME:
                 source = file_side(self._paths, self._schemas, writes=not why)
             else:
@@ -164,7 +164,7 @@ class _Copy:
             stack.callback(target.close)
             why = why or self._alone(stack, source, target)
             written = copy(source, target, self._tables)
-            found: list[Copied] = []
+            found: list[CopiedTable] = []
             if not why:
                 found = self._complete(source, target, drafts)
         tables = [{"table": table.table, "rows": table.rows, "digest": table.digest} for table in found]
@@ -189,17 +189,17 @@ class _Copy:
         except sqlite3.Error as error:
             raise CopyFault(f"The copy failed: {error}.", "Look at: rumi doctor") from error
 
-    def _hold(self, stack: ExitStack) -> str:
+    def _lock_home(self, stack: ExitStack) -> str:
         """Hold the home, if it takes part; return who else does."""
-        from rumi.cli.attach import make_way
-        from rumi.platform.home import HomeHeld
+        from rumi.cli.attach import yield_home
+        from rumi.platform.home import HomeLocked
 
         if HOME not in (self._source, self._target):
             return ""
-        make_way(self._home)
+        yield_home(self._home)
         try:
-            stack.enter_context(self._home.hold("rumi store copy"))
-        except HomeHeld as error:
+            stack.enter_context(self._home.lock("rumi store copy"))
+        except HomeLocked as error:
             if self._target == HOME:
                 raise
             return error.message.rstrip(".")
@@ -208,7 +208,7 @@ class _Copy:
     def _open_target(self, stack: ExitStack) -> "tuple[Side, Mapping[str, Path]]":
         from rumi.store.copying import begin_on_server, file_side, into_files, server_side
 
-        source = str(self._home.root) if self._source == HOME else self._servers[self._source].place
+        source = str(self._home.root) if self._source == HOME else self._servers[self._source].location
         if self._target == HOME:
             drafts = stack.enter_context(into_files(self._paths, self._mark, source))
             return file_side(drafts, self._schemas, writes=True), drafts
@@ -234,14 +234,14 @@ class _Copy:
             stack.push(locks.pop_all())
         return ""
 
-    def _complete(self, source: "Side", target: "Side", drafts: "Mapping[str, Path]") -> "list[Copied]":
-        from rumi.store.copying import as_one_file, compared, end_on_server, put_in_place
+    def _complete(self, source: "Side", target: "Side", drafts: "Mapping[str, Path]") -> "list[CopiedTable]":
+        from rumi.store.copying import as_one_file, compared, end_on_server, replace_files
 
         found = compared(source, target, self._tables)
         if self._target == HOME:
             as_one_file(target)
             target.close()
-            put_in_place(self._paths, drafts, self._mark)
+            replace_files(self._paths, drafts, self._mark)
         else:
             end_on_server(target, "state")
         return found

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class HomeDatabases:
     """The databases of a home: its files, or the one that it shares with other workers."""
 
     state: "Path | PostgresServer"
     memory: "Path | PostgresServer"
 
 
-def stored_of(home: "Home") -> Stored:
+def stored_of(home: "Home") -> HomeDatabases:
     """Return the databases that the configuration names.
 
     Raises:
@@ -30,5 +30,5 @@ def stored_of(home: "Home") -> Stored:
 
     cluster = cluster_of(load_settings(home.root, os.environ, {}))
     if cluster is None:
-        return Stored(home.state_db, home.memory_db)
-    return Stored(cluster.backend, cluster.backend)
+        return HomeDatabases(home.state_db, home.memory_db)
+    return HomeDatabases(cluster.backend, cluster.backend)

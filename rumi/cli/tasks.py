@@ -119,20 +119,20 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing runs there."""
     from rumi.channels.built_in import BUILT_IN
-    from rumi.chats.services import Workspaces
+    from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
-    from rumi.tasks.serving import tasks_calls
+    from rumi.tasks.serving import task_call
     from rumi.tasks.tasks import StoredTasks
 
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
-    with home.hold("rumi tasks"):
+    with home.lock("rumi tasks"):
         async with open_journal(stored_of(home).state) as ask:
-            stored = StoredTasks(ask, Workspaces(home.workspaces, Threads()), home.tasks)
-            return await tasks_calls(stored, BUILT_IN)(TERMINAL, request)
+            stored = StoredTasks(ask, ChatWorkspaces(home.workspaces, Threads()), home.tasks)
+            return await task_call(stored, BUILT_IN)(TERMINAL, request)
 
 
 async def _follow(id: int) -> dict[str, Any]:

@@ -50,7 +50,7 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     """Read it in a home that no process holds."""
     import time
 
-    from rumi.app.budget_calls import usage_calls
+    from rumi.app.budget_calls import usage_call
     from rumi.app.settings import budget_rules_of
     from rumi.channels.built_in import BUILT_IN
     from rumi.chats.budgets.keeping import Budgets
@@ -60,9 +60,9 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.store.journal.actor import open_journal
 
     rules = budget_rules_of(load_settings(home.root, os.environ, {}))
-    with home.hold("rumi usage"):
+    with home.lock("rumi usage"):
         async with open_journal(stored_of(home).state) as ask:
-            return await usage_calls(Budgets(ask, rules, time.time), BUILT_IN)(TERMINAL, request)
+            return await usage_call(Budgets(ask, rules, time.time), BUILT_IN)(TERMINAL, request)
 
 
 def _show(found: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from rumi.memory.types import (
     FactRefused,
     Forget,
@@ -32,11 +32,11 @@ class Memory(Actor[MemoryMessage]):
     is restarted: the next request opens it.
     """
 
-    def __init__(self, place: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
-        self._place = place
+    def __init__(self, database: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
+        self._database = database
         self._offload = offload
         self._now = now
-        self._store: Store | None = None
+        self._store: MemoryStore | None = None
         self._answered = 0
         self._failed = 0
 
@@ -63,9 +63,9 @@ class Memory(Actor[MemoryMessage]):
             self._failed += isinstance(error, MemoryUnavailable)
             raise Refused(error) from error
 
-    def _opened(self) -> Store:
+    def _opened(self) -> MemoryStore:
         if self._store is None:
-            self._store = Store(self._place, self._now)
+            self._store = MemoryStore(self._database, self._now)
         return self._store
 
     def metrics(self) -> Mapping[str, object]:
@@ -78,7 +78,7 @@ class Memory(Actor[MemoryMessage]):
             await self._offload(self._store.close)
 
 
-class Ask(Protocol):
+class AskMemory(Protocol):
     """Asks the memory, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
@@ -92,13 +92,13 @@ class Ask(Protocol):
 
 
 @asynccontextmanager
-async def open_memory(place: Path | Backend) -> AsyncIterator[Ask]:
+async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
     """Open a memory without a tree around it, for a process that only works on the home's files.
 
     Raises:
         MemoryUnavailable: The file cannot be opened.
     """
-    store = Store(place)
+    store = MemoryStore(database)
 
     async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()
@@ -110,7 +110,7 @@ async def open_memory(place: Path | Backend) -> AsyncIterator[Ask]:
         store.close()
 
 
-def asking_for_turn(ask: Ask, turn: str) -> Ask:
+def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
     """Return a function that asks for a turn: what it changes can be taken back with `TakeFactsBack`."""
 
     async def of_turn(request: Request[R]) -> R:
@@ -120,7 +120,7 @@ def asking_for_turn(ask: Ask, turn: str) -> Ask:
     return of_turn
 
 
-def asking(memory: ActorRef[Any]) -> Ask:
+def asking(memory: ActorRef[Any]) -> AskMemory:
     """Return a function that asks the actor; a memory that does not answer is unavailable."""
 
     async def ask(request: Request[R]) -> R:

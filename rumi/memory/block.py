@@ -33,7 +33,7 @@ def memory_block(
     *,
     max_facts: int,
     max_tokens: int = MAX_TOKENS,
-    told: Set[str] | None = None,
+    noted: Set[str] | None = None,
     first: Sequence[Fact] | None = None,
 ) -> Block:
     """Return one line for each fact, explicit ones first, then the most recent first, up to the limits.
@@ -52,35 +52,35 @@ def memory_block(
         kept = max_facts - min(CHOSEN, max_facts // 2)
         ordered, max_facts = [*chosen, *others], kept + len(chosen)
     lines = [line_of(fact) for fact in ordered]
-    shown = _with_room(language, lines, max_facts, max_tokens)
-    visible = {*shown, *(told or ())}
+    shown = _fit_lines(language, lines, max_facts, max_tokens)
+    visible = {*shown, *(noted or ())}
     tainted = any(fact.tainted for line, fact in zip(lines, ordered, strict=True) if line in visible)
-    if told is None:
+    if noted is None:
         more = len(ordered) - len(shown)
         note = [texts.facts_left_out(language, more)] if more else []
         title, listed = texts.memory_title(language), [f"{IS}{line}" for line in shown]
     else:
         title, note = texts.memory_changed(language), []
-        listed = [f"{GONE}{line}" for line in sorted(told - set(lines))]
-        listed += [f"{NEW}{line}" for line in shown if line not in told]
+        listed = [f"{GONE}{line}" for line in sorted(noted - set(lines))]
+        listed += [f"{NEW}{line}" for line in shown if line not in noted]
     if not listed or max_facts < 1:
         return Block("", tainted)
     return Block("\n".join(["<memory>", title, *listed, *note, "</memory>"]), tainted)
 
 
-def told_facts(notes: Iterable[str]) -> frozenset[str]:
+def noted_facts(notes: Iterable[str]) -> frozenset[str]:
     """Return the facts that a prompt with these notes shows, without those that a later note revokes."""
-    told: set[str] = set()
+    noted: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:
             if line.startswith((IS, NEW)):
-                told.add(line[len(IS) :])
+                noted.add(line[len(IS) :])
             elif line.startswith(GONE):
-                told.discard(line[len(GONE) :])
-    return frozenset(told)
+                noted.discard(line[len(GONE) :])
+    return frozenset(noted)
 
 
-def _with_room(language: Language, lines: Sequence[str], max_facts: int, max_tokens: int) -> list[str]:
+def _fit_lines(language: Language, lines: Sequence[str], max_facts: int, max_tokens: int) -> list[str]:
     around = ("<memory>", texts.memory_title(language), texts.facts_left_out(language, 10**6), "</memory>")
     left = max_tokens - text_tokens("\n".join(around))
     kept: list[str] = []

@@ -13,17 +13,17 @@ from rumi.memory.types import TakenBack
 from rumi.store.protocol import Database
 from rumi.store.steps import Transaction
 
-KEPT_S: Final = 7 * 86_400.0
+RETENTION_S: Final = 7 * 86_400.0
 """How long changes are kept."""
 
-MOST_KEPT: Final = 1_000
+MAX_CHANGES: Final = 1_000
 """How many of them are kept, of all turns."""
 
 _Rows: TypeAlias = list[dict[str, object]]
 
 
 @contextmanager
-def noting(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
+def recording_changes(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
     """Note what happens to the owner's facts in this block; nothing without a turn."""
     if not turn:
         yield
@@ -42,7 +42,7 @@ def noting(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
     )
     db.execute(
         "DELETE FROM changes WHERE at < ? OR id <= (SELECT max(id) FROM changes) - ?",
-        (now - KEPT_S, MOST_KEPT),
+        (now - RETENTION_S, MAX_CHANGES),
     )
 
 

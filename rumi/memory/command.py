@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.types import Fact, Facts, Forget, PastFact, PastFacts
 from rumi.memory.writing import folded, written
 from rumi.platform import texts
@@ -18,7 +18,7 @@ _FORGET: Final = frozenset({"forget", "olvida", "olvidá", "olvidar", "borra", "
 _HISTORY: Final = frozenset({"history", "historia"})
 
 
-async def memory_command(ask: Ask, owner: str, language: Language, rest: str) -> str:
+async def memory_command(ask: AskMemory, owner: str, language: Language, rest: str) -> str:
     """Execute the text after `/memory` and return the reply, in Markdown.
 
     Raises:
@@ -76,5 +76,5 @@ def _verbatim(text: str) -> str:
     """Return the text as code, so that nothing in a fact becomes a link or a mark."""
     longest = max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
     fence = "`" * (longest + 1)
-    room = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{room}{text}{room}{fence}"
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{padding}{text}{padding}{fence}"

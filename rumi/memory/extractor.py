@@ -152,13 +152,15 @@ async def extract(
     said = [message.content for message in messages if message.role == "user"]
     if not any(text.strip() for text in said):
         return Extracted()
-    room = prompt_share(context_of(model, CONVERSATION_TOKENS * 10))
-    before = _known(language, known, min(KNOWN_TOKENS, int(room * KNOWN_SHARE)))
-    told = _conversation(language, messages, min(CONVERSATION_TOKENS, int(room * CONVERSATION_SHARE)))
+    prompt_tokens = prompt_share(context_of(model, CONVERSATION_TOKENS * 10))
+    before = _known(language, known, min(KNOWN_TOKENS, int(prompt_tokens * KNOWN_SHARE)))
+    conversation = _conversation(
+        language, messages, min(CONVERSATION_TOKENS, int(prompt_tokens * CONVERSATION_SHARE))
+    )
     request = ModelRequest(
         (
             Message("system", _INSTRUCTIONS[language]),
-            Message("user", f"{_TODAY[language]} {today}.\n\n{before}{told}"),
+            Message("user", f"{_TODAY[language]} {today}.\n\n{before}{conversation}"),
         ),
         temperature=TEMPERATURE,
         effort="low",

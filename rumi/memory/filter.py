@@ -89,8 +89,8 @@ def worth_keeping(
     """
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
     keys = {folded(fact.key) for fact in known if not fact.tainted}
-    heard = _Heard(said, today)
-    to_remember = _Heard([text for text in said if _REMEMBER.search(_plain(text))], today)
+    heard = _UserWords(said, today)
+    to_remember = _UserWords([text for text in said if _REMEMBER.search(_plain(text))], today)
     kept: list[NewFact] = []
     for new_fact in found:
         try:
@@ -119,7 +119,7 @@ def asks_to_forget(text: str) -> bool:
     return bool(_FORGET.search(_plain(text)))
 
 
-class _Heard:
+class _UserWords:
     """The words of the user, and the dates that they meant."""
 
     def __init__(self, said: Sequence[str], today: date) -> None:

@@ -22,7 +22,7 @@ _NEEDED = ("key", "value")
 _MORE = ("source", "created_at", "updated_at")
 
 
-def holds_original(db: sqlite3.Connection, path: Path) -> bool:
+def has_original(db: sqlite3.Connection, path: Path) -> bool:
     """Return True if an unversioned file has the table from before there were owners.
 
     Raises:

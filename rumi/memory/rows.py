@@ -1,6 +1,6 @@
 """The rows of `memory.db`, and the steps that read, add and remove facts within the open transaction."""
 
-from rumi.memory.changes import noting, take_back
+from rumi.memory.changes import recording_changes, take_back
 from rumi.memory.types import (
     MAX_FACTS,
     Fact,
@@ -8,12 +8,12 @@ from rumi.memory.types import (
     Facts,
     Forget,
     ForgetOwner,
-    Learn,
-    Learned,
+    IsExtracted,
     NewFact,
     PastFact,
     PastFacts,
     Remember,
+    StoreExtracted,
     TakeFactsBack,
     TakenBack,
 )
@@ -51,7 +51,7 @@ def remember(request: Remember, transaction: Transaction) -> tuple[Fact, ...]:
         f"SELECT id, {_FACT} FROM facts WHERE owner = ? AND folded = ? AND value <> ? ORDER BY created, id",
         (request.owner, folded(fact.key), fact.value),
     ).fetchall()
-    with noting(transaction, request.turn, request.owner):
+    with recording_changes(transaction, request.turn, request.owner):
         if not request.also:
             for row in rows:
                 _retire(transaction.db, request.owner, row[0], now)
@@ -97,7 +97,7 @@ def _retire(db: Database, owner: str, id: int, now: float) -> None:
 def forget(request: Forget, transaction: Transaction) -> int:
     """Delete all facts with a key, and record that they were forgotten. Return their number."""
     db, now, of = transaction.db, transaction.now(), (request.owner, folded(request.key))
-    with noting(transaction, request.turn, request.owner):
+    with recording_changes(transaction, request.turn, request.owner):
         gone = db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", of).rowcount
     db.execute("DELETE FROM past WHERE owner = ? AND folded = ?", of)
     db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
@@ -118,8 +118,8 @@ def take_facts_back(request: TakeFactsBack, transaction: Transaction) -> TakenBa
     return take_back(transaction, request.turn)
 
 
-@steps.of(Learned)
-def learned(request: Learned, transaction: Transaction) -> bool:
+@steps.of(IsExtracted)
+def is_extracted(request: IsExtracted, transaction: Transaction) -> bool:
     """Return True if facts were already extracted from the session up to that entry."""
     found = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM learned WHERE chat = ? AND session = ? AND upto = ?)",
@@ -128,20 +128,20 @@ def learned(request: Learned, transaction: Transaction) -> bool:
     return bool(found.fetchone()[0])
 
 
-@steps.of(Learn)
-def learn(request: Learn, transaction: Transaction) -> int:
+@steps.of(StoreExtracted)
+def store_extracted(request: StoreExtracted, transaction: Transaction) -> int:
     """Add extracted facts, once for each entry up to which they were extracted. Return how many are new."""
     now = transaction.now()
-    marked = transaction.db.execute(
+    inserted = transaction.db.execute(
         "INSERT INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (request.chat, request.session, request.upto, now),
     )
-    if marked.rowcount == 0:
+    if inserted.rowcount == 0:
         return 0
     return sum(_put_extracted(transaction.db, request, found, now) for found in request.facts)
 
 
-def _put_extracted(db: Database, request: Learn, found: NewFact, now: float) -> bool:
+def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: float) -> bool:
     """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
     try:
         new = checked(found.key, found.value)
@@ -149,7 +149,7 @@ def _put_extracted(db: Database, request: Learn, found: NewFact, now: float) -> 
             return False
         turn = f"session {request.session}"
         fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now, turn=turn)
-        if _place_of(db, request.owner, fact) is None:
+        if _find_fact(db, request.owner, fact) is None:
             _retire_replaced(db, request.owner, found.replaces, fact)
         return put(db, request.owner, fact)
     except FactRefused:
@@ -171,12 +171,12 @@ def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
     Raises:
         FactRefused: The owner has the maximum number of facts, and none that can be replaced.
     """
-    place = _place_of(db, owner, fact)
-    if place is not None:
-        _renew(db, place, fact)
+    fact_id = _find_fact(db, owner, fact)
+    if fact_id is not None:
+        _renew(db, fact_id, fact)
         return False
     if bounded:
-        _make_room(db, owner)
+        _evict_fact(db, owner)
     db.execute(
         f"INSERT INTO facts (owner, folded, {_FACT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -196,7 +196,7 @@ def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
     return bool(row[0])
 
 
-def _place_of(db: Database, owner: str, fact: Fact) -> int | None:
+def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
     """Return the row of the same fact. Extracted facts that differ only in case are the same fact."""
     rows = db.execute(
         "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
@@ -210,8 +210,8 @@ def _place_of(db: Database, owner: str, fact: Fact) -> int | None:
     return None
 
 
-def _renew(db: Database, place: int, fact: Fact) -> None:
-    old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (place,)).fetchone())
+def _renew(db: Database, fact_id: int, fact: Fact) -> None:
+    old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (fact_id,)).fetchone())
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
     db.execute(
@@ -225,12 +225,12 @@ def _renew(db: Database, place: int, fact: Fact) -> None:
             old.tainted and fact.tainted,
             min(old.created, fact.created),
             max(old.updated, fact.updated),
-            place,
+            fact_id,
         ),
     )
 
 
-def _make_room(db: Database, owner: str) -> None:
+def _evict_fact(db: Database, owner: str) -> None:
     """Make space for a new fact: delete the extracted fact that was renewed longest ago."""
     (count,) = db.execute("SELECT count(*) FROM facts WHERE owner = ?", (owner,)).fetchone()
     if count < MAX_FACTS:

@@ -24,7 +24,7 @@ _HINTS_AT_ONE: Final = re.compile(
 )
 _NUMBERED: Final = re.compile(r"[^\W\d_]+[0-9]{1,2}")
 """A word with a number, as people write examples: value1."""
-_TOLD: Final = re.compile(
+_STATED: Final = re.compile(
     rf"(?:^|[\W_])(?:{_AMBIGUOUS})\b[^:=.,;]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*(?P<value>\S+)",
     re.IGNORECASE,
 )
@@ -54,8 +54,8 @@ def mentions_secret(fact: NewFact) -> bool:
 
 
 def _holds_one(text: str) -> bool:
-    told = _TOLD.search(text)
-    return _REDACTOR.text(text) != text or (told is not None and made_up(told["value"]))
+    stated = _STATED.search(text)
+    return _REDACTOR.text(text) != text or (stated is not None and made_up(stated["value"]))
 
 
 def _is_named(fact: NewFact) -> bool:

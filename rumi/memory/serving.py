@@ -12,15 +12,15 @@ from typing import Final, TypeAlias
 import trio
 
 from rumi.errors import UsageError
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.types import Fact, Facts, Forget, PastFacts, Remember
 from rumi.memory.writing import checked, folded, written
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.logs.audit import utc
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
-Learn: TypeAlias = Callable[[str], Awaitable[int]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ExtractForOwner: TypeAlias = Callable[[str], Awaitable[int]]
 ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]
 
 PAGE_CHARS: Final = 100_000
@@ -29,13 +29,15 @@ EXTRACT_S: Final = 50.0
 """How long an answer waits for the extraction, which then continues in the background."""
 
 
-def memory_calls(ask: Ask, learn: Learn, ids: ChatIds, forget_all: ForgetAll | None = None) -> Serve:
+def memory_call(
+    ask: AskMemory, extract_for_owner: ExtractForOwner, ids: ChatIds, forget_all: ForgetAll | None = None
+) -> ControlCall:
     """Return the function that serves such requests. `learn` extracts facts, also after its cancellation.
 
     `ids` know the owners; `forget_all` deletes all of one.
     """
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -58,14 +60,14 @@ def memory_calls(ask: Ask, learn: Learn, ids: ChatIds, forget_all: ForgetAll | N
                 key = _text(request, "key")
                 return {"key": written(key), "forgotten": await ask(Forget(owner, key))}
             case "extract":
-                return await _extract(learn, owner)
+                return await _extract(extract_for_owner, owner)
             case _:
                 raise UsageError(
                     "The memory does not know this request.",
                     "It can list, set, forget, extract, history and forget_everything.",
                 )
 
-    return serve
+    return answer
 
 
 def check(request: Mapping[str, object], ids: ChatIds) -> None:
@@ -75,7 +77,7 @@ def check(request: Mapping[str, object], ids: ChatIds) -> None:
         _text(request, name)
 
 
-async def _list(ask: Ask, owner: str, after: object) -> object:
+async def _list(ask: AskMemory, owner: str, after: object) -> object:
     facts = await ask(Facts(owner))
     start = after if isinstance(after, int) and after > 0 else 0
     page: list[dict[str, object]] = []
@@ -84,33 +86,33 @@ async def _list(ask: Ask, owner: str, after: object) -> object:
         size += len(fact.key) + len(fact.value) + 200
         if page and size > PAGE_CHARS:
             break
-        page.append(as_json(owner, fact))
+        page.append(fact_as_json(owner, fact))
     return {"facts": page, "all": len(facts)}
 
 
-async def _set(ask: Ask, owner: str, key: str, value: str, also: bool) -> object:
+async def _set(ask: AskMemory, owner: str, key: str, value: str, also: bool) -> object:
     fact = checked(key, value)
     others = await ask(Remember(owner, fact, also=also))
     return {"key": fact.key, "value": fact.value, "others": [other.value for other in others]}
 
 
-async def _history(ask: Ask, owner: str, key: str) -> object:
+async def _history(ask: AskMemory, owner: str, key: str) -> object:
     past = await ask(PastFacts(owner, key))
     now = [fact for fact in await ask(Facts(owner)) if folded(fact.key) == folded(key)]
     return [
-        *({**as_json(owner, past_fact.fact), "ended": utc(past_fact.ended)} for past_fact in past),
-        *({**as_json(owner, fact), "ended": None} for fact in now),
+        *({**fact_as_json(owner, past_fact.fact), "ended": utc(past_fact.ended)} for past_fact in past),
+        *({**fact_as_json(owner, fact), "ended": None} for fact in now),
     ]
 
 
-async def _extract(learn: Learn, owner: str) -> object:
-    learned = None
+async def _extract(extract_for_owner: ExtractForOwner, owner: str) -> object:
+    new_facts = None
     with trio.move_on_after(EXTRACT_S):
-        learned = await learn(owner)
-    return {"learned": learned}
+        new_facts = await extract_for_owner(owner)
+    return {"learned": new_facts}
 
 
-def as_json(owner: str, fact: Fact) -> dict[str, object]:
+def fact_as_json(owner: str, fact: Fact) -> dict[str, object]:
     """Return the fact as JSON; times as in RFC 3339."""
     return {"owner": owner, **asdict(fact), "created": utc(fact.created), "updated": utc(fact.updated)}
 

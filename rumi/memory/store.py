@@ -14,14 +14,14 @@ from typing import Any, Final, TypeVar
 
 from actors import Request
 from rumi.memory import sharing  # noqa: F401  # it registers its steps
-from rumi.memory.original import holds_original, take_over
+from rumi.memory.original import has_original, take_over
 from rumi.memory.rows import steps
 from rumi.memory.schema import MEMORY
 from rumi.memory.types import (
     Facts,
     Forget,
     ForgetOwner,
-    Learned,
+    IsExtracted,
     MemoryUnavailable,
     MemoryUnwritable,
     PastFacts,
@@ -47,7 +47,7 @@ R = TypeVar("R")
 ATTEMPTS: Final = 3
 """How often a transaction is tried that other workers, or the end of a connection, have ended."""
 
-_LOOKS: Final = (Facts, Learned, PastFacts, Shared)
+_LOOKS: Final = (Facts, IsExtracted, PastFacts, Shared)
 """Requests that change nothing."""
 
 
@@ -65,7 +65,7 @@ class MemoryFile(SqliteFile):
         try:
             db.text_factory = decoded
             version = checked_version(db, self.path, schema)
-            original = version == 0 and holds_original(db, self.path)
+            original = version == 0 and has_original(db, self.path)
             make_durable(db, self.path)
             db.execute("PRAGMA secure_delete = ON")
             if original:
@@ -78,23 +78,23 @@ class MemoryFile(SqliteFile):
         return db
 
 
-class Store:
+class MemoryStore:
     """An open memory.
 
     Raises:
         MemoryUnavailable: It cannot be opened, is damaged, or was made by a newer program.
     """
 
-    def __init__(self, place: Path | Backend, now: Callable[[], float] = time.time) -> None:
-        self._backend: Backend = MemoryFile(place, now) if isinstance(place, Path) else place
+    def __init__(self, database: Path | Backend, now: Callable[[], float] = time.time) -> None:
+        self._backend: Backend = MemoryFile(database, now) if isinstance(database, Path) else database
         self._now = now
         self._db = self._open()
         self._transaction = Transaction(self._db, now)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return what users call it."""
-        return self._backend.place
+        return self._backend.location
 
     def _open(self) -> Database:
         try:
@@ -172,6 +172,6 @@ class Store:
         if trouble is not None:
             return MemoryUnwritable(*self._backend.why_unwritten(trouble, error))
         return MemoryUnavailable(
-            f"{self.place} cannot be used: {error}.",
+            f"{self.location} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
         )

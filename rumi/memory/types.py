@@ -84,7 +84,7 @@ class Remember(Request[tuple[Fact, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Learn(Request[int]):
+class StoreExtracted(Request[int]):
     """Store facts extracted from a session up to its history entry `upto`. The answer counts the new ones.
 
     This happens once: for the same chat, session and `upto` the next answer is 0, also after a crash. `began`
@@ -102,7 +102,7 @@ class Learn(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned(Request[bool]):
+class IsExtracted(Request[bool]):
     """Ask if facts were already extracted from a session up to that entry."""
 
     chat: str
@@ -189,8 +189,8 @@ class Shared(Request[tuple[tuple[str, Fact], ...]]):
 
 MemoryMessage: TypeAlias = (
     Remember
-    | Learn
-    | Learned
+    | StoreExtracted
+    | IsExtracted
     | Forget
     | ForgetOwner
     | PastFacts

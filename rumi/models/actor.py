@@ -14,7 +14,7 @@ import trio
 from actors import Actor, ActorRef, Request, StopReason, answers
 from rumi.models.limits import CallLimits, Ticket, Wait
 from rumi.models.rates import RateLimits
-from rumi.models.server import Server
+from rumi.models.server import ModelServer
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +65,7 @@ class Models(Actor[ModelsMessage]):
 
     def __init__(
         self,
-        servers: Collection[Server] = (),
+        servers: Collection[ModelServer] = (),
         *,
         max_concurrent: int | None = None,
         part: Callable[[], float] = lambda: 1.0,

@@ -104,16 +104,18 @@ class AnthropicProtocol:
         return EventReader()
 
 
-def _conversation(given: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
+def _conversation(all_messages: Sequence[Message]) -> tuple[str, list[dict[str, object]]]:
     """Return the instructions, and the messages of user and assistant in turn; results are the user's."""
     first = 0
-    while first < len(given) and given[first].role == "system":
+    while first < len(all_messages) and all_messages[first].role == "system":
         first += 1
     system = "\n\n".join(
-        sendable(system_message.content) for system_message in given[:first] if system_message.content.strip()
+        sendable(system_message.content)
+        for system_message in all_messages[:first]
+        if system_message.content.strip()
     )
     messages: list[dict[str, object]] = []
-    for message in given[first:]:
+    for message in all_messages[first:]:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = list(_blocks(message))
         if messages and messages[-1]["role"] == role:
@@ -270,14 +272,14 @@ class AnthropicReply:
             raise BadStreamError("a block's index is not a number")
         return index
 
-    def _start(self, index: int, given: Mapping[str, object]) -> None:
-        kind = text_of(given.get("type"), "a block's type")
-        self._blocks[index] = _Block(kind, dict(given))
+    def _start(self, index: int, block: Mapping[str, object]) -> None:
+        kind = text_of(block.get("type"), "a block's type")
+        self._blocks[index] = _Block(kind, dict(block))
         self.begun = True
         if kind == "tool_use":
-            self._emit(ToolCallNamed(clean_name(text_of(given.get("name"), "a name"))))
-        elif kind == "text" and given.get("text"):
-            self._say(self._blocks[index], text_of(given["text"], "text"))
+            self._emit(ToolCallNamed(clean_name(text_of(block.get("name"), "a name"))))
+        elif kind == "text" and block.get("text"):
+            self._say(self._blocks[index], text_of(block["text"], "text"))
 
     def _grow(self, index: int, delta: Mapping[str, object]) -> None:
         block = self._blocks.get(index)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from actors import ChildSpec
 from rumi.models.actor import Models, ModelsMessage, ModelsRef
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
-from rumi.models.server import Server
+from rumi.models.server import ModelServer
 from rumi.models.settings import ModelSettings, context_tokens_of
 from rumi.models.types import Model
 from rumi.platform.texts import Language
@@ -25,12 +25,12 @@ class ModelSet:
     simultaneous calls to one server; without it, the number adapts.
     """
 
-    steps: tuple[Step, ...]
-    servers: Collection[Server]
+    steps: tuple[ChainStep, ...]
+    servers: Collection[ModelServer]
     context_tokens: int
     language: Language = "en"
     max_concurrent: int | None = None
-    steps_of: Callable[[str], tuple[Step, ...]] = field(default=lambda name: (), repr=False)
+    steps_of: Callable[[str], tuple[ChainStep, ...]] = field(default=lambda name: (), repr=False)
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
 from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
-from rumi.models.room import Room
+from rumi.models.room import TokenBudget
 from rumi.models.types import (
     Discarded,
     Emit,
@@ -60,7 +60,7 @@ _RANDOM: Final = Random()
 
 
 @runtime_checkable
-class Metered(Protocol):
+class ReportsLimits(Protocol):
     """A model that can report its server's rate limits."""
 
     async def metered_reply(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply:
@@ -69,7 +69,7 @@ class Metered(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """A model of the chain. `server` shares permits and keys; a model without one needs no permit.
 
     `room` is the model's token budget; requests to it are cut to that. Without `pictures` it gets none.
@@ -77,11 +77,11 @@ class Step:
 
     model: Model
     server: str | None = None
-    room: Room = field(default_factory=Room)
+    budget: TokenBudget = field(default_factory=TokenBudget)
     pictures: bool = False
 
 
-class _Ear:
+class _EventForwarder:
     """Passes events on, and remembers if it passed words that a further attempt would make void.
 
     `begun`: something of the reply of this attempt came.
@@ -89,20 +89,20 @@ class _Ear:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._words = False
-        self.begun = False
+        self._has_text = False
+        self.has_output = False
 
     def __call__(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):
-            self._words = True
+            self._has_text = True
         if isinstance(event, TextDelta | ToolCallNamed):
-            self.begun = True
+            self.has_output = True
         self._emit(event)
 
     def discard(self) -> None:
         """Report that the words so far are void, if there were any."""
-        if self._words:
-            self._words = False
+        if self._has_text:
+            self._has_text = False
             self._emit(Discarded())
 
 
@@ -130,7 +130,7 @@ class Chain:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[ChainStep],
         *,
         chat: str,
         permits: ModelsRef | None = None,
@@ -160,7 +160,7 @@ class Chain:
 
         It is less than the model's context if the server's plan allows less in one minute.
         """
-        return self._steps[0].room.context_tokens
+        return self._steps[0].budget.context_tokens
 
     @property
     def takes_pictures(self) -> bool:
@@ -175,7 +175,7 @@ class Chain:
         Raises:
             ModelError: No model answered. It lists the attempts, and has the kind of the last failure.
         """
-        ear = _Ear(emit)
+        events = _EventForwarder(emit)
         failures: list[ModelError] = []
         refused_keys: set[str | None] = set()
         for at, step in enumerate(self._steps):
@@ -187,10 +187,10 @@ class Chain:
                 if later_step.server not in (None, step.server, *refused_keys)
             ]
             if failures:
-                ear.discard()
+                events.discard()
                 why = texts.model_falls_back(self._language, self._reason(failures[-1]), step.model.name)
                 emit(Waiting(0.0, why))
-            outcome = await self._ask(step, request, ear, others)
+            outcome = await self._ask(step, request, events, others)
             if isinstance(outcome, Reply):
                 return outcome
             if outcome.kind == "budget":
@@ -203,31 +203,36 @@ class Chain:
         raise self._summary(failures)
 
     async def _ask(
-        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step]
+        self, step: ChainStep, request: ModelRequest, events: _EventForwarder, others: Sequence[ChainStep]
     ) -> Reply | ModelError:
         """Ask one model with a request of its maximum size; ask once with less if that was too much.
 
         `others` are the later models at other servers.
         """
         request = seen_by(request, takes_pictures=step.pictures)
-        request = fitted(request, step.room.prompt_tokens)
+        request = fitted(request, step.budget.prompt_tokens)
         tries = count(1)
-        outcome = await self._persist(step, request, ear, others, tries)
+        outcome = await self._persist(step, request, events, others, tries)
         if isinstance(outcome, Reply) or outcome.kind != "too_large":
             return outcome
         tokens = request_tokens(request)
-        smaller = fitted(request, step.room.refused(tokens, outcome.too_large))
+        smaller = fitted(request, step.budget.refused(tokens, outcome.too_large))
         if request_tokens(smaller) >= tokens:
             return outcome
-        ear(Waiting(0.0, texts.model_takes_less(self._language, step.model.name)))
-        return await self._persist(step, smaller, ear, others, tries)
+        events(Waiting(0.0, texts.model_takes_less(self._language, step.model.name)))
+        return await self._persist(step, smaller, events, others, tries)
 
     async def _persist(
-        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step], numbers: Iterator[int]
+        self,
+        step: ChainStep,
+        request: ModelRequest,
+        events: _EventForwarder,
+        others: Sequence[ChainStep],
+        numbers: Iterator[int],
     ) -> Reply | ModelError:
         """Ask one model, with retries; `numbers` counts all attempts of the call at this model."""
         for tries in numbers:
-            outcome = await self._attempt(step, request, ear, others)
+            outcome = await self._attempt(step, request, events, others)
             if isinstance(outcome, Reply) or not outcome.retriable or tries >= self._most(step, outcome):
                 return outcome
             pause = BACKOFF_S[min(tries, len(BACKOFF_S)) - 1]
@@ -239,19 +244,19 @@ class Chain:
                 return outcome
             if outcome.kind == "rate_limited" and await self._sooner(others, request, seconds):
                 return outcome
-            ear.discard()
-            ear(Waiting(seconds, texts.model_retrying(self._language, self._reason(outcome))))
+            events.discard()
+            events(Waiting(seconds, texts.model_retrying(self._language, self._reason(outcome))))
             await trio.sleep(seconds)
             if outcome.failed_generation:
                 request = _corrected(request, outcome.failed_generation)
         raise AssertionError("the last attempt returns")
 
-    def _most(self, step: Step, outcome: ModelError) -> int:
+    def _most(self, step: ChainStep, outcome: ModelError) -> int:
         """Return how often a call with this failure is tried."""
         permitted = self._permits is not None and step.server is not None
         return MOST_REFUSALS if permitted and outcome.kind == "rate_limited" else len(BACKOFF_S) + 1
 
-    async def _sooner(self, others: Sequence[Step], request: ModelRequest, seconds: float) -> bool:
+    async def _sooner(self, others: Sequence[ChainStep], request: ModelRequest, seconds: float) -> bool:
         """Return True if one of the other models could begin to answer in less than these seconds."""
         if self._permits is None:
             return bool(others) and seconds > 0
@@ -265,13 +270,13 @@ class Chain:
         return False
 
     async def _attempt(
-        self, step: Step, request: ModelRequest, ear: _Ear, others: Sequence[Step]
+        self, step: ChainStep, request: ModelRequest, events: _EventForwarder, others: Sequence[ChainStep]
     ) -> Reply | ModelError:
         if self._permits is None or step.server is None:
-            return await self._metered(step.model, request, ear, None)
+            return await self._metered(step.model, request, events, None)
         tokens = request_tokens(request)
         permit = HoldPermit(self._chat, step.server, step.model.name, tokens + EXPECTED_REPLY_TOKENS)
-        return await self._with_permit(self._permits, permit, step.model, request, ear, others)
+        return await self._with_permit(self._permits, permit, step.model, request, events, others)
 
     async def _with_permit(
         self,
@@ -279,8 +284,8 @@ class Chain:
         permit: HoldPermit,
         model: Model,
         request: ModelRequest,
-        ear: _Ear,
-        others: Sequence[Step],
+        events: _EventForwarder,
+        others: Sequence[ChainStep],
     ) -> Reply | ModelError:
         """Make one attempt while the permit is held: its ask is a sibling task and ends after the call.
 
@@ -297,10 +302,10 @@ class Chain:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_hold, permits, permit, held)
             try:
-                outcome = await self._granted(permits, permit, request, ear, others)
+                outcome = await self._granted(permits, permit, request, events, others)
                 if outcome is None:
                     tokens = permit.tokens - EXPECTED_REPLY_TOKENS
-                    outcome = await self._metered(model, request, ear, seen, tokens)
+                    outcome = await self._metered(model, request, events, seen, tokens)
                     if isinstance(outcome, Reply) or outcome.kind in REFUSALS:
                         permit.refused = not isinstance(outcome, Reply)
             finally:
@@ -309,31 +314,36 @@ class Chain:
         return outcome
 
     async def _metered(
-        self, model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None, tokens: int | None = None
+        self,
+        model: Model,
+        request: ModelRequest,
+        events: _EventForwarder,
+        seen: Seen | None,
+        tokens: int | None = None,
     ) -> Reply | ModelError:
         """Make one attempt that the meter allows, and have it counted; cut off, it counts as reserved.
 
         `tokens` are those of the request, where they are known.
         """
         if self._meter is None:
-            return await _reply(model, request, ear, seen)
+            return await _reply(model, request, events, seen)
         if tokens is None:
             tokens = request_tokens(request)
         hold = await self._meter.reserve(self._account, model.name, tokens, self._language)
         if isinstance(hold, ModelError):
             return hold
         outcome: Reply | ModelError | None = None
-        ear.begun = False
+        events.has_output = False
         try:
             if hold.most_reply is not None:
                 request = replace(request, max_output_tokens=hold.most_reply)
-            outcome = await _reply(model, request, ear, seen)
+            outcome = await _reply(model, request, events, seen)
         finally:
             if outcome is None:
                 hold.abandon()
-        usage = await hold.settle(counted(outcome, tokens, begun=ear.begun))
+        usage = await hold.settle(counted(outcome, tokens, begun=events.has_output))
         if usage != Usage():
-            ear(Used(model.name, usage))
+            events(Used(model.name, usage))
         return replace(outcome, usage=usage) if isinstance(outcome, Reply) else outcome
 
     async def _granted(
@@ -341,16 +351,16 @@ class Chain:
         permits: ModelsRef,
         permit: HoldPermit,
         request: ModelRequest,
-        ear: _Ear,
-        others: Sequence[Step],
+        events: _EventForwarder,
+        others: Sequence[ChainStep],
     ) -> ModelError | None:
         """Wait for the permit, and emit the wait.
 
         Return an error if the wait would be too long, or if a model of another server can answer before.
         """
-        told: str | None = None
+        reported_cause: str | None = None
         while True:
-            with trio.move_on_after(SHOW_WAIT_AFTER_S if told is None else 5.0):
+            with trio.move_on_after(SHOW_WAIT_AFTER_S if reported_cause is None else 5.0):
                 await permit.granted.wait()
                 return None
             try:
@@ -367,9 +377,9 @@ class Chain:
                 if permit.granted.is_set():
                     return None
                 return ModelError("rate_limited", f"{why}.", retry_after_s=wait.seconds, model=permit.model)
-            if told != wait.cause:
-                told = wait.cause
-                ear(Waiting(wait.seconds, why))
+            if reported_cause != wait.cause:
+                reported_cause = wait.cause
+                events(Waiting(wait.seconds, why))
 
     def _reason(self, error: ModelError) -> str:
         return texts.model_reason(self._language, error.kind, error.model, error.message, error.detail)
@@ -390,16 +400,18 @@ class Chain:
 def _corrected(request: ModelRequest, failed_generation: str) -> ModelRequest:
     """Return the request with the model's unreadable text and the error in it, so that it is not repeated."""
     wrote = Message("assistant", failed_generation[:MAX_FAILED_SHOWN_CHARS])
-    told = Message("user", UNREADABLE_CALL if request.tools else NO_TOOLS)
-    return replace(request, messages=(*request.messages, wrote, told))
+    correction = Message("user", UNREADABLE_CALL if request.tools else NO_TOOLS)
+    return replace(request, messages=(*request.messages, wrote, correction))
 
 
-async def _reply(model: Model, request: ModelRequest, ear: _Ear, seen: Seen | None) -> Reply | ModelError:
+async def _reply(
+    model: Model, request: ModelRequest, events: _EventForwarder, seen: Seen | None
+) -> Reply | ModelError:
     """Make one attempt and return its error; raised inside a nursery, it would come out in a group."""
     try:
-        if seen is not None and isinstance(model, Metered):
-            return await model.metered_reply(request, ear, seen)
-        return await model.reply(request, ear)
+        if seen is not None and isinstance(model, ReportsLimits):
+            return await model.metered_reply(request, events, seen)
+        return await model.reply(request, events)
     except ModelError as error:
         return error
 

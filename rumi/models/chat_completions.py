@@ -12,7 +12,7 @@ import trio
 from rumi.models.body import body_of, takes_schema
 from rumi.models.calls import read_failed_generation
 from rumi.models.rates import RateLimits
-from rumi.models.reading import Reading, Seen, ServerModel
+from rumi.models.reading import AnswerReading, Seen, ServerModel
 from rumi.models.stream import ReplyBuilder
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.platform import http
@@ -29,7 +29,7 @@ class ChatCompletions(ServerModel):
 
     async def _answered(self, request: ModelRequest, emit: Emit, seen: Seen) -> Reply | ModelError:
         def saw(limits: RateLimits) -> None:
-            self._room.saw(limits)
+            self._budget.saw(limits)
             seen(limits)
 
         schema = takes_schema(request, self._server.provider.model(self._model)) and self._server.takes_schema
@@ -44,12 +44,12 @@ class ChatCompletions(ServerModel):
     ) -> Reply | ModelError:
         """Make one request; return the reply or the error."""
         client = await self._server.client()
-        builder, small = ReplyBuilder(emit, self._name), self._room.small_plan
+        builder, small = ReplyBuilder(emit, self._name), self._budget.small_plan
         body = body_of(
             request, self._model, self._server.provider, self._sampling, schema=schema, small_plan=small
         )
         with trio.move_on_after(self._first_s) as silence:
-            reading = Reading(self._failures, silence, (self._first_s, self._timeout_s), saw)
+            reading = AnswerReading(self._failures, silence, (self._first_s, self._timeout_s), saw)
             outcome = await self._asked(client, body, builder, reading)
             if request.tools:
                 outcome = _read_all_the_same(outcome, builder, {tool.name for tool in request.tools})
@@ -57,7 +57,7 @@ class ChatCompletions(ServerModel):
         return self._failures.silent(begun=builder.begun)
 
     async def _asked(
-        self, client: "AsyncGroq", body: dict[str, object], builder: ReplyBuilder, reading: Reading
+        self, client: "AsyncGroq", body: dict[str, object], builder: ReplyBuilder, reading: AnswerReading
     ) -> Reply | ModelError:
         """Return the reply or the error. The caller raises it, where no key is in reach."""
         import groq

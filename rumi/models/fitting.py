@@ -49,22 +49,22 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
         return request
     fit = _Fit(list(request.messages), excess)
     results = [place for place, message in enumerate(fit.messages) if message.role == "tool"]
-    for place in _replies(fit.messages)[:-1]:
-        fit.change(place, replace(fit.messages[place], reasoning=""))
-    for place in results[:-1]:
-        fit.change(place, shortened(fit.messages[place], SHORT_CHARS))
+    for index in _replies(fit.messages)[:-1]:
+        fit.change(index, replace(fit.messages[index], reasoning=""))
+    for index in results[:-1]:
+        fit.change(index, shortened(fit.messages[index], SHORT_CHARS))
     latest = [fit.messages[place] for place in results[-1:]]
     fit.forget(int(max_tokens * HISTORY_SHARE))
-    for place in _replies(fit.messages):
-        calls = tuple(map(_short_call, fit.messages[place].tool_calls))
-        fit.change(place, replace(fit.messages[place], tool_calls=calls))
+    for index in _replies(fit.messages):
+        calls = tuple(map(_short_call, fit.messages[index].tool_calls))
+        fit.change(index, replace(fit.messages[index], tool_calls=calls))
     for message in latest:
         if message in fit.messages:  # it may have been one of those exchanges
             fit.cut(fit.messages.index(message))
     fit.forget(0)
     rest = [place for place, message in enumerate(fit.messages) if message.role != "system"]
-    for place in sorted(rest, key=lambda place: -len(fit.messages[place].content)):
-        fit.cut(place)
+    for index in sorted(rest, key=lambda place: -len(fit.messages[place].content)):
+        fit.cut(index)
     return replace(request, messages=tuple(fit.messages))
 
 
@@ -119,22 +119,22 @@ class _Fit:
         self.messages = messages
         self.excess = excess
 
-    def change(self, place: int, message: Message) -> None:
+    def change(self, index: int, message: Message) -> None:
         """Replace a message, if this saves tokens."""
-        saved = self.messages[place].tokens - message.tokens
+        saved = self.messages[index].tokens - message.tokens
         if self.excess > 0 and saved > 0:
-            self.messages[place] = message
+            self.messages[index] = message
             self.excess -= saved
 
-    def cut(self, place: int) -> None:
+    def cut(self, index: int) -> None:
         """Shorten a message as far as needed: a result at its end, others in their middle."""
-        message = self.messages[place]
+        message = self.messages[index]
         pictures = PER_PICTURE * len(message.pictures)
         least = max(0, text_tokens(message.content) + pictures - self.excess)
         if message.role == "tool":
-            self.change(place, cut_to(message, least))
+            self.change(index, cut_to(message, least))
         else:
-            self.change(place, _without_middle(message, least))
+            self.change(index, _without_middle(message, least))
 
     def forget(self, keep_tokens: int) -> None:
         """Leave out the oldest exchanges until the conversation fits or the rest takes `keep_tokens`."""
@@ -152,14 +152,14 @@ class _Fit:
             self.excess, left, until = self.excess - saved, left - saved, start
         del self.messages[first:until]
 
-    def _begins(self, place: int) -> bool:
+    def _begins(self, index: int) -> bool:
         """Return True if an exchange begins there: with a user's message after another message."""
-        before = self.messages[place - 1].role if place else "system"
-        return self.messages[place].role == "user" and before != "user"
+        before = self.messages[index - 1].role if index else "system"
+        return self.messages[index].role == "user" and before != "user"
 
 
 def _replies(messages: Sequence[Message]) -> list[int]:
-    return [place for place, message in enumerate(messages) if message.role == "assistant"]
+    return [index for index, message in enumerate(messages) if message.role == "assistant"]
 
 
 def _chars(text: str, max_tokens: int) -> int:

@@ -183,7 +183,7 @@ class CallLimits:
         ticket.left = True
         if ticket.granted:
             if refused is not None:
-                self._learn(ticket, refused, now)
+                self._adjust_concurrency(ticket, refused, now)
             state = self._model(ticket.model)
             state.running -= 1
             state.count(ticket, 0 if ticket.counted else -1)
@@ -192,7 +192,7 @@ class CallLimits:
             self._wait_no_more(ticket)
         self.pump(now)
 
-    def _learn(self, ticket: Ticket, refused: bool, now: float) -> None:
+    def _adjust_concurrency(self, ticket: Ticket, refused: bool, now: float) -> None:
         """Learn from how a call ended how many calls its server takes at once.
 
         If the server's budget was used up, a refusal says nothing about the number of simultaneous calls.
@@ -290,8 +290,8 @@ class CallLimits:
         return None
 
     def _push(self, ticket: Ticket) -> None:
-        place = self._use.get(ticket.chat, 0), ticket.number, ticket
-        heappush(self._model(ticket.model).queue, place)
+        entry = self._use.get(ticket.chat, 0), ticket.number, ticket
+        heappush(self._model(ticket.model).queue, entry)
 
     def _wait_no_more(self, ticket: Ticket) -> None:
         self._model(ticket.model).waiting -= 1

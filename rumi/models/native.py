@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import trio
 
 from rumi.models.body import Sampling
-from rumi.models.reading import Builder, Cutter, Reading, Seen, ServerModel
+from rumi.models.reading import AnswerReading, Builder, Cutter, Seen, ServerModel
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.platform import http
 
@@ -51,10 +51,10 @@ class NativeModel(ServerModel):
 
         client, protocol = await self._server.bare(), self.protocol
         builder = protocol.builder(emit, self._name)
-        body = protocol.body(request, self._model, self._sampling, self._room.context)
+        body = protocol.body(request, self._model, self._sampling, self._budget.context)
         url = f"{self._server.base_url.rstrip('/')}{protocol.path}"
         with trio.move_on_after(self._first_s) as silence:
-            reading = Reading(self._failures, silence, (self._first_s, self._timeout_s), seen)
+            reading = AnswerReading(self._failures, silence, (self._first_s, self._timeout_s), seen)
             asked = client.build_request(
                 "POST", url, json=body, headers=protocol.headers(self._server.api_key)
             )
@@ -65,8 +65,8 @@ class NativeModel(ServerModel):
             try:
                 if not response.is_success:
                     reading.note_limits(response)
-                    told = await _error_of(response)
-                    return self._failures.from_status(response.status_code, told, response.headers)
+                    error_body = await _error_of(response)
+                    return self._failures.from_status(response.status_code, error_body, response.headers)
                 return await reading.read(response, builder, cutter=protocol.cutter())
             finally:
                 await http.close(response.aclose)

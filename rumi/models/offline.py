@@ -27,7 +27,7 @@ from rumi.models.types import (
     Usage,
 )
 from rumi.platform.texts import Language
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 
 _PIECES: Final = 200
 _PIECE_CHARS: Final = 24
@@ -213,8 +213,8 @@ def _last_exchange(messages: Sequence[Message]) -> tuple[str, list[tuple[str, st
             break
         elif message.role == "tool":
             results.append(without_notes(message.content))
-    words = next((text for text in said if opened(text) is None), "")
-    handed_on = [block for text in reversed(said) if (block := opened(text)) is not None]
+    words = next((text for text in said if read_block(text) is None), "")
+    handed_on = [block for text in reversed(said) if (block := read_block(text)) is not None]
     return words, handed_on, results[::-1]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from rumi.models.fitting import without_notes
 from rumi.models.types import Message, ToolCall, ToolSpec
 from rumi.platform.texts import Language, pick
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 
 PAGES: Final = 3
 SENTENCES: Final = 2
@@ -46,19 +46,19 @@ class Research:
     def __init__(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         self._names = {tool.name for tool in tools}
         self._results: list[str] = []
-        self._given: list[str] = []
+        self._handed_over: list[str] = []
         self.question = ""
         for message in reversed(messages):
             if message.role == "tool" and not self.question:
                 self._results.insert(0, without_notes(message.content))
-            elif message.role == "user" and opened(message.content) is not None:
-                self._given.insert(0, message.content)
+            elif message.role == "user" and read_block(message.content) is not None:
+                self._handed_over.insert(0, message.content)
             elif message.role == "user" and not self.question:
                 self.question = message.content
 
     def next_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls that come next; none if it is time to answer."""
-        if self._given:
+        if self._handed_over:
             return ()
         if "web_search" not in self._names:
             return () if self._results else (_call("git_log"),)
@@ -71,7 +71,9 @@ class Research:
 
     def answer(self, language: Language) -> str:
         """Return the first sentences of the pages, each with its source."""
-        said = [f"- {sentence}" for text in (*self._given, *self._results) for sentence in _beginning(text)]
+        said = [
+            f"- {sentence}" for text in (*self._handed_over, *self._results) for sentence in _beginning(text)
+        ]
         if said:
             intro = pick(
                 language,
@@ -83,14 +85,14 @@ class Research:
             intro = pick(
                 language, "Soy el modelo offline. La historia:", "I am the offline model. The history:"
             )
-            block = opened(self._results[0])
+            block = read_block(self._results[0])
             return f"{intro}\n\n{fenced(block[1] if block is not None else self._results[0])}"
         return pick(language, "No encontré ninguna página con texto.", "I found no page with text.")
 
 
 def _beginning(text: str) -> list[str]:
     """Return the first sentences of a page, each with the page's number; none of what is no source."""
-    number, block = _NUMBER.match(text), opened(text)
+    number, block = _NUMBER.match(text), read_block(text)
     if number is None or block is None:
         return []
     body = _TITLE.sub("", block[1], count=1)

@@ -9,8 +9,8 @@ from rumi.models.body import Sampling
 from rumi.models.failures import Failures
 from rumi.models.hiding import Hiding
 from rumi.models.rates import RateLimits, rate_limits
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.room import TokenBudget
+from rumi.models.server import ModelServer
 from rumi.models.stream import MAX_EVENT_BYTES, BadStreamError, EventReader, StreamReportedError, as_chunk
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.platform import http
@@ -91,14 +91,14 @@ class ServerModel:
 
     def __init__(
         self,
-        server: Server,
+        server: ModelServer,
         model: str,
         *,
         name: str,
         timeout_s: float,
         first_token_timeout_s: float | None = None,
         sampling: Sampling | None = None,
-        room: Room | None = None,
+        budget: TokenBudget | None = None,
     ) -> None:
         self._server = server
         self._model = model
@@ -106,7 +106,7 @@ class ServerModel:
         self._timeout_s = timeout_s
         self._first_s = first_token_timeout_s or timeout_s
         self._sampling = sampling or Sampling()
-        self._room = room or Room()
+        self._budget = budget or TokenBudget()
         self._failures = Failures(
             model=name,
             url=server.base_url,
@@ -143,7 +143,7 @@ class ServerModel:
         raise NotImplementedError
 
 
-class Reading:
+class AnswerReading:
     """The reading of one answer, while `silence` runs: each sign of life moves its deadline.
 
     `limits_s` are the two time limits: before the model's first word, and after it.

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from rumi.errors import ConfigError
 from rumi.models.body import Sampling
-from rumi.models.chain import Step
+from rumi.models.chain import ChainStep
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
 from rumi.models.reading import ServerModel
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.room import TokenBudget
+from rumi.models.server import ModelServer
 from rumi.models.settings import (
     CustomServer,
     ModelSettings,
@@ -60,13 +60,13 @@ class Registry:
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings
-        self._chosen: dict[str, tuple[Step, ...]] = {}
-        self.servers: dict[str, Server] = {}
+        self._chosen: dict[str, tuple[ChainStep, ...]] = {}
+        self.servers: dict[str, ModelServer] = {}
         own = (custom.api_key for custom in settings.custom.values())
         keys = (settings.groq_api_key, *settings.keys.values(), *own)
         self._redact = Redactor((*settings.secrets, *filter(None, keys)))
 
-    def steps_of(self, first: str) -> tuple[Step, ...]:
+    def steps_of(self, first: str) -> tuple[ChainStep, ...]:
         """Return the steps that begin with this model; the fallbacks that can be used follow.
 
         Raises:
@@ -91,14 +91,14 @@ class Registry:
         provider = PROVIDERS.get(scheme)
         return provider is None or provider.key is None or bool(self.settings.key_of(scheme))
 
-    def _step(self, name: str, *, first: bool) -> Step:
+    def _step(self, name: str, *, first: bool) -> ChainStep:
         return factory_of(name)(self, name, first)
 
-    def remote(self, server: Server, name: str, model: str, first: bool) -> Step:
+    def remote(self, server: ModelServer, name: str, model: str, first: bool) -> ChainStep:
         """Return the step of a model at a server."""
         settings = self.settings
         patient_s = settings.timeout_s if server.dialect == "groq" else max(settings.timeout_s, FIRST_TOKEN_S)
-        room = Room(self._context_tokens(name, first))
+        budget = TokenBudget(self._context_tokens(name, first))
         first_s = settings.first_token_timeout_s or patient_s
         sampling = Sampling(settings.temperature, settings.max_output_tokens, settings.reasoning_effort)
         made = MODELS.get(server.dialect, lambda: ChatCompletions)()(
@@ -108,9 +108,9 @@ class Registry:
             timeout_s=settings.timeout_s,
             first_token_timeout_s=first_s,
             sampling=sampling,
-            room=room,
+            budget=budget,
         )
-        return Step(made, server.name, room, model_takes_pictures(name, settings))
+        return ChainStep(made, server.name, budget, model_takes_pictures(name, settings))
 
     def _context_tokens(self, name: str, first: bool) -> int | None:
         """Return a model's maximum; None for an unknown fallback, whose requests are cut after a refusal."""
@@ -118,7 +118,7 @@ class Registry:
             return self.settings.context_tokens or context_tokens_of(name)
         return known_context(name)
 
-    def server(self, scheme: str, name: str) -> Server:
+    def server(self, scheme: str, name: str) -> ModelServer:
         """Return a provider's server.
 
         Raises:
@@ -138,7 +138,7 @@ class Registry:
             self.servers[scheme] = provider_server(scheme, key, url, self._redact)
         return self.servers[scheme]
 
-    def custom_server(self, name: str, custom: CustomServer) -> Server:
+    def custom_server(self, name: str, custom: CustomServer) -> ModelServer:
         """Return the server of a section `[model.custom.NAME]`.
 
         Raises:
@@ -153,7 +153,7 @@ class Registry:
             if key:
                 _check_key(key, key_name)
             _check_url(custom.base_url, f"model.custom.{name}.base_url")
-            self.servers[full_name] = Server(
+            self.servers[full_name] = ModelServer(
                 full_name,
                 custom.base_url,
                 key,
@@ -164,20 +164,20 @@ class Registry:
         return self.servers[full_name]
 
 
-Factory: TypeAlias = Callable[[Registry, str, bool], Step]
+Factory: TypeAlias = Callable[[Registry, str, bool], ChainStep]
 """Makes the step of a model from its full name. True: it is the first of its chain."""
 
 
-def _offline(registry: Registry, name: str, first: bool) -> Step:
-    return Step(Offline(registry.settings.language), pictures=True)
+def _offline(registry: Registry, name: str, first: bool) -> ChainStep:
+    return ChainStep(Offline(registry.settings.language), pictures=True)
 
 
-def _of_a_row(registry: Registry, name: str, first: bool) -> Step:
+def _of_a_row(registry: Registry, name: str, first: bool) -> ChainStep:
     scheme, _, model = name.partition(":")
     return registry.remote(registry.server(scheme, name), name, model, first)
 
 
-def _custom(registry: Registry, name: str, first: bool) -> Step:
+def _custom(registry: Registry, name: str, first: bool) -> ChainStep:
     section, servers = name.partition(":")[2], registry.settings.custom
     if section not in servers:
         known = ", ".join(f"{CUSTOM}:{key}" for key in servers) or "none"
@@ -209,7 +209,7 @@ def factory_of(name: str) -> Factory:
 
 def provider_server(
     scheme: str, key: str, base_url: str | None = None, redact: Redactor | None = None
-) -> Server:
+) -> ModelServer:
     """Return a provider's server. `base_url`: the root of its API, with or without the ending of its paths.
 
     Raises:
@@ -220,7 +220,9 @@ def provider_server(
     if key:
         _check_key(key, provider.key_variable)
     _check_url(url, provider.base_url_variable)
-    return Server(scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable, redact=redact)
+    return ModelServer(
+        scheme, url, key, dialect=provider.dialect, key_name=provider.key_variable, redact=redact
+    )
 
 
 def _check_key(key: str, name: str) -> None:

@@ -19,7 +19,7 @@ SMALLER: Final = 0.6
 
 
 @dataclass(slots=True)
-class Room:
+class TokenBudget:
     """One model's budget, which its chats share. None is unknown: then nothing is cut.
 
     `context` is the model's own; `a_minute` is the last reported limit of its plan; `refused_above` is the
@@ -52,24 +52,24 @@ class Room:
         """Store the limits in the headers of an answer."""
         if limits.tokens is None or limits.tokens.limit < 1:
             return
-        told = int(limits.tokens.limit)
-        if self.a_minute is not None and told != self.a_minute:
+        reported = int(limits.tokens.limit)
+        if self.a_minute is not None and reported != self.a_minute:
             self.refused_above = None  # another plan
-        self.a_minute = told
+        self.a_minute = reported
 
-    def refused(self, tokens: int, told: TooLarge | None) -> int:
+    def refused(self, tokens: int, reported: TooLarge | None) -> int:
         """Store that a request of about `tokens` tokens was too large; return the size for the next one.
 
         Our estimate may be too low for some texts (digits, base64): the server's count shows by how much.
         """
-        if told is None:
+        if reported is None:
             return int(tokens * SMALLER)
-        if told.a_minute and self.a_minute is None:
-            self.a_minute = told.limit
-        self.refused_above = told.limit
-        most = prompt_share(told.limit)
-        if told.requested is not None and told.requested > tokens:
-            return int(most * tokens / told.requested)
+        if reported.a_minute and self.a_minute is None:
+            self.a_minute = reported.limit
+        self.refused_above = reported.limit
+        most = prompt_share(reported.limit)
+        if reported.requested is not None and reported.requested > tokens:
+            return int(most * tokens / reported.requested)
         return most if most < tokens else int(tokens * SMALLER)
 
 

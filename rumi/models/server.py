@@ -20,7 +20,7 @@ OWN_SERVER = Provider("custom", "", "", local=True)
 """What is known of a server of `[model.custom.NAME]`."""
 
 
-class Server:
+class ModelServer:
     """A server and its one client, which its models share. Its maker closes it.
 
     `name` is the name in limits and errors: a provider's scheme, or `custom:NAME`. `key_name` says where its

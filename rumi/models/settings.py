@@ -78,8 +78,8 @@ class ModelSettings:
 
     def base_url_of(self, scheme: str) -> str:
         """Return the address of a provider."""
-        given = self.groq_base_url if scheme == "groq" else self.base_urls.get(scheme)
-        return given or PROVIDERS[scheme].url
+        url = self.groq_base_url if scheme == "groq" else self.base_urls.get(scheme)
+        return url or PROVIDERS[scheme].url
 
 
 def missing_key(settings: ModelSettings, name: str = "") -> str:

@@ -109,7 +109,7 @@ def as_chunk(data: str) -> str:
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartialCall:
     """A tool call of which some parts have come."""
 
     id: str = ""
@@ -133,8 +133,8 @@ class ReplyBuilder:
         self._reasoning: list[str] = []
         self._thoughts = Thoughts()
         self._chars = 0
-        self._calls: list[_Call] = []
-        self._open: dict[int, _Call] = {}
+        self._calls: list[_PartialCall] = []
+        self._open: dict[int, _PartialCall] = {}
         self._usage = Usage()
         self.finish_reason = ""
         self.begun = False
@@ -255,7 +255,7 @@ class ReplyBuilder:
         if arguments:
             self._grow(text_of(arguments, "a tool call's arguments"), call.arguments)
 
-    def _call_of(self, index: object, call_id: str) -> _Call:
+    def _call_of(self, index: object, call_id: str) -> _PartialCall:
         """Return the call that a part belongs to: by its index, unless another id shows a new call.
 
         Some servers give every call of a reply the index 0, or none; each call has its own id there.
@@ -266,7 +266,7 @@ class ReplyBuilder:
             raise BadStreamError("a tool call's index is not a number")
         call = self._open.get(index)
         if call is None or (call_id and call.id and call_id != call.id):
-            call = _Call()
+            call = _PartialCall()
             self._calls.append(call)
             self._open[index] = call
         return call
@@ -315,35 +315,35 @@ class Thoughts:
     """
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending = ""
         self._state: str = "beginning"
 
     def feed(self, piece: str) -> str:
         """Take a piece; return the part of the answer that is certain by now."""
         if self._state == "answer":
             return piece
-        self._held += piece
+        self._pending += piece
         if self._state == "beginning":
-            start = self._held.lstrip()
+            start = self._pending.lstrip()
             if start.startswith(_BEGIN):
-                self._held, self._state = start[len(_BEGIN) :], "thoughts"
+                self._pending, self._state = start[len(_BEGIN) :], "thoughts"
             elif _BEGIN.startswith(start):
                 return ""  # nothing but space, or the beginning of the tag
             else:
-                return self._answer(self._held)
+                return self._answer(self._pending)
         if self._state == "thoughts":
-            _, end, rest = self._held.partition(_END)
+            _, end, rest = self._pending.partition(_END)
             if not end:
-                self._held = self._held[-len(_END) + 1 :]
+                self._pending = self._pending[-len(_END) + 1 :]
                 return ""
-            self._held, self._state = rest, "space"
-        rest = self._held.lstrip()
+            self._pending, self._state = rest, "space"
+        rest = self._pending.lstrip()
         return self._answer(rest) if rest else ""
 
     def end(self) -> str:
         """Return the text that is still held back at the end of the answer, if it is not reasoning."""
-        return self._answer(self._held) if self._state == "beginning" else ""
+        return self._answer(self._pending) if self._state == "beginning" else ""
 
     def _answer(self, words: str) -> str:
-        self._held, self._state = "", "answer"
+        self._pending, self._state = "", "answer"
         return words

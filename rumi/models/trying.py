@@ -70,7 +70,7 @@ async def offered(base_url: str, api_key: str = "") -> tuple[str, ...] | None:
         return None
 
 
-async def local_servers(places: Sequence[tuple[str, int]] = LOCAL) -> tuple[LocalServer, ...]:
+async def local_servers(endpoints: Sequence[tuple[str, int]] = LOCAL) -> tuple[LocalServer, ...]:
     """Return the model servers that listen on loopback. Where none does, this takes no time."""
     found: dict[str, LocalServer] = {}
 
@@ -87,6 +87,6 @@ async def local_servers(places: Sequence[tuple[str, int]] = LOCAL) -> tuple[Loca
             found[name] = LocalServer(name, url, models)
 
     async with trio.open_nursery() as nursery:
-        for place in places:
-            nursery.start_soon(look, *place)
-    return tuple(found[name] for name, _ in places if name in found)
+        for endpoint in endpoints:
+            nursery.start_soon(look, *endpoint)
+    return tuple(found[name] for name, _ in endpoints if name in found)

@@ -67,23 +67,23 @@ class Caller:
         if self.rights != "all":
             raise NotAllowed
 
-    def owner_in(self, given: str | None) -> str:
+    def owner_in(self, requested: str | None) -> str:
         """Return the owner that a request is about: the one that it names, or else the caller's.
 
         Raises:
             NotAllowed: It is another owner, and the caller may only see its own rows.
         """
-        if given is not None and self.scope not in (None, given):
+        if requested is not None and self.scope not in (None, requested):
             raise NotAllowed
-        return self.owner if given is None else given
+        return self.owner if requested is None else requested
 
-    def scope_in(self, given: str | None) -> str | None:
+    def scope_in(self, requested: str | None) -> str | None:
         """Return whose rows a list shows: those of the owner that is named, or all that the caller may see.
 
         Raises:
             NotAllowed: It is another owner, and the caller may only see its own rows.
         """
-        return self.scope if given is None else self.owner_in(given)
+        return self.scope if requested is None else self.owner_in(requested)
 
     def chat_in(self, chat: str, owner_of: Callable[[str], str]) -> str:
         """Return the chat, if it belongs to an owner whose rows the caller may see.

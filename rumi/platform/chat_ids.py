@@ -52,7 +52,7 @@ def task_key(id: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class ChannelPrefix:
     """The beginning of all chat ids of one channel, such as `tg`, and the channel's name in sentences.
 
     An id below it is the prefix, the name of a user or a group, and, after a `_`, the topic if there is one.
@@ -81,7 +81,7 @@ class Prefix:
 class ChatIds:
     """The prefixes of all channels, also of those that do not run: their chats and facts are stored."""
 
-    prefixes: tuple[Prefix, ...]
+    prefixes: tuple[ChannelPrefix, ...]
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if an id could belong to two channels."""
@@ -89,7 +89,7 @@ class ChatIds:
             if not one.text or any(one is not other and other.owns(one.text) for other in self.prefixes):
                 raise ValueError(f"the prefix {one.text!r} does not tell one channel's chats from others")
 
-    def including(self, others: Iterable[Prefix | None]) -> "ChatIds":
+    def including(self, others: Iterable[ChannelPrefix | None]) -> "ChatIds":
         """Return these and other channels' prefixes."""
         return ChatIds(tuple(dict.fromkeys((*self.prefixes, *(one for one in others if one is not None)))))
 
@@ -118,22 +118,22 @@ class ChatIds:
         prefix = self._of_channel(chat)
         return self.owner(str(user)) if prefix is None else f"{prefix.of_bot(chat)}{user}"
 
-    def owner(self, given: object) -> str:
+    def owner(self, name: object) -> str:
         """Return the owner that a person names: an owner, one of its chats, or a number alone.
 
         Raises:
             UsageError: It cannot be an owner.
         """
-        if not isinstance(given, str) or CHAT_ID.fullmatch(given) is None:
+        if not isinstance(name, str) or CHAT_ID.fullmatch(name) is None:
             example = f"{next((one.text for one in self.prefixes), '')}11111111"
             raise UsageError(
                 "This is not a valid owner.",
                 f"Owners are local, and users and groups of channels, such as {example}.",
             )
         numbered = next((one for one in self.prefixes if one.numbers), None)
-        if numbered is not None and _NUMBER.fullmatch(given):
-            return f"{numbered.text}{given}"
-        return self.owner_of(given) if self._of_channel(given) else given
+        if numbered is not None and _NUMBER.fullmatch(name):
+            return f"{numbered.text}{name}"
+        return self.owner_of(name) if self._of_channel(name) else name
 
     def check_chosen(self, chat: str) -> str:
         """Return the id, if a client may choose it.
@@ -148,7 +148,7 @@ class ChatIds:
             )
         return chat
 
-    def _of_channel(self, chat: str) -> Prefix | None:
+    def _of_channel(self, chat: str) -> ChannelPrefix | None:
         return next((prefix for prefix in self.prefixes if prefix.owns(chat)), None)
 
 

@@ -9,7 +9,7 @@ import trio
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LimiterBounds:
     """How much work runs at once, for a chat and at a host; how much of a chat waits, and for how long."""
 
     at_once: int
@@ -20,7 +20,7 @@ class Bounds:
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class QueuedWork:
     """Work that runs or waits; `host` is its server, None if it uses none."""
 
     chat: str
@@ -43,9 +43,9 @@ class FairLimiter:
     are correct at every checkpoint.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: LimiterBounds) -> None:
         self._bounds = bounds
-        self._waiting: dict[str, deque[Turn]] = {}
+        self._waiting: dict[str, deque[QueuedWork]] = {}
         self._of_chat: Counter[str] = Counter()
         self._of_host: Counter[str] = Counter()
         self.running = 0
@@ -56,7 +56,7 @@ class FairLimiter:
         return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
-    async def turn(self, chat: str, host: str | None = None) -> AsyncIterator[Turn]:
+    async def turn(self, chat: str, host: str | None = None) -> AsyncIterator[QueuedWork]:
         """Wait for a turn, and return it at the end of the block.
 
         Raises:
@@ -64,7 +64,7 @@ class FairLimiter:
         """
         if len(self._waiting.get(chat, ())) >= self._bounds.waiting_per_chat:
             raise NoTurn(late=False)
-        turn = Turn(chat, host)
+        turn = QueuedWork(chat, host)
         with trio.move_on_after(self._bounds.wait_s):
             await self._wait(turn)
         if not turn.granted.is_set():
@@ -75,14 +75,14 @@ class FairLimiter:
             if turn.granted.is_set():
                 self._give_back(turn)
 
-    def leave_host(self, turn: Turn) -> None:
+    def leave_host(self, turn: QueuedWork) -> None:
         """Free the host's place: no connection to it is open any more. The rest of the turn continues."""
         self._count(turn, -1)
         turn.host = None
         self._count(turn, 1)
         self._grant()
 
-    async def move(self, turn: Turn, host: str) -> None:
+    async def move(self, turn: QueuedWork, host: str) -> None:
         """Move the turn to another host, within that host's bound. No connection to the old one may be open.
 
         Cancelled, the turn is returned.
@@ -93,7 +93,7 @@ class FairLimiter:
         turn.host, turn.granted = host, trio.Event()
         await self._wait(turn, first=True)
 
-    async def _wait(self, turn: Turn, *, first: bool = False) -> None:
+    async def _wait(self, turn: QueuedWork, *, first: bool = False) -> None:
         queue = self._waiting.setdefault(turn.chat, deque())
         if first:  # it had its turn already
             queue.appendleft(turn)
@@ -110,11 +110,11 @@ class FairLimiter:
                 self._leave_queue(turn)
             raise
 
-    def _give_back(self, turn: Turn) -> None:
+    def _give_back(self, turn: QueuedWork) -> None:
         self._count(turn, -1)
         self._grant()
 
-    def _count(self, turn: Turn, change: int) -> None:
+    def _count(self, turn: QueuedWork, change: int) -> None:
         self.running += change
         self._of_chat[turn.chat] += change
         if not self._of_chat[turn.chat]:
@@ -130,7 +130,7 @@ class FairLimiter:
             self._count(turn, 1)
             turn.granted.set()
 
-    def _next(self) -> Turn | None:
+    def _next(self) -> QueuedWork | None:
         """Return the first waiting fetch whose host has room, of the chat with the fewest turns."""
         for chat in sorted(self._waiting, key=lambda chat: self._of_chat[chat]):
             if self._of_chat[chat] >= self._bounds.per_chat:
@@ -140,7 +140,7 @@ class FairLimiter:
                     return turn
         return None
 
-    def _leave_queue(self, turn: Turn) -> None:
+    def _leave_queue(self, turn: QueuedWork) -> None:
         """Remove the turn from the queue; its chat goes to the end of the chats with as many turns."""
         queue = self._waiting.pop(turn.chat)
         queue.remove(turn)

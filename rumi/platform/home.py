@@ -17,7 +17,7 @@ import trio
 
 from rumi.errors import UsageError
 from rumi.platform import home_permissions
-from rumi.platform.atomic_write import Exchange
+from rumi.platform.atomic_write import FolderSwap
 from rumi.platform.openat import opened
 
 BRIEFLY = "rumi memory ("
@@ -32,7 +32,7 @@ deleted.
 _INSTALLATION = re.compile(r"[0-9a-f]{12}")
 
 
-class HomeHeld(UsageError):
+class HomeLocked(UsageError):
     """Another process holds the home."""
 
 
@@ -132,9 +132,9 @@ class Home:
         return self.root / "reserve"
 
     @property
-    def restoring(self) -> Exchange:
+    def restoring(self) -> FolderSwap:
         """What `rumi restore` puts in place, and where it keeps what was there before."""
-        return Exchange(self.root, self.root / "restoring", self.root / "before-restore")
+        return FolderSwap(self.root, self.root / "restoring", self.root / "before-restore")
 
     @property
     def terminal_history(self) -> Path:
@@ -175,7 +175,7 @@ class Home:
         """
         found = self.dangers()
         refused = [danger for danger in found if danger.kind != home_permissions.READABLE]
-        if found and not refused and home_permissions.holds_only_ours(str(self.root)):
+        if found and not refused and home_permissions.has_only_own_files(str(self.root)):
             with contextlib.suppress(OSError):  # for example, a disk that is mounted read-only
                 self.root.chmod(0o700)
                 return True
@@ -222,7 +222,7 @@ class Home:
             draft.unlink(missing_ok=True)
 
     @contextmanager
-    def hold(self, purpose: str) -> Iterator[Callable[[], None]]:
+    def lock(self, purpose: str) -> Iterator[Callable[[], None]]:
         """Hold the home for this process. The kernel releases it whenever the process ends.
 
         A fork holds it too, also when this process has left the block; it then calls what is yielded, which
@@ -239,21 +239,21 @@ class Home:
         except OSError as error:
             raise self.unusable(error) from error
         with opened(lock):
-            self._wait_for(lock)
+            self._acquire(lock)
 
-            def sign() -> None:
+            def write_lock_owner() -> None:
                 with contextlib.suppress(OSError):  # on a full disk, others read only that the home is held
                     signed = os.pwrite(lock, f"{purpose} (process {os.getpid()})\n".encode(), 0)
                     os.ftruncate(lock, signed)
 
-            sign()
+            write_lock_owner()
             try:
                 self.restoring.finish()
             except OSError as error:
                 raise self.unusable(error) from error
-            yield sign
+            yield write_lock_owner
 
-    def _wait_for(self, lock: int) -> None:
+    def _acquire(self, lock: int) -> None:
         """Take the lock. Wait for a process that only checks the holder or works on the files briefly."""
         begun = time.monotonic()
         while True:
@@ -261,10 +261,11 @@ class Home:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                holder = _signature(lock)
-                if time.monotonic() > begun + (BRIEF_S if holder.startswith(BRIEFLY) else LOOK_S):
-                    raise HomeHeld(
-                        f"{self.root} is held by {holder}.", "End that one first, or set another RUMI_HOME."
+                lock_holder = _read_lock_owner(lock)
+                if time.monotonic() > begun + (BRIEF_S if lock_holder.startswith(BRIEFLY) else LOOK_S):
+                    raise HomeLocked(
+                        f"{self.root} is held by {lock_holder}.",
+                        "End that one first, or set another RUMI_HOME.",
                     ) from None
                 time.sleep(0.01)
 
@@ -280,16 +281,16 @@ class Home:
 
     async def wait_until_gone(self) -> None:
         """Wait until the home is gone: the lock that this process holds was deleted or replaced."""
-        held, missed = self.lock_identity(), 0
-        if held is None:  # this process holds no lock
+        own_lock, missed = self.lock_identity(), 0
+        if own_lock is None:  # this process holds no lock
             await trio.sleep_forever()
         while missed < GONE_AFTER:
             await trio.sleep(LOOK_AT_LOCK_S)
             # A network file system that does not answer is no proof that the home is gone.
             with contextlib.suppress(UsageError):
-                missed = missed + 1 if self.lock_identity() != held else 0
+                missed = missed + 1 if self.lock_identity() != own_lock else 0
 
-    def holder(self) -> str:
+    def lock_holder(self) -> str:
         """Return a description of the holder, empty if no process holds the home.
 
         Raises:
@@ -305,7 +306,7 @@ class Home:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return _signature(lock)
+                return _read_lock_owner(lock)
         return ""
 
     def unusable(self, error: Exception) -> UsageError:
@@ -326,6 +327,6 @@ def workspaces_in(root: Path) -> Path:
     return root / "workspace"
 
 
-def _signature(lock: int) -> str:
+def _read_lock_owner(lock: int) -> str:
     """Return the description of itself that the holder wrote into the lock file."""
     return os.pread(lock, 200, 0).decode("utf-8", "replace").strip() or "another process"

@@ -50,7 +50,7 @@ def dangers(root: str) -> list[tuple[str, str, int]]:
     return found
 
 
-def holds_only_ours(root: str) -> bool:
+def has_only_own_files(root: str) -> bool:
     """Return True if the folder has only files that Rumi and its user put into a home."""
     begins = tuple(f".{name}" for name in (*WRITTEN, *LINKABLE, *DATABASES))
     return all(

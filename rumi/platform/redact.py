@@ -29,7 +29,7 @@ _UNENDED: Final = re.compile(
     r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*+)*\r?\Z"
 )
 _LEAST_LINE: Final = 20
-_MOST_HELD: Final = 4096
+_MOST_PENDING: Final = 4096
 """How much of such lines is held back at the end of a text that comes in pieces."""
 _LINE_END: Final = r"(?:\r?\n|\\r\\n|\\n)?"
 
@@ -95,7 +95,7 @@ class Redactor:
             (at for at in range(max(0, len(text) - longest + 1), len(text)) if text[at:] in self._beginnings),
             len(text),
         )
-        if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_HELD:])) is not None:
+        if self._encoded and (lines := _UNENDED.search((before + text)[-_MOST_PENDING:])) is not None:
             at = min(at, len(text) - min(len(text), len(lines[0])))
         while at < len(text) and (
             crossing := [start for start in map(text.find, self._forms) if 0 <= start < at]
@@ -133,19 +133,19 @@ class StreamRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._held = self._before = ""
+        self._pending = self._before = ""
 
     def feed(self, piece: str) -> str:
         """Take a piece; return the text that is certain by now."""
-        text = self._held + piece
+        text = self._pending + piece
         end = self._redactor.open_end(text, self._before)
-        self._held = text[end:]
+        self._pending = text[end:]
         self._before = (self._before + text[:end])[-_LEAST_LINE:]
         return self._redactor.known(text[:end])
 
     def end(self) -> str:
         """Return what is still held back."""
-        text, self._held = self._held, ""
+        text, self._pending = self._pending, ""
         return self._redactor.known(text)
 
 

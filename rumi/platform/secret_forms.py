@@ -57,23 +57,23 @@ class Form:
             yield from self.pattern.finditer(text)
             return
         done = 0
-        for place in _places(within, needles):
-            if place >= done and (match := self.pattern.match(text, place)) is not None:
+        for position in _positions(within, needles):
+            if position >= done and (match := self.pattern.match(text, position)) is not None:
                 done = match.end() if self.accepts(match) else done
                 yield match
 
 
-def _places(within: str, needles: Sequence[str]) -> list[int]:
-    places: list[int] = []
+def _positions(within: str, needles: Sequence[str]) -> list[int]:
+    positions: list[int] = []
     for needle in needles:
-        place = within.find(needle)
-        while place >= 0:
-            places.append(place)
-            place = within.find(needle, place + 1)
-    return sorted(places)
+        position = within.find(needle)
+        while position >= 0:
+            positions.append(position)
+            position = within.find(needle, position + 1)
+    return sorted(positions)
 
 
-class Table:
+class SecretTable:
     """Hides all of its forms. Almost no text has a needle: finding that out is all that a log line costs."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
@@ -83,8 +83,8 @@ class Table:
 
     def _needles(self, *, exact: bool) -> tuple[tuple[str, int], ...]:
         return tuple(
-            (needle, place)
-            for place, form in enumerate(self.forms)
+            (needle, form_index)
+            for form_index, form in enumerate(self.forms)
             if form.exact == exact
             for needle in form.needles
         )
@@ -93,13 +93,13 @@ class Table:
         """Return the text with `[hidden]` in place of what has a form of the table."""
         lowered = _lowered(text)
         needles: dict[int, list[str]] = {}
-        for needle, place in [entry for entry in self._exact if entry[0] in text]:
-            needles.setdefault(place, []).append(needle)
-        for needle, place in [entry for entry in self._others if entry[0] in lowered]:
-            needles.setdefault(place, []).append(needle)
-        for place in sorted(needles):
-            form = self.forms[place]
-            hidden = form.hide(text, text if form.exact else lowered, needles[place])
+        for needle, form_index in [entry for entry in self._exact if entry[0] in text]:
+            needles.setdefault(form_index, []).append(needle)
+        for needle, form_index in [entry for entry in self._others if entry[0] in lowered]:
+            needles.setdefault(form_index, []).append(needle)
+        for form_index in sorted(needles):
+            form = self.forms[form_index]
+            hidden = form.hide(text, text if form.exact else lowered, needles[form_index])
             if hidden is not text:
                 text, lowered = hidden, _lowered(hidden)
         return text
@@ -234,7 +234,7 @@ def _is_value(match: re.Match[str]) -> bool:
     return not ordinary or made_up(value) or _FOLLOWS.match(rest) is not None
 
 
-def _is_told(match: re.Match[str]) -> bool:
+def _is_stated(match: re.Match[str]) -> bool:
     """Return True if a sentence says what a secret is."""
     about = ABOUT_ONE.search(match.string, match.start(), match.start("value"))
     return about is None and not _is_path(match) and made_up(match["value"])
@@ -314,7 +314,7 @@ _NAMED: Final = (
         *(*_BEGINNINGS, *_WHOSE),
         pattern=rf"(?P<name>{_NAME})\b[^:=.,;\n]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*"
         r"""\\{0,4}["'`“«]{0,3}(?!\$|…|\.{3})(?P<value>[^\s"'`”»\\]{1,4096})""",
-        accepts=_is_told,
+        accepts=_is_stated,
     ),
 )
 
@@ -324,7 +324,7 @@ def is_card(text: str) -> bool:
     digits = [int(c) for c in text if c.isdigit()]
     if _ISSUER.fullmatch("".join(map(str, digits))) is None:
         return False
-    doubled = [d if place % 2 == 0 else sum(divmod(2 * d, 10)) for place, d in enumerate(reversed(digits))]
+    doubled = [d if index % 2 == 0 else sum(divmod(2 * d, 10)) for index, d in enumerate(reversed(digits))]
     return sum(doubled) % 10 == 0
 
 
@@ -333,7 +333,7 @@ _ISSUER: Final = re.compile(
 )
 """Prefixes and lengths of card numbers by issuer. A telephone number has neither."""
 
-TABLE: Final = Table(
+TABLE: Final = SecretTable(
     (
         *_PEM,
         *_KEYS,

@@ -19,7 +19,7 @@ class FileError(RumiError):
     """A file could not be fetched or stored."""
 
 
-class Landing:
+class SpooledFile:
     """The destination of a file that comes: without a name in `folder`, removed at the end of the block.
 
     `offload` writes the blocks, so at most one of them is in memory.
@@ -29,10 +29,10 @@ class Landing:
         self._folder = folder
         self._offload = offload
         self._file: BinaryIO | None = None
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self.size = 0
 
-    def __enter__(self) -> "Landing":
+    def __enter__(self) -> "SpooledFile":
         return self
 
     def __exit__(
@@ -47,32 +47,32 @@ class Landing:
         assert self._file is not None
         return self._file
 
-    async def begin(self) -> None:
+    async def reset(self) -> None:
         """Discard the bytes so far."""
-        self._waiting.clear()
+        self._buffer.clear()
         self.size = 0
-        await self._offload(self._empty)
+        await self._offload(self._truncate)
 
-    async def add(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Take more bytes.
 
         Raises:
             FileError: The disk cannot be written.
         """
-        self._waiting += data
+        self._buffer += data
         self.size += len(data)
-        if len(self._waiting) >= _BLOCK_BYTES:
-            await self._offload(self._write)
+        if len(self._buffer) >= _BLOCK_BYTES:
+            await self._offload(self._write_block)
 
-    async def end(self) -> None:
+    async def flush(self) -> None:
         """Write all bytes to the file.
 
         Raises:
             FileError: The disk cannot be written.
         """
-        await self._offload(self._write)
+        await self._offload(self._write_block)
 
-    def _empty(self) -> None:
+    def _truncate(self) -> None:
         try:
             if self._file is None:
                 # It is closed at the end of the block.
@@ -80,25 +80,25 @@ class Landing:
             self._file.seek(0)
             self._file.truncate()
         except OSError as error:
-            raise _disk(error) from None
+            raise _disk_error(error) from None
 
-    def _write(self) -> None:
+    def _write_block(self) -> None:
         try:
-            rest = memoryview(self._waiting)
+            rest = memoryview(self._buffer)
             with rest:
                 written = 0
                 while written < len(rest):
                     written += os.write(self.file.fileno(), rest[written:])
         except OSError as error:
-            raise _disk(error) from None
-        self._waiting.clear()
+            raise _disk_error(error) from None
+        self._buffer.clear()
 
 
-def _disk(error: OSError) -> FileError:
+def _disk_error(error: OSError) -> FileError:
     return FileError(f"It cannot be stored on this machine: {error.strerror or type(error).__name__}.")
 
 
-def let_cancellation_through() -> None:
+def check_cancelled() -> None:
     """Raise the cancellation of the task that waits for this worker thread; do nothing in other threads."""
     with suppress(RuntimeError):
         trio.from_thread.check_cancelled()

@@ -42,7 +42,7 @@ _CONTROL_TOKENS: Final = re.compile(
 _LOOK_ALIKES: Final = str.maketrans("рρᴘаαɑᴀɡցǥɢеεєҽᴇ", "pppaaaaggggeeeee")
 
 
-def block(source: str, text: str) -> str:
+def untrusted_block(source: str, text: str) -> str:
     """Return a block with a text from outside, under a sentence that explains the block.
 
     `source` says where the text comes from; it may come from outside too.
@@ -50,7 +50,7 @@ def block(source: str, text: str) -> str:
     return f'{WARNING}\n<{OPENING} source="{one_line(source)}">\n{harmless(text).strip()}\n{CLOSING}'
 
 
-def opened(text: str) -> tuple[str, str] | None:
+def read_block(text: str) -> tuple[str, str] | None:
     """Return the source and the text of the block that ends a text; None if no block ends it."""
     found = _BLOCK.search(text)
     return None if found is None else (found["source"], found["text"])
@@ -69,7 +69,7 @@ def harmless(text: str) -> str:
     Text that looks like the mark, or like a token that says who speaks, gets its first character exchanged or
     a space inserted. Everything else stays unchanged.
     """
-    text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_KEPT))
+    text = _without_hiding_joiners(_NEW_LINES.sub("\n", text).translate(_CHARACTERS))
     # Once more: some characters stand beside ASCII only now.
     text = _without_hiding_joiners(_LIKE_A_TAG.sub(_disarmed, text))
     text = _CONTROL_TOKENS.sub(lambda match: f"{match[0]} ", text)
@@ -94,14 +94,14 @@ def _disarmed(match: re.Match[str]) -> str:
     return match[0]
 
 
-class _Kept(dict[int, int | str | None]):
+class _CharacterTable(dict[int, int | str | None]):
     """A table for `str.translate` that classifies each character at its first occurrence."""
 
     def __missing__(self, code: int) -> int | str | None:
-        kept = _judged(code)
+        replacement = _judged(code)
         if len(self) < 10_000:
-            self[code] = kept
-        return kept
+            self[code] = replacement
+        return replacement
 
 
 def _judged(code: int) -> int | str | None:
@@ -118,4 +118,4 @@ def _judged(code: int) -> int | str | None:
     return None if category in ("Cc", "Cf", "Cs", "Co") else code
 
 
-_KEPT: Final = _Kept()
+_CHARACTERS: Final = _CharacterTable()

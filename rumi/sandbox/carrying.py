@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from rumi.platform.atomic_write import Exchange
+from rumi.platform.atomic_write import FolderSwap
 from rumi.platform.threads import Offload
 from rumi.sandbox.entries import Entry, Key
 from rumi.sandbox.packing import (
@@ -26,7 +26,7 @@ from rumi.sandbox.packing import (
     TRIES,
     Packed,
     PackLimits,
-    Place,
+    PieceLocation,
     SpoiltWorkspace,
     Unpackable,
     entries_of,
@@ -83,7 +83,7 @@ class PieceStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class TransferResult:
     """What was done: entries of the workspace, and the pieces and bytes that went to the store or came."""
 
     files: int = 0
@@ -111,7 +111,7 @@ class WorkspaceCarrier:
         self._known: dict[str, Mapping[Key, str]] = {}
         """By chat, the contents of files whose versions are known."""
 
-    async def fetch(self, chat: str, fence: int) -> Carried:
+    async def fetch(self, chat: str, fence: int) -> TransferResult:
         """Make the chat's folder as it is stored; where nothing is stored, leave it as it is.
 
         What the folder has already is not fetched. Cancelled, the folder is as before or as stored.
@@ -121,25 +121,25 @@ class WorkspaceCarrier:
             SpoiltWorkspace: What is stored is damaged. The folder is as before.
             OSError: There is no room, say. The folder is as before.
         """
-        exchange = self._exchange(chat)
-        await self._offload(partial(_complete, exchange))
+        swap = self._swap_of(chat)
+        await self._offload(partial(_finish_interrupted, swap))
         manifest = await self._store.manifest(chat, fence)
         if not manifest:
-            return Carried()
+            return TransferResult()
         entries = await self._offload(partial(entries_of, manifest, self._user))
         here = await self._here(chat)
         if here is not None and _same(here.entries, entries):
             self._known[chat] = here.known
-            return Carried(len(entries))
+            return TransferResult(len(entries))
         try:
-            made = await self._make(chat, exchange, entries, here)
-            await self._offload(partial(_put_in_place, exchange, chat, self._folder / chat))
+            made = await self._make(chat, swap, entries, here)
+            await self._offload(partial(_commit, swap, chat, self._folder / chat))
         finally:
-            await self._offload(partial(_discard, exchange))
+            await self._offload(partial(_discard, swap))
         self._known[chat] = (await self._offload(partial(self._pack, chat))).known
         return made
 
-    async def store(self, chat: str, fence: int) -> Carried:
+    async def store(self, chat: str, fence: int) -> TransferResult:
         """Store the chat's folder as it is. `fetch` comes first, with the same fence.
 
         Files that have not changed since the last call are not read, and pieces that are stored are not sent.
@@ -165,7 +165,7 @@ class WorkspaceCarrier:
                 if not await self._store.set_manifest(chat, fence, manifest, keys, packed.size):
                     self._known[chat] = packed.known
                     await self._store.collect_garbage(chat, fence)
-                    return Carried(len(packed.entries), sent, size)
+                    return TransferResult(len(packed.entries), sent, size)
         raise Unpackable("changing", self._limits)
 
     def forget(self, chat: str) -> None:
@@ -183,15 +183,15 @@ class WorkspaceCarrier:
             return None
 
     async def _make(
-        self, chat: str, exchange: Exchange, entries: Sequence[Entry], here: Packed | None
-    ) -> Carried:
+        self, chat: str, swap: FolderSwap, entries: Sequence[Entry], here: Packed | None
+    ) -> TransferResult:
         """Build the folder beside; take pieces from the present one where it has them."""
-        target = exchange.new / chat
-        await self._offload(partial(_make_beside, exchange))
+        target = swap.new / chat
+        await self._offload(partial(_make_folders, swap))
         wanted = await self._offload(partial(make_files, target, entries))
-        places = here.pieces if here is not None else {}
-        away = [key for key in wanted if key not in places]
-        for batch in _batches((key, places[key]) for key in wanted if key in places):
+        local_pieces = here.pieces if here is not None else {}
+        away = [key for key in wanted if key not in local_pieces]
+        for batch in _batches((key, local_pieces[key]) for key in wanted if key in local_pieces):
             read = await self._offload(partial(read_pieces, self._folder / chat, batch))
             if read is None:
                 away += [key for key, _ in batch]
@@ -206,11 +206,11 @@ class WorkspaceCarrier:
             await self._offload(partial(write_pieces, target, got, wanted))
             size += sum(map(len, got.values()))
         await self._offload(partial(finish_files, target, entries, self._user))
-        return Carried(len(entries), len(away), size)
+        return TransferResult(len(entries), len(away), size)
 
-    def _exchange(self, chat: str) -> Exchange:
-        place = self._folder / BESIDE / chat
-        return Exchange(self._folder, place / "draft", place / "replaced")
+    def _swap_of(self, chat: str) -> FolderSwap:
+        staging = self._folder / BESIDE / chat
+        return FolderSwap(self._folder, staging / "draft", staging / "replaced")
 
 
 def _same(here: Sequence[Entry], stored: Sequence[Entry]) -> bool:
@@ -222,46 +222,46 @@ def _same(here: Sequence[Entry], stored: Sequence[Entry]) -> bool:
     return [shape(entry) for entry in here] == [shape(entry) for entry in stored]
 
 
-def _batches(pieces: Iterable[tuple[str, Place]]) -> Iterator[list[tuple[str, Place]]]:
+def _batches(pieces: Iterable[tuple[str, PieceLocation]]) -> Iterator[list[tuple[str, PieceLocation]]]:
     """Yield the pieces in portions of limited size."""
-    batch: list[tuple[str, Place]] = []
+    batch: list[tuple[str, PieceLocation]] = []
     size = 0
-    for key, place in pieces:
-        if batch and (size + place.length > BATCH_BYTES or len(batch) >= BATCH_PIECES):
+    for key, location in pieces:
+        if batch and (size + location.length > BATCH_BYTES or len(batch) >= BATCH_PIECES):
             yield batch
             batch, size = [], 0
-        batch.append((key, place))
-        size += place.length
+        batch.append((key, location))
+        size += location.length
     if batch:
         yield batch
 
 
-def _make_beside(exchange: Exchange) -> None:
-    place = exchange.draft.parent
-    for folder in (exchange.folder, place.parent, place, exchange.draft, exchange.new):
+def _make_folders(swap: FolderSwap) -> None:
+    staging = swap.staging.parent
+    for folder in (swap.folder, staging.parent, staging, swap.staging, swap.new):
         folder.mkdir(0o700, exist_ok=True)
 
 
-def _complete(exchange: Exchange) -> None:
+def _finish_interrupted(swap: FolderSwap) -> None:
     """Complete what a killed process has begun to put in place, and remove what it was building."""
-    exchange.finish()
-    _discard(exchange)
+    swap.finish()
+    _discard(swap)
 
 
-def _put_in_place(exchange: Exchange, chat: str, place: Path) -> None:
-    if os.path.ismount(place):
-        raise OSError(f"{place} is a mount")
-    exchange.commit([chat])
+def _commit(swap: FolderSwap, chat: str, workspace: Path) -> None:
+    if os.path.ismount(workspace):
+        raise OSError(f"{workspace} is a mount")
+    swap.commit([chat])
 
 
-def _discard(exchange: Exchange) -> None:
+def _discard(swap: FolderSwap) -> None:
     """Remove what is beside, unless it waits to be put in place."""
-    if exchange.plan.exists():
+    if swap.plan.exists():
         return
-    for left in (exchange.draft, exchange.kept):
+    for left in (swap.staging, swap.replaced):
         if os.path.lexists(left):
             with contextlib.suppress(Exception):
                 remove_workspace(left)  # commands may have made it hard to remove
             shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):
-        exchange.draft.parent.rmdir()
+        swap.staging.parent.rmdir()

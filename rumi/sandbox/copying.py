@@ -22,7 +22,7 @@ _EVERYTHING = 1 << 62
 
 
 @dataclass(slots=True)
-class Copied:
+class CopySummary:
     """What was copied: bytes on the disk and files; and the number of entries that were left out."""
 
     bytes: int = 0
@@ -37,7 +37,7 @@ def size_of_files(folder: Path) -> int:
     return measure(folder, stop_after=_EVERYTHING).bytes
 
 
-def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> Copied:
+def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> CopySummary:
     """Copy a folder into a new one for its owner alone; keep holes, links, times and, for root, owners.
 
     Names are copied in their order, so that the same files make the same copy. A file that grows meanwhile is
@@ -47,7 +47,7 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> Copie
     Raises:
         OSError: The target cannot be written.
     """
-    copied = Copied(keep_owners=keep_owners)
+    copied = CopySummary(keep_owners=keep_owners)
     os.mkdir(target, 0o700)
     try:
         top = os.open(source, FOLDER)
@@ -59,7 +59,7 @@ def copy_files(source: Path, target: Path, *, keep_owners: bool = True) -> Copie
     return copied
 
 
-def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
+def _copy_folder(folder: int, target: Path, copied: CopySummary, depth: int) -> None:
     for name in sorted(os.listdir(folder), key=os.fsencode):
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -79,10 +79,10 @@ def _copy_folder(folder: int, target: Path, copied: Copied, depth: int) -> None:
                 raise
             copied.left_out += error.errno != errno.ENOENT  # it has just vanished
             continue
-        _keep(target / name, status, owner=copied.keep_owners)
+        _copy_metadata(target / name, status, owner=copied.keep_owners)
 
 
-def _copy_file(folder: int, name: str, target: Path, copied: Copied) -> None:
+def _copy_file(folder: int, name: str, target: Path, copied: CopySummary) -> None:
     with opened(os.open(name, READ, dir_fd=folder)) as source:
         if not is_ordinary(source):
             raise OSError(errno.EINVAL, "swapped for something else")
@@ -141,7 +141,7 @@ def _copy_range(source: int, copy: int, start: int, end: int) -> int:
     return at - start
 
 
-def _keep(target: Path, status: os.stat_result, *, owner: bool) -> None:
+def _copy_metadata(target: Path, status: os.stat_result, *, owner: bool) -> None:
     """Set the owner, if permitted, and the time. Names are safe here: no other process writes to the copy."""
     if owner and os.geteuid() == 0:
         os.chown(target, status.st_uid, status.st_gid, follow_symlinks=False)

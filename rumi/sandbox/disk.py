@@ -178,7 +178,7 @@ class Disk:
         self._waited_for = trio.Event()
         await self._waited_for.wait()
 
-    def tell(self, free: Free) -> float:
+    def wake_waiters(self, free: Free) -> float:
         """Wake the tasks that wait for so little to be free; return the seconds until the next look."""
         files = free.files if free.files < math.inf else 0  # inf - inf is not a number
         bytes_left, files_left = free.bytes - free.reserve_bytes, free.files - free.reserve_files
@@ -228,13 +228,13 @@ class DiskWatch(Actor[Never]):
         while True:
             await self._disk.something_runs()
             free, now = self._disk.look(), trio.current_time()
-            pause = self._disk.tell(free)
+            pause = self._disk.wake_waiters(free)
             if self._must_act(free, free.after(AHEAD_S + 2 * late, last, now - at)):
                 async with self._disk.pausing:
-                    await self._make_room(free)
+                    await self._end_growing_commands(free)
                 # They wrote until they were paused, and those that go on write again.
                 free, now = self._disk.look(), trio.current_time()
-                pause = self._disk.tell(free)
+                pause = self._disk.wake_waiters(free)
             last, at = free, now
             due = trio.current_time() + pause
             with trio.move_on_at(due) as slept:
@@ -252,7 +252,7 @@ class DiskWatch(Actor[Never]):
         files_step = max(free.reserve_files // STEPS, GROWTH_FILES)
         return free.bytes <= passed.bytes - bytes_step or free.files <= passed.files - files_step
 
-    async def _make_room(self, free: Free) -> None:
+    async def _end_growing_commands(self, free: Free) -> None:
         """Pause all commands, count what each takes, end those that grew; the others go on."""
         self._passed = free
         running = tuple(self._disk.running)

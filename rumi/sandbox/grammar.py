@@ -11,7 +11,7 @@ from functools import cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from rumi.sandbox.words import CommandRefused, Word, literal
+from rumi.sandbox.words import CommandRefused, ShellWord, literal
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Point
@@ -51,7 +51,7 @@ class Redirection:
     """A redirection: its operator, and its target, which here-documents and closed descriptors lack."""
 
     operator: str
-    target: Word | None
+    target: ShellWord | None
     program: str | None
     """The name of its command; empty without one, None for a group of commands."""
 
@@ -60,7 +60,7 @@ class Redirection:
 class SimpleCommand:
     """A command: its words without redirections, its place, and whether assignments stand before it."""
 
-    words: list[Word]
+    words: list[ShellWord]
     at: int
     in_function: bool
     assigns: bool = False
@@ -359,14 +359,14 @@ class _Walk:
     # Parts
 
     def _command(self, node: "Node") -> None:
-        place = (node.start_byte, node.start_byte < self._bodies_until)
+        position = (node.start_byte, node.start_byte < self._bodies_until)
         if node.type == "test_command":
             words = [self._source[node.start_byte : node.start_byte + 2].decode().rstrip()]
             opening = words[0] if words[0] in ("[[", "((") else "["
             text = self._text(node)
-            found = SimpleCommand([Word(opening, opening), Word(text, literal(text))], *place)
+            found = SimpleCommand([ShellWord(opening, opening), ShellWord(text, literal(text))], *position)
         else:
-            found = SimpleCommand([], *place)
+            found = SimpleCommand([], *position)
             for child in node.children:
                 if child.type == "variable_assignment" and node.type == "command":
                     found.assigns = True
@@ -428,9 +428,9 @@ class _Walk:
             return None if body is None else self._commands.get(body.id)
         return self._commands.get(parent.id)
 
-    def _word(self, node: "Node") -> Word:
+    def _word(self, node: "Node") -> ShellWord:
         text = self._text(node)
-        return Word(text, literal(text))
+        return ShellWord(text, literal(text))
 
     def _bytes(self, node: "Node") -> bytes:
         return self._source[node.start_byte : node.end_byte]

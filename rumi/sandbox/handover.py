@@ -37,7 +37,7 @@ PAUSE_S: Final = 0.2
 SEEN_AT: Final = ("workspace", "tmp/workspace")
 """Where commands see their workspace, and where bubblewrap's keepers do."""
 
-_PLACE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_OURS: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
 
 
@@ -66,7 +66,7 @@ class Workspaces:
         """
         uid, gid = self._user
         try:
-            path = prepare_workspace(self._home, chat_id, uid, gid, place=self._folder)
+            path = prepare_workspace(self._home, chat_id, uid, gid, workspaces=self._folder)
             if (owner := path.lstat().st_uid) != uid:
                 former = await trio.to_thread.run_sync(former_users, self._home, limiter=self._threads)
                 await self._take_over(path, former | {owner})
@@ -122,9 +122,9 @@ def is_in_use(path: Path) -> bool:
     """Return True if a process sees the folder where sandboxes of either engine have theirs. Blocking."""
     ours = path.lstat()
     for process in os.listdir("/proc"):
-        for place in SEEN_AT if process.isdigit() else ():
+        for seen_at in SEEN_AT if process.isdigit() else ():
             with contextlib.suppress(OSError):
-                if os.path.samestat(ours, os.lstat(f"/proc/{process}/root/{place}")):
+                if os.path.samestat(ours, os.lstat(f"/proc/{process}/root/{seen_at}")):
                     return True
     return False
 
@@ -150,7 +150,7 @@ class _Level:
     def things(self) -> Iterator[int]:
         """Yield a descriptor of every entry, open until the next one."""
         for name in os.listdir(self.folder):
-            if (found := self.enter(name, _PLACE)) is not None:
+            if (found := self.enter(name, _PATH_ONLY)) is not None:
                 with opened(found):
                     if stat.S_ISDIR(os.fstat(found).st_mode):
                         self.inner.append(name)

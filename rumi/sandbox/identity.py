@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.types import SandboxError
 
 log = logging.getLogger("rumi.sandbox")
@@ -18,7 +18,7 @@ log = logging.getLogger("rumi.sandbox")
 RECORD: Final = "sandbox-user"
 """The file of the home with the current number, and below it the former ones, one per line."""
 
-FORMER_KEPT: Final = 16
+MAX_FORMER_USERS: Final = 16
 UNUSED: Final = (
     range(0x70000000, 0x7FFE0000),
     range(0x10000, 0x80000),
@@ -62,10 +62,10 @@ def sandbox_user(installation: str, home: Path | None = None) -> tuple[int, int]
             "Run Rumi as an ordinary user, or in a user namespace with more users.",
         )
     if home is not None:
-        numbers = [chosen, *(number for number in recorded if number != chosen)][: FORMER_KEPT + 1]
+        numbers = [chosen, *(number for number in recorded if number != chosen)][: MAX_FORMER_USERS + 1]
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(home / RECORD, "".join(f"{number}\n" for number in numbers).encode())
+            atomic_write(home / RECORD, "".join(f"{number}\n" for number in numbers).encode())
         except OSError as error:  # for example, a full disk: the next start computes the same number
             log.warning("%s cannot be written: %s", home / RECORD, error)
     return chosen, chosen

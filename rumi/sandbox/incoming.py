@@ -36,7 +36,7 @@ _ABOUT: Final = re.compile(
     r"\[The user sent a file: /workspace/(?P<name>.+) \([^()\n]+, (?P<size>[0-9]{1,15}) bytes\)\](?:\Z|\n)"
 )
 
-_KEPT_MARKS: Final = frozenset("._-+@,%")
+_SAFE_MARKS: Final = frozenset("._-+@,%")
 # Invisible letters and marks: fillers, joiners, variation selectors.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -67,7 +67,7 @@ def put_file(
             written.
     """
     safe = safe_name(name)
-    room = _room(workspace, safe, limits)
+    free_bytes = _free_bytes(workspace, safe, limits)
     try:
         with opened(_folder(workspace, below, uid, gid)) as folder, _unnamed(folder) as file:
             size = 0
@@ -77,7 +77,7 @@ def put_file(
                 size += len(chunk)
                 if size > max_bytes:
                     raise WorkspaceError(f"{safe} is larger than {max_bytes / _MEGA:g} MB.")
-                if size > room:
+                if size > free_bytes:
                     raise _full(safe)
                 _write(file, chunk)
             if os.getuid() == 0:
@@ -131,13 +131,13 @@ def safe_name(name: str) -> str:
     stem = re.sub("_{2,}", "_", stem)
     while stem and not (stem[0] == "_" or unicodedata.category(stem[0])[0] in "LN"):
         stem = stem[1:]
-    room = MAX_NAME_BYTES - len(ending.encode())
-    return (stem.encode()[:room].decode(errors="ignore") or "file") + ending
+    max_stem_bytes = MAX_NAME_BYTES - len(ending.encode())
+    return (stem.encode()[:max_stem_bytes].decode(errors="ignore") or "file") + ending
 
 
 def _safe(character: str) -> str:
     kind = unicodedata.category(character)
-    if kind[0] in "LMN" or character in _KEPT_MARKS:
+    if kind[0] in "LMN" or character in _SAFE_MARKS:
         return character
     return "" if kind[0] == "C" else "_"  # C: control, format (bidirectional ones too), half characters
 
@@ -147,7 +147,7 @@ def _is_ending(text: str) -> bool:
     return seen and len(text.encode()) <= _MAX_ENDING_BYTES
 
 
-def _room(workspace: Path, name: str, limits: SandboxLimits) -> int:
+def _free_bytes(workspace: Path, name: str, limits: SandboxLimits) -> int:
     """Return how many bytes the workspace may still take."""
     use = measure(workspace, stop_after=limits.workspace_files)
     if use.files >= limits.workspace_files or use.bytes >= limits.workspace_bytes:

@@ -100,7 +100,7 @@ def _ended(handles: list[int], until: float) -> Iterator[int]:
 def _with_mounts_of(home: Path) -> Iterator[int]:
     """Yield the pids of processes that have a workspace of this home, which this process has not."""
     with contextlib.suppress(OSError, StopIteration):
-        device, folder = _place(home)
+        device, folder = _mount_location(home)
         own = {*_workspaces(PROC / "self/mountinfo", device, folder)}
         here = os.readlink(PROC / "self/ns/mnt")
         for pid in pids():
@@ -123,7 +123,7 @@ def _workspaces(mounts: Path, device: bytes, folder: bytes) -> Iterator[tuple[by
             yield root, point
 
 
-def _place(folder: Path) -> tuple[bytes, bytes]:
+def _mount_location(folder: Path) -> tuple[bytes, bytes]:
     """Return a folder's device and its path in that file system, as in mountinfo. Raises OSError."""
     folder = folder.resolve(strict=True)
     with opened(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:

@@ -61,7 +61,7 @@ class PackLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PieceLocation:
     """Where a piece stands in a workspace."""
 
     path: str
@@ -77,7 +77,7 @@ class Packed:
     """
 
     entries: tuple[Entry, ...] = ()
-    pieces: Mapping[str, Place] = field(default_factory=dict)
+    pieces: Mapping[str, PieceLocation] = field(default_factory=dict)
     size: int = 0
     known: Mapping[Key, str] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class _Packing:
     def __init__(self, limits: PackLimits, known: Mapping[Key, str]) -> None:
         self._limits = limits
         self._known = known
-        self.pieces: dict[str, Place] = {}
+        self.pieces: dict[str, PieceLocation] = {}
         self.size = 0
 
     def take(self, path: str, file: int, status: os.stat_result, key: Key) -> str:
@@ -119,9 +119,9 @@ class _Packing:
         content = self._known.get(key)
         if content is None:
             content = self._read(file, status)
-        for offset, word in _placed(content):
+        for offset, word in _piece_offsets(content):
             length = min(PIECE_BYTES, status.st_size - offset)
-            self.pieces.setdefault(word, Place(path, offset, length))
+            self.pieces.setdefault(word, PieceLocation(path, offset, length))
             self._count(length)
         return content
 
@@ -175,14 +175,14 @@ def key_of(piece: bytes) -> str:
     return hashlib.blake2b(piece, digest_size=32).hexdigest()
 
 
-def read_pieces(workspace: Path, wanted: Iterable[tuple[str, Place]]) -> dict[str, bytes] | None:
+def read_pieces(workspace: Path, wanted: Iterable[tuple[str, PieceLocation]]) -> dict[str, bytes] | None:
     """Read pieces of a workspace; None where one has changed since it was packed."""
     found: dict[str, bytes] = {}
     try:
         with opened(os.open(workspace, FOLDER)) as top:
-            for key, place in wanted:
-                with opened(openat2(top, os.fsencode(place.path))) as file:
-                    found[key] = os.pread(file, place.length, place.offset)
+            for key, location in wanted:
+                with opened(openat2(top, os.fsencode(location.path))) as file:
+                    found[key] = os.pread(file, location.length, location.offset)
                 if key_of(found[key]) != key:
                     return None
     except OSError:
@@ -226,17 +226,17 @@ def _check(entries: Iterable[Entry]) -> None:
             folders.add(entry.path)
         if entry.kind == "file":
             files.add(entry.path)
-            if entry.size < 0 or any(offset >= entry.size for offset, _ in _placed(entry.content)):
+            if entry.size < 0 or any(offset >= entry.size for offset, _ in _piece_offsets(entry.content)):
                 raise ValueError("a file is longer than it is")
 
 
 def keys_of(entries: Iterable[Entry]) -> tuple[str, ...]:
     """Return the keys of all pieces of these entries, each once."""
     files = (entry for entry in entries if entry.kind == "file")
-    return tuple(dict.fromkeys(word for entry in files for _, word in _placed(entry.content)))
+    return tuple(dict.fromkeys(word for entry in files for _, word in _piece_offsets(entry.content)))
 
 
-def _placed(content: str) -> Iterator[tuple[int, str]]:
+def _piece_offsets(content: str) -> Iterator[tuple[int, str]]:
     """Yield the pieces of a file's content: the offset, and the key."""
     number = 0
     for word in content.split():
@@ -253,7 +253,7 @@ def make_files(target: Path, entries: Sequence[Entry]) -> dict[str, list[tuple[s
 
     def empty(entry: Entry, file: int) -> None:
         os.ftruncate(file, entry.size)
-        for offset, key in _placed(entry.content):
+        for offset, key in _piece_offsets(entry.content):
             wanted.setdefault(key, []).append((entry.path, offset))
 
     make_entries(target, entries, empty)

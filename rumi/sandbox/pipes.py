@@ -18,7 +18,7 @@ processor from other chats. The command waits at its pipe meanwhile.
 """
 
 
-class Pace:
+class ReadPace:
     """The pace at which the output of one command is read, both streams together."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Pace:
             await trio.sleep(count / PACE_BYTES_PER_S)
 
 
-async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: Pace | None = None) -> None:
+async def pump(stream: trio.lowlevel.FdStream, sink: Sink, pace: ReadPace | None = None) -> None:
     """Pass on a stream to its end."""
     while chunk := await stream.receive_some(CHUNK_BYTES):
         sink(bytes(chunk))

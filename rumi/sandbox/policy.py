@@ -12,7 +12,7 @@ from typing import Final
 
 from rumi.sandbox.grammar import Redirection
 from rumi.sandbox.starters import base_name
-from rumi.sandbox.starting import BUILTINS, Reading, Start, reading
+from rumi.sandbox.starting import BUILTINS, ParsedLine, StartedProgram, reading
 from rumi.sandbox.words import CommandRefused, shown
 from runner.programs import CORE_ONLY
 
@@ -83,7 +83,7 @@ class CommandPolicy:
             self._check(start)
         return read.words or in_bash(command)
 
-    def _check(self, start: Start) -> None:
+    def _check(self, start: StartedProgram) -> None:
         name = start.name
         if start.in_shell and name in BUILTINS:
             return
@@ -120,7 +120,7 @@ def in_bash(line: str) -> tuple[str, ...]:
     return ("bash", "-c", line)
 
 
-def read_of(argv: Sequence[str]) -> Reading | None:
+def read_of(argv: Sequence[str]) -> ParsedLine | None:
     """Return what a line for a shell starts; None for another command, and for a line that cannot be read."""
     if len(argv) != 3 or argv[0] not in ("bash", "sh") or argv[1] != "-c":
         return None

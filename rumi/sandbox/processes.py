@@ -50,7 +50,7 @@ def descendants_at_a_glance(ancestor: int) -> list[int]:
     return found
 
 
-def holders(pipe: int) -> list[int]:
+def processes_holding(pipe: int) -> list[int]:
     """Return the pids of the readable processes that have an end of the pipe open."""
     wanted = os.readlink(f"/proc/self/fd/{pipe}")
     found = []

@@ -79,7 +79,7 @@ class _Registered:
             if self.trouble is not None and trio.current_time() - self.failing_since >= RESTART_S:
                 raise Refused(self.trouble)
 
-    def tell(self, trouble: SandboxError | None) -> None:
+    def record_attempt(self, trouble: SandboxError | None) -> None:
         """Record an attempt at the removal."""
         if trouble is None:
             self.gone.set()
@@ -180,13 +180,13 @@ class ContainerRegistry(Actor[RegistryMessage]):
             except (SandboxError, OSError) as error:
                 if entry.trouble is None:
                     log.warning("The sandbox of %s is not yet removed: %s", chat_id, error)
-                entry.tell(_said(error))
+                entry.record_attempt(_said(error))
             with trio.move_on_after(pause):
                 await entry.wanted_now.wait()
             entry.wanted_now = trio.Event()
             pause = min(pause * 2, LONGEST_PAUSE_S)
         del self._registry[chat_id]
-        entry.tell(None)
+        entry.record_attempt(None)
 
     async def _sweep(self) -> bool:
         """Remove what an earlier process left beside containers, and record containers with our labels that

@@ -27,7 +27,7 @@ from rumi.sandbox.types import (
     SandboxError,
     SandboxLimits,
 )
-from rumi.sandbox.use import Measure, Use, nobody, only_frees, over_limits, signal_all, with_room_to_free
+from rumi.sandbox.use import Measure, Use, limits_for_freeing, nobody, only_frees, over_limits, signal_all
 
 MAKE_S = 30.0
 """How long a chat waits for its container; after that the daemon counts as hanging."""
@@ -50,7 +50,7 @@ class Prepare(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Request[CommandResult]):
+class RunCommand(Request[CommandResult]):
     """Run a command to its end. `timeout_s` None uses the configured one.
 
     A cancelled asker leaves when no process of the command runs any more.
@@ -61,11 +61,11 @@ class Run(Request[CommandResult]):
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet(Request[None]):
+class EndProcesses(Request[None]):
     """Ensure that no process is left. Sent at the end of every turn; cheap if there is none."""
 
 
-SandboxMessage: TypeAlias = Prepare | Run | Quiet
+SandboxMessage: TypeAlias = Prepare | RunCommand | EndProcesses
 
 
 @dataclass(slots=True)
@@ -123,14 +123,14 @@ class Sandbox(Actor[SandboxMessage]):
         with self._refusing():
             await self._ready()
 
-    @answers(Run)
-    async def run(self, message: Run) -> CommandResult:
+    @answers(RunCommand)
+    async def run(self, message: RunCommand) -> CommandResult:
         """Run a command to its end."""
         with self._refusing():
             return await self._run(message)
 
-    @answers(Quiet)
-    async def quiet(self, message: Quiet) -> None:
+    @answers(EndProcesses)
+    async def quiet(self, message: EndProcesses) -> None:
         """Prove that no process is left."""
         with self._refusing():
             await self._end_all()
@@ -191,7 +191,7 @@ class Sandbox(Actor[SandboxMessage]):
                     await container.beat()
             await trio.sleep(pause_s)
 
-    async def _run(self, message: Run) -> CommandResult:
+    async def _run(self, message: RunCommand) -> CommandResult:
         if (fault := _unspeakable(message.command)) is not None:
             raise fault
         try:
@@ -205,20 +205,20 @@ class Sandbox(Actor[SandboxMessage]):
             await self._discard()
             return await self._run_in(await self._ready(), message)
 
-    async def _run_in(self, container: Container, message: Run) -> CommandResult:
+    async def _run_in(self, container: Container, message: RunCommand) -> CommandResult:
         command, limits = message.command, self._limits
         before = self._use
-        if before is None or over_limits(before, limits, command.room):
+        if before is None or over_limits(before, limits, command.needed_bytes):
             before = await self._measured()
-        full = over_limits(before, limits, command.room)
+        full = over_limits(before, limits, command.needed_bytes)
         async with self._disk.pausing:  # a command that began now would write while all others are paused
             pass
         if (full or self._disk.look().low) and not (command.reads or only_frees(command.argv)):
             why: Ending = "workspace_full" if full else "disk_full"
             return CommandResult(None, Output(), Output(), 0, why, container.container_id, ran=False)
         self._doing = f"running {program_of(command.argv)}"
-        keep = command.keep or limits.output_limit
-        course = _Course(HeadTail(keep), HeadTail(keep))
+        output_limit = command.output_limit or limits.output_limit
+        course = _Course(HeadTail(output_limit), HeadTail(output_limit))
         began = trio.current_time()
         try:
             ended = await self._attend(container, message, course, before, full)
@@ -239,12 +239,12 @@ class Sandbox(Actor[SandboxMessage]):
         return CommandResult(course.code, out, err, duration_ms, ended, container.container_id)
 
     async def _attend(
-        self, container: Container, message: Run, course: _Course, before: Use, full: bool
+        self, container: Container, message: RunCommand, course: _Course, before: Use, full: bool
     ) -> Ending:
         """Run it under its time limit and the watch. If they kill it, its output is still read."""
         processes = container.processes if isinstance(container, ShowsProcesses) else nobody
         running = Running(self._workspace, processes, before, course.end)
-        limits = with_room_to_free(self._limits, before) if full else self._limits
+        limits = limits_for_freeing(self._limits, before) if full else self._limits
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._execute, container, message.command, course)
             # Only during this: a process that is being ended must not be paused.

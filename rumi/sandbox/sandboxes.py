@@ -23,9 +23,9 @@ from rumi.sandbox.registry import ContainerRegistry, RegistryMessage, Remove
 from rumi.sandbox.sandbox import (
     REMOVE_S,
     SHUTDOWN_S,
+    EndProcesses,
     Prepare,
-    Quiet,
-    Run,
+    RunCommand,
     Sandbox,
     SandboxMessage,
     unconfirmed,
@@ -96,7 +96,7 @@ class Sandboxes:
             running = self._running.setdefault(chat_id, set())
             running.add(scope)
             try:
-                return await self._ask(chat_id, Run(command, timeout_s))
+                return await self._ask(chat_id, RunCommand(command, timeout_s))
             finally:
                 running.discard(scope)
                 if not running:
@@ -111,7 +111,7 @@ class Sandboxes:
         """
         if (child := self._children.lookup(chat_id)) is not None:
             try:
-                await child.ask(Quiet())
+                await child.ask(EndProcesses())
             except ActorError:
                 await self._gone(chat_id)
 
@@ -166,7 +166,7 @@ def add_sandboxes(
     ids: dict[str, str] = {}
     workspaces = Workspaces(home, engine.user, folder)
     measuring = measure or measure_in_threads(limits)
-    room = disk or Disk(folder or workspaces_in(home), limits.reserve_bytes)
+    watched_disk = disk or Disk(folder or workspaces_in(home), limits.reserve_bytes)
     registry: ActorRef[RegistryMessage] = parent.add(
         ChildSpec(
             "registry",
@@ -176,12 +176,12 @@ def add_sandboxes(
         )
     )
 
-    parent.add(ChildSpec("disk", lambda: DiskWatch(room, measuring)))
+    parent.add(ChildSpec("disk", lambda: DiskWatch(watched_disk, measuring)))
 
     def spec_for(chat_id: str) -> ChildSpec[SandboxMessage]:
         return ChildSpec(
             f"sandbox:{chat_id}",
-            lambda: Sandbox(chat_id, workspaces, limits, registry, measuring, room, ids),
+            lambda: Sandbox(chat_id, workspaces, limits, registry, measuring, watched_disk, ids),
             restart="temporary",  # the next command makes a new one, so there is nothing to restart
             shutdown=SHUTDOWN_S,
             idle_s=limits.idle_ttl_s,

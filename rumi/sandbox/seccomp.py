@@ -112,8 +112,8 @@ def rules(machine: str) -> tuple[Rule, ...]:
         # Not EPERM: this makes posix_fallocate and programs write instead, which a watch can follow.
         Rule("fallocate", None, errno.EOPNOTSUPP),
         *(Rule(name, (mode, "MASKED_EQ", SET_ID, 0)) for name, mode in MODES.items()),
-        *(Rule(name, (place + 1, "MASKED_EQ", SET_ID, 0)) for name, place in OPENS.items()),
-        *(Rule(name, (place, "MASKED_EQ", MAKES_A_FILE, 0)) for name, place in OPENS.items()),
+        *(Rule(name, (argument + 1, "MASKED_EQ", SET_ID, 0)) for name, argument in OPENS.items()),
+        *(Rule(name, (argument, "MASKED_EQ", MAKES_A_FILE, 0)) for name, argument in OPENS.items()),
         *(Rule(name, differs) for name, index in ON_A_PROCESS.items() for differs in _any_pid_but_1(index)),
         *(
             Rule("setpriority", differs, second=(0, "MASKED_EQ", ONE_OR_GROUP, 0))

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rumi.platform.atomic_write import to_disk
+from rumi.platform.atomic_write import fsync_path
 from rumi.platform.openat import opened
 from rumi.sandbox.disk import free_on
 
 LOCK_S: Final = 10.0
-REPLACED: Final = 40
+REPLACE_ROUNDS: Final = 40
 """How often a file is replaced while it is read."""
 
 _TRY_LOCKS: Final = """
@@ -117,18 +117,18 @@ def _faults(folder: Path, probe: Path, user: tuple[int, int], reserve_bytes: int
         yield Fault(f"The disk of {folder} has no more than its reserve free.", "Make room on it.")
 
 
-def _syncs(place: Path) -> bool:
-    path = place / "synced"
+def _syncs(folder: Path) -> bool:
+    path = folder / "synced"
     with opened(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as file:
         os.write(file, b"content")
         os.fsync(file)
-    to_disk(place)
+    fsync_path(folder)
     return path.read_bytes() == b"content"
 
 
-def _replaces(place: Path) -> bool:
+def _replaces(folder: Path) -> bool:
     """Return True if a reader of a file that is replaced again and again sees it at any moment, and whole."""
-    path, drafts = place / "replaced", (place / "one", place / "two")
+    path, drafts = folder / "replaced", (folder / "one", folder / "two")
     path.write_bytes(b"first")
     missed: list[object] = []
     over = threading.Event()
@@ -145,7 +145,7 @@ def _replaces(place: Path) -> bool:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        for number in range(REPLACED):
+        for number in range(REPLACE_ROUNDS):
             draft = drafts[number % 2]
             draft.write_bytes(b"other")
             os.replace(draft, path)
@@ -155,8 +155,8 @@ def _replaces(place: Path) -> bool:
     return not missed and not drafts[0].exists() and path.read_bytes() == b"other"
 
 
-def _keeps_modes(place: Path) -> bool:
-    path = place / "mode"
+def _keeps_modes(folder: Path) -> bool:
+    path = folder / "mode"
     path.touch()
     for mode in (0o751, 0o640, 0o500):
         path.chmod(mode)
@@ -165,16 +165,16 @@ def _keeps_modes(place: Path) -> bool:
     return True
 
 
-def _keeps_names(place: Path) -> bool:
-    link, target = place / "link", os.fsdecode(b"nowhere\xff")
+def _keeps_names(folder: Path) -> bool:
+    link, target = folder / "link", os.fsdecode(b"nowhere\xff")
     os.symlink(target, link)
-    named = place / os.fsdecode(b"name\xff")
+    named = folder / os.fsdecode(b"name\xff")
     named.touch()
-    return os.readlink(link) == target and named.name in os.listdir(place)
+    return os.readlink(link) == target and named.name in os.listdir(folder)
 
 
-def _keeps_owners(place: Path, user: tuple[int, int]) -> bool:
-    path = place / "owner"
+def _keeps_owners(folder: Path, user: tuple[int, int]) -> bool:
+    path = folder / "owner"
     path.touch()
     if os.geteuid() != 0:
         return path.stat().st_uid == os.geteuid()
@@ -182,8 +182,8 @@ def _keeps_owners(place: Path, user: tuple[int, int]) -> bool:
     return (path.stat().st_uid, path.stat().st_gid) == user
 
 
-def _locks(place: Path) -> bool:
-    path = place / "locked"
+def _locks(folder: Path) -> bool:
+    path = folder / "locked"
     path.touch()
     with opened(os.open(path, os.O_RDWR | os.O_CLOEXEC)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
 
-from rumi.sandbox.words import CommandRefused, Word, shown
+from rumi.sandbox.words import CommandRefused, ShellWord, shown
 
 WRITE_IT_OUT: Final = "Write names out; put a script into single quotes, with values as arguments (`$1`)."
 SHELLS: Final = frozenset(("sh", "bash", "dash"))
@@ -35,10 +35,10 @@ _RUNS_ONE: Final = {
 """Options that name a program, or change what a name means."""
 
 
-class Shell(Protocol):
+class StartRecorder(Protocol):
     """The bash that reads a line: it notes each program that is started."""
 
-    def started(self, words: Sequence[Word], *, in_shell: bool) -> None:
+    def started(self, words: Sequence[ShellWord], *, in_shell: bool) -> None:
         """Note the program that these words start, and those that it starts."""
         ...
 
@@ -55,12 +55,12 @@ class Shell(Protocol):
         ...
 
 
-Starter: TypeAlias = Callable[[Shell, str, Sequence[Word]], None]
+Starter: TypeAlias = Callable[[StartRecorder, str, Sequence[ShellWord]], None]
 """Judges the words behind a name. It raises CommandRefused where only bash can know what is started."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class WrapperProgram:
     """A program that starts the words behind its options; `takes` are its options with a value."""
 
     takes: str = ""
@@ -68,12 +68,12 @@ class Prefix:
     assigns: bool = False
     in_shell: bool = False
 
-    def __call__(self, shell: Shell, name: str, words: Sequence[Word]) -> None:
+    def __call__(self, shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
         """Judge what it starts."""
         if rest := self.rest(name, words):
             shell.started(rest, in_shell=self.in_shell)
 
-    def rest(self, name: str, words: Sequence[Word]) -> Sequence[Word]:
+    def rest(self, name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord]:
         """Return the words that it starts."""
         rest = _behind_options(name, words, self.takes)
         while self.assigns and rest and _ASSIGNMENT.match(rest[0].raw):
@@ -84,28 +84,28 @@ class Prefix:
 
 
 _PREFIXES: Final = {
-    "env": Prefix("uCa", assigns=True),
-    "timeout": Prefix("ks", operands=1),
-    "nice": Prefix("n"),
-    "nohup": Prefix(),
-    "setsid": Prefix(),
-    "stdbuf": Prefix("ioe"),
-    "ionice": Prefix("cnpPu"),
-    "chrt": Prefix("TPD", operands=1),
-    "taskset": Prefix(operands=1),
-    "time": Prefix("fo"),
-    "sudo": Prefix("ugpChrtTU", assigns=True),
-    "doas": Prefix("uC"),
-    "chroot": Prefix(operands=1),
-    "strace": Prefix("abeEIoOpPsSuUX"),
-    "ltrace": Prefix("aADeFlnopsuwxX"),
-    "busybox": Prefix(),
-    "coproc": Prefix(in_shell=True),
-    "exec": Prefix("a"),
+    "env": WrapperProgram("uCa", assigns=True),
+    "timeout": WrapperProgram("ks", operands=1),
+    "nice": WrapperProgram("n"),
+    "nohup": WrapperProgram(),
+    "setsid": WrapperProgram(),
+    "stdbuf": WrapperProgram("ioe"),
+    "ionice": WrapperProgram("cnpPu"),
+    "chrt": WrapperProgram("TPD", operands=1),
+    "taskset": WrapperProgram(operands=1),
+    "time": WrapperProgram("fo"),
+    "sudo": WrapperProgram("ugpChrtTU", assigns=True),
+    "doas": WrapperProgram("uC"),
+    "chroot": WrapperProgram(operands=1),
+    "strace": WrapperProgram("abeEIoOpPsSuUX"),
+    "ltrace": WrapperProgram("aADeFlnopsuwxX"),
+    "busybox": WrapperProgram(),
+    "coproc": WrapperProgram(in_shell=True),
+    "exec": WrapperProgram("a"),
 }
 
 
-def unknown(name: str, word: Word | None = None) -> CommandRefused:
+def unknown(name: str, word: ShellWord | None = None) -> CommandRefused:
     """Return the refusal of a program of which only bash can know what it starts."""
     what = f" {shown(word.raw)}" if word is not None and name not in ("[", "[[", "((") else ""
     return CommandRefused(f"Refused: what `{name}{what}` starts cannot be read.", WRITE_IT_OUT)
@@ -117,7 +117,9 @@ def base_name(name: str) -> str:
     return base if folder in _SYSTEM_FOLDERS else name
 
 
-def _behind_options(name: str, words: Sequence[Word], takes: str, optional: str = "") -> Sequence[Word]:
+def _behind_options(
+    name: str, words: Sequence[ShellWord], takes: str, optional: str = ""
+) -> Sequence[ShellWord]:
     """Return the words behind the options of a program. `optional` may have a value in the same word."""
     at = 0
     while at < len(words):
@@ -137,7 +139,7 @@ def _behind_options(name: str, words: Sequence[Word], takes: str, optional: str 
     return words[at:]
 
 
-def _command(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _command(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     """`command` and `builtin`: they start no functions, and with `-v` and `-V` nothing at all."""
     if any(re.fullmatch(r"-p?[vV]p?", word.raw) for word in words[:2]):
         return
@@ -147,7 +149,7 @@ def _command(shell: Shell, name: str, words: Sequence[Word]) -> None:
         shell.started(rest, in_shell=True)
 
 
-def _xargs(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _xargs(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     rest = _behind_options(name, words, "InPLdEsa", "ile")
     if not rest:
         return
@@ -173,7 +175,7 @@ def _replaced(options: Sequence[str]) -> str:
     return ""
 
 
-def _find(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _find(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     at = 0
     while at < len(words):
         action = words[at].text
@@ -192,7 +194,7 @@ def _find(shell: Shell, name: str, words: Sequence[Word]) -> None:
         at = end
 
 
-def _shell(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _shell(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     """`sh -c SCRIPT` is read, `sh FILE` is a script in a file; a script from standard input is refused."""
     at, script = 0, False
     while at < len(words) and (text := words[at].text) is not None:
@@ -211,16 +213,18 @@ def _shell(shell: Shell, name: str, words: Sequence[Word]) -> None:
             at += len(re.findall("[oO]", text))
     if at >= len(words):
         raise unknown(name)
-    given = words[at]
+    script_word = words[at]
     if script:
-        if given.text is None:
-            raise unknown(f"{name} -c", given)
-        shell.other(given.text)
-    elif given.text in _INPUTS or (given.text is None and not re.match(r"[~./\w\"]", given.raw)):
-        raise unknown(name, given)
+        if script_word.text is None:
+            raise unknown(f"{name} -c", script_word)
+        shell.other(script_word.text)
+    elif script_word.text in _INPUTS or (
+        script_word.text is None and not re.match(r"[~./\w\"]", script_word.raw)
+    ):
+        raise unknown(name, script_word)
 
 
-def _eval(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _eval(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     texts: list[str] = []
     for word in words:
         if word.text is None:
@@ -229,20 +233,20 @@ def _eval(shell: Shell, name: str, words: Sequence[Word]) -> None:
     shell.again(" ".join(texts))
 
 
-def _trap(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _trap(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     rest = words[1:] if words and words[0].raw == "--" else words
     if len(rest) > 1 and rest[0].text not in ("-", "", "-p", "-l"):
         _eval(shell, name, rest[:1])
 
 
-def _source(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _source(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     raise CommandRefused(
         f"Refused: `{name}`, because a file may change what names mean.",
         "`bash FILE` runs a script in a file.",
     )
 
 
-def _alias(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _alias(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     for word in words:
         if word.text is None:
             raise unknown(name, word)
@@ -250,7 +254,7 @@ def _alias(shell: Shell, name: str, words: Sequence[Word]) -> None:
             shell.again(value)
 
 
-def _watch(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _watch(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     rest = _behind_options(name, words, "nq")
     if any(word.raw in ("-x", "--exec") for word in words[: len(words) - len(rest)]):
         shell.started(rest, in_shell=False)
@@ -258,21 +262,21 @@ def _watch(shell: Shell, name: str, words: Sequence[Word]) -> None:
         _eval(shell, name, rest)
 
 
-def _callback(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _callback(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     """`mapfile -C` evaluates its callback."""
     for at, word in enumerate(words):
         if word.raw.startswith("-") and "C" in word.raw:
             _eval(shell, f"{name} -C", words[at + 1 : at + 2])
 
 
-def _shopt(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _shopt(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     if any(word.text in ("expand_aliases", "posix") for word in words):
         raise CommandRefused(
             f"Refused: `{name}` with aliases, which change what names mean.", "Use a function."
         )
 
 
-def _runs_one(shell: Shell, name: str, words: Sequence[Word]) -> None:
+def _runs_one(shell: StartRecorder, name: str, words: Sequence[ShellWord]) -> None:
     for word in words:
         if word.raw.startswith(_RUNS_ONE[name]):
             raise CommandRefused(

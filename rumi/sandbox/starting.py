@@ -13,7 +13,7 @@ from typing import Final
 
 from rumi.sandbox.grammar import SIMPLER, Function, Redirection, Script, SimpleCommand, read
 from rumi.sandbox.starters import SHELLS, STARTERS, WRITE_IT_OUT, base_name, unknown
-from rumi.sandbox.words import CommandRefused, Word, shown
+from rumi.sandbox.words import CommandRefused, ShellWord, shown
 
 MAX_DEPTH: Final = 20
 MAX_SIZE: Final = 250_000
@@ -42,7 +42,7 @@ _QUOTED_SUBSCRIPT: Final = re.compile(r"'[^']*\[[^]']*(?:\$\(|`)")
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartedProgram:
     """A program that is started.
 
     `in_shell`: by bash, which also knows builtins. `wraps`: it does nothing but start others, which are
@@ -55,34 +55,34 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedLine:
     """What a line starts, and its redirections. `words` are its words if it is one plain command."""
 
-    starts: tuple[Start, ...]
+    starts: tuple[StartedProgram, ...]
     redirections: tuple[Redirection, ...]
     words: tuple[str, ...] | None
 
 
 @lru_cache(maxsize=8)
-def reading(line: str) -> Reading:
+def reading(line: str) -> ParsedLine:
     """Return what a line of bash starts.
 
     Raises:
         CommandRefused: It cannot be read.
     """
-    found = _Found()
-    script = _Shell(found).script(line)
+    found = _Findings()
+    script = _ScriptReader(found).script(line)
     words = tuple(word.text or "" for word in script.commands[0].words) if script.plain else None
-    return Reading(tuple(dict.fromkeys(found.starts)), tuple(found.redirections), words)
+    return ParsedLine(tuple(dict.fromkeys(found.starts)), tuple(found.redirections), words)
 
 
 @dataclass
-class _Found:
+class _Findings:
     """What was found so far. One for all scripts of a line."""
 
     depth: int = 0
     size: int = 0
-    starts: list[Start] = field(default_factory=list)
+    starts: list[StartedProgram] = field(default_factory=list)
     redirections: list[Redirection] = field(default_factory=list)
     exported: set[str] = field(default_factory=set)
     """Functions that the shells know which this line starts."""
@@ -97,11 +97,11 @@ class _Found:
 
 
 @dataclass
-class _Shell:
+class _ScriptReader:
     """One bash, which reads a script."""
 
-    found: _Found
-    given: set[str] = field(default_factory=set)
+    found: _Findings
+    outer_functions: set[str] = field(default_factory=set)
     """Functions that other scripts defined: those around it or before it."""
     functions: dict[str, list[Function]] = field(default_factory=dict)
     command: SimpleCommand | None = None
@@ -122,7 +122,7 @@ class _Shell:
             if _is(bash_command, "unset")
             for word in bash_command.words[1:]
         }
-        self.given -= {name for name in unset if name is not None}
+        self.outer_functions -= {name for name in unset if name is not None}
         for function in script.functions:
             if function.name not in unset:
                 self.functions.setdefault(function.name, []).append(function)
@@ -131,30 +131,32 @@ class _Shell:
             if command.words:
                 self.started(command.words, in_shell=True)
         for more in script.more:
-            _Shell(found, set(self.given)).script(more)
+            _ScriptReader(found, set(self.outer_functions)).script(more)
         found.depth -= 1
         return script
 
     def again(self, text: str) -> None:
         """Read a script that this shell evaluates; its functions are known behind it."""
-        inner = _Shell(self.found, self.given | {name for name in self.functions if self.knows(name)})
+        inner = _ScriptReader(
+            self.found, self.outer_functions | {name for name in self.functions if self.knows(name)}
+        )
         inner.script(text)
-        self.given |= inner.functions.keys()
+        self.outer_functions |= inner.functions.keys()
 
     def other(self, text: str) -> None:
         """Read a script for another shell, which only knows exported functions."""
-        _Shell(self.found, set(self.found.exported)).script(text)
+        _ScriptReader(self.found, set(self.found.exported)).script(text)
 
     def knows(self, name: str) -> bool:
         """Return True if the present command can call a function of that name."""
-        if name in self.given:
+        if name in self.outer_functions:
             return True
         command = self.command
         return command is not None and any(
             function.known_to(command) for function in self.functions.get(name, ())
         )
 
-    def started(self, words: Sequence[Word], *, in_shell: bool) -> None:
+    def started(self, words: Sequence[ShellWord], *, in_shell: bool) -> None:
         """Note the program that these words start, and those that it starts."""
         first = words[0]
         if first.text is None:
@@ -167,7 +169,7 @@ class _Shell:
         if in_shell and self.knows(name):
             return
         shell = name in SHELLS and len(words) > 1 and re.fullmatch(r"-\w*c", words[1].raw) is not None
-        self.found.starts.append(Start(first.text, in_shell, shell or name in _WRAPS))
+        self.found.starts.append(StartedProgram(first.text, in_shell, shell or name in _WRAPS))
         if in_shell and name in _EVALUATES:
             _refuse_subscripts(name, words)
             self._export(name, words)
@@ -176,7 +178,7 @@ class _Shell:
             starter(self, name, words[1:])
             self.found.depth -= 1
 
-    def _export(self, name: str, words: Sequence[Word]) -> None:
+    def _export(self, name: str, words: Sequence[ShellWord]) -> None:
         if name in ("export", "declare", "typeset") and any(re.match("-[a-zA-Z]*f", w.raw) for w in words):
             self.found.exported |= {word.text for word in words[1:] if word.text and self.knows(word.text)}
 
@@ -185,7 +187,7 @@ def _is(command: SimpleCommand, name: str) -> bool:
     return bool(command.words) and command.words[0].text == name
 
 
-def _refuse_subscripts(name: str, words: Sequence[Word]) -> None:
+def _refuse_subscripts(name: str, words: Sequence[ShellWord]) -> None:
     """Refuse subscripts that bash evaluates although they are quoted."""
     if name == "printf" and not any(word.raw.startswith("-v") for word in words[1:2]):
         return

@@ -11,7 +11,7 @@ EngineKind: TypeAlias = Literal["docker", "bubblewrap"]
 Sink: TypeAlias = Callable[[bytes], None]
 
 
-FILE_ROOM = 4 * 1024 * 1024
+FILE_SLACK_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SandboxLimits:
     @property
     def file_bytes(self) -> int:
         """The maximum length of one file: a little above the workspace's limit, which the watch then sees."""
-        return self.workspace_bytes + FILE_ROOM
+        return self.workspace_bytes + FILE_SLACK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Command:
     argv: tuple[str, ...]
     stdin: bytes = b""
     reads: bool = False
-    room: int = 0
-    keep: int | None = None
+    needed_bytes: int = 0
+    output_limit: int | None = None
     timeout_s: float | None = None
     began: Callable[[str], object] = field(default=lambda container_id: None, compare=False, repr=False)
 
@@ -228,10 +228,10 @@ class HeadTail:
     def add(self, data: bytes) -> None:
         """Append the next bytes of the stream."""
         self._total += len(data)
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
+        head_left = self._half - len(self._head)
+        if head_left > 0:
+            self._head += data[:head_left]
+            data = data[head_left:]
         if len(data) >= self._half:
             self._tail = bytearray(data[-self._half :])
             return

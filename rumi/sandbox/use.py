@@ -55,9 +55,12 @@ def nobody() -> Sequence[int]:
     return ()
 
 
-def over_limits(use: Use, limits: SandboxLimits, room: int = 0) -> bool:
+def over_limits(use: Use, limits: SandboxLimits, needed_bytes: int = 0) -> bool:
     """Return True if a workspace exceeds its limits, or would with another file of `room` bytes."""
-    return use.bytes + room > limits.workspace_bytes or use.files + (room > 0) > limits.workspace_files
+    return (
+        use.bytes + needed_bytes > limits.workspace_bytes
+        or use.files + (needed_bytes > 0) > limits.workspace_files
+    )
 
 
 def only_frees(argv: Sequence[str]) -> bool:
@@ -74,7 +77,7 @@ def only_frees(argv: Sequence[str]) -> bool:
     )
 
 
-def with_room_to_free(limits: SandboxLimits, before: Use) -> SandboxLimits:
+def limits_for_freeing(limits: SandboxLimits, before: Use) -> SandboxLimits:
     """Return the limits for a command that frees space: the present use, and a little to work with."""
     return replace(
         limits,

@@ -15,7 +15,7 @@ class CommandRefused(RumiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ShellWord:
     """A word of a command. `text` is what bash makes of it; None if that depends on an expansion."""
 
     raw: str

@@ -46,7 +46,9 @@ class WorkspaceUse:
     hidden: bool = False
 
 
-def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int, *, place: Path | None = None) -> Path:
+def prepare_workspace(
+    home: Path, chat_id: str, uid: int, gid: int, *, workspaces: Path | None = None
+) -> Path:
     """Make the chat's folder, private and owned by the sandbox's user, if it is missing; return its path.
 
     It is in the home, or in `place`, the folder of all chats' folders. A folder of a user other than root
@@ -57,7 +59,7 @@ def prepare_workspace(home: Path, chat_id: str, uid: int, gid: int, *, place: Pa
     """
     if not CHAT_ID.fullmatch(chat_id):
         raise WorkspaceError(f"{shown(chat_id)} is not a chat id.")
-    path = (place or workspaces_in(home)) / chat_id
+    path = (workspaces or workspaces_in(home)) / chat_id
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):

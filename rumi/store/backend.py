@@ -24,7 +24,7 @@ class Backend(Protocol):
     """A database that can be opened. Blocking."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return what users call it: a path, or a URL without its password."""
         ...
 
@@ -101,7 +101,7 @@ class SqliteFile:
         self._clock = clock
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the path."""
         return str(self.path)
 
@@ -172,7 +172,7 @@ class PostgresServer:
         self._more = more or {}
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the URL without its user."""
         return str(self.server)
 
@@ -257,9 +257,9 @@ class PostgresServer:
             time.sleep(0.05)
 
 
-def backend_of(place: "Path | Backend") -> "Backend":
+def backend_of(database: "Path | Backend") -> "Backend":
     """Return the backend of a file, or the one that is given."""
-    return SqliteFile(place) if isinstance(place, Path) else place
+    return SqliteFile(database) if isinstance(database, Path) else database
 
 
 def closed(db: Database) -> None:

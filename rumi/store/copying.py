@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rumi.errors import RumiError
-from rumi.platform.atomic_write import to_disk
+from rumi.platform.atomic_write import fsync_path
 from rumi.store.backend import PostgresServer, SqliteFile, closed
 from rumi.store.postgres import FLAGS
 from rumi.store.protocol import Database
@@ -51,7 +51,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedTable:
     """A table after its copy: its rows, how many of them were written, and the digest of all of them."""
 
     table: str
@@ -221,17 +221,17 @@ def into_files(paths: Mapping[str, Path], mark: Path, source: str) -> Iterator[M
         draft = mark.with_name(f".{mark.name}")
         draft.write_text(json.dumps({"source": source, "id": secrets.token_hex(6)}))
         draft.replace(mark)
-        to_disk(mark.parent)
+        fsync_path(mark.parent)
     # One that was renamed before the process was killed goes on under its own name.
     yield {name: path if path.exists() else drafts[name] for name, path in paths.items()}
 
 
-def put_in_place(paths: Mapping[str, Path], drafts: Mapping[str, Path], mark: Path) -> None:
+def replace_files(paths: Mapping[str, Path], drafts: Mapping[str, Path], mark: Path) -> None:
     """Give complete and closed files their names."""
     for name, path in paths.items():
         if drafts[name] != path:
             drafts[name].replace(path)
-    to_disk(mark.parent)
+    fsync_path(mark.parent)
     mark.unlink(missing_ok=True)
 
 
@@ -253,19 +253,19 @@ def copy(
     source: Side,
     target: Side,
     tables: Mapping[str, Sequence[Table]],
-    told: Callable[[str, int], object] = lambda table, rows: None,
+    report: Callable[[str, int], object] = lambda table, rows: None,
 ) -> int:
     """Make the target's rows those of the source; return how many were written."""
     written = 0
     for schema, schema_tables in tables.items():
         for table in schema_tables:
             wrote = _copy_table(source.of(schema), target.of(schema), table)
-            told(table.name, wrote)
+            report(table.name, wrote)
             written += wrote
     return written
 
 
-def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) -> list[Copied]:
+def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) -> list[CopiedTable]:
     """Compare all rows, while nobody writes.
 
     Raises:
@@ -283,7 +283,7 @@ def compared(source: Side, target: Side, tables: Mapping[str, Sequence[Table]]) 
                     )
                 rows += len(there)
                 digest.update(repr(there).encode("utf-8", "replace"))
-            found.append(Copied(table.name, rows, 0, digest.hexdigest()[:16]))
+            found.append(CopiedTable(table.name, rows, 0, digest.hexdigest()[:16]))
     return found
 
 
@@ -316,8 +316,8 @@ def _slices(db: Database, table: Table) -> Iterator[tuple[Row | None, Row | None
     after: Row | None = None
     while True:
         rows = _range(db, table, after, None, ROWS)
-        places = [table.columns.index(name) for name in table.key]
-        upto = tuple(rows[-1][place] for place in places) if len(rows) == ROWS else None
+        key_columns = [table.columns.index(name) for name in table.key]
+        upto = tuple(rows[-1][column] for column in key_columns) if len(rows) == ROWS else None
         yield after, upto, rows
         if upto is None:
             return

@@ -17,9 +17,9 @@ SHARED: Final = 256
 """The row that guards what all chats share, such as budgets. It belongs to no worker."""
 
 
-def partition_of(place: str) -> int:
+def partition_of(partition_key: str) -> int:
     """Return the partition of a chat. Databases compute the same number (`partition_of` in SQL)."""
-    return hashlib.md5(place.encode("utf-8", "replace"), usedforsecurity=False).digest()[0]
+    return hashlib.md5(partition_key.encode("utf-8", "replace"), usedforsecurity=False).digest()[0]
 
 
 @dataclass(frozen=True, slots=True)

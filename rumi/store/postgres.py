@@ -56,7 +56,7 @@ class StoreUnusable(DatabaseFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class DatabaseUrl:
     """Where a PostgreSQL database is: a URL without its password. `str()` shows it to users."""
 
     url: str
@@ -71,27 +71,27 @@ class Server:
 
         A server that is not on this machine has to prove by a certificate who it is.
         """
-        given = conninfo_to_dict(self.url)
+        url_parameters = conninfo_to_dict(self.url)
         more: dict[str, Any] = {
-            "connect_timeout": given.get("connect_timeout", CONNECT_S),
+            "connect_timeout": url_parameters.get("connect_timeout", CONNECT_S),
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,
             "tcp_user_timeout": 10_000,
-            "application_name": given.get("application_name", "rumi"),
+            "application_name": url_parameters.get("application_name", "rumi"),
             "options": f"-c lock_timeout={LOCK_MS} -c statement_timeout={STATEMENT_MS}"
             f" -c idle_in_transaction_session_timeout={IDLE_MS} -c client_min_messages=warning",
         }
-        host = str(given.get("host", ""))
+        host = str(url_parameters.get("host", ""))
         local = host.startswith(("/", "127.", "::1", "localhost")) or not host
-        if not local and "sslmode" not in given:
-            more |= {"sslmode": "verify-full", "sslrootcert": given.get("sslrootcert", "system")}
+        if not local and "sslmode" not in url_parameters:
+            more |= {"sslmode": "verify-full", "sslrootcert": url_parameters.get("sslrootcert", "system")}
         if self.password:
             more["password"] = self.password
         return make_conninfo(self.url, **more)
 
 
-def server_of(url: str, password: str = "") -> Server:
+def server_of(url: str, password: str = "") -> DatabaseUrl:
     """Return where a URL leads.
 
     Raises:
@@ -99,20 +99,20 @@ def server_of(url: str, password: str = "") -> Server:
     """
     try:
         parts = urlsplit(url)
-        given = conninfo_to_dict(url)
+        url_parameters = conninfo_to_dict(url)
     except (ValueError, psycopg.Error):
-        parts, given = urlsplit(""), {}
-    if parts.scheme not in ("postgresql", "postgres") or not given.get("dbname"):
+        parts, url_parameters = urlsplit(""), {}
+    if parts.scheme not in ("postgresql", "postgres") or not url_parameters.get("dbname"):
         raise UsageError(
             f"{redacted(url)} is not the URL of a PostgreSQL database.",
             "Write it as postgresql://USER@HOST:5432/DATABASE.",
         )
-    if given.get("password"):
+    if url_parameters.get("password"):
         raise UsageError(
             f"The URL of the store contains a password: {redacted(url)}.",
             f"Put the password into the environment variable {PASSWORD}.",
         )
-    return Server(url, password)
+    return DatabaseUrl(url, password)
 
 
 def redacted(url: str) -> str:
@@ -154,7 +154,7 @@ class Postgres:
 
     error: Final = psycopg.Error
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: DatabaseUrl) -> None:
         self.server = server
         self._connection = psycopg.connect(
             server.parameters(), autocommit=True, prepare_threshold=2, cursor_factory=_Cursor
@@ -228,7 +228,7 @@ def was_in_the_way(error: Exception) -> bool:
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
 
 
-def why_unwritten(server: Server, trouble: Trouble, error: object = "") -> tuple[str, str]:
+def why_unwritten(server: DatabaseUrl, trouble: Trouble, error: object = "") -> tuple[str, str]:
     """Return a sentence on why the database cannot be written, and what to do."""
     match trouble:
         case "full":
@@ -262,12 +262,12 @@ def translated(sql: str) -> tuple[str, tuple[str, ...]]:
 
         def parameter(found: re.Match[str]) -> str:
             nonlocal number
-            given = found[0]
-            if given.startswith(":"):
-                if given[1:] not in names:
-                    names.append(given[1:])
-                return f"${names.index(given[1:]) + 1}"
-            number = int(given[1:]) if len(given) > 1 else number + 1
+            placeholder = found[0]
+            if placeholder.startswith(":"):
+                if placeholder[1:] not in names:
+                    names.append(placeholder[1:])
+                return f"${names.index(placeholder[1:]) + 1}"
+            number = int(placeholder[1:]) if len(placeholder) > 1 else number + 1
             return f"${number}"
 
         part = re.sub(r"\s+INDEXED BY \w+", "", part)
@@ -331,7 +331,7 @@ def live_workers(db: Postgres) -> int:
     return int(db.execute(sql).fetchone()[0])
 
 
-def seen(server: Server) -> dict[str, Any]:
+def seen(server: DatabaseUrl) -> dict[str, Any]:
     """Return the size of a database, the versions of its schemas, and its live workers; change nothing.
 
     Raises:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.errors import RumiError
-from rumi.platform.atomic_write import to_disk
+from rumi.platform.atomic_write import fsync_path
 from rumi.platform.disk_reserve import LEAST_BYTES, free_bytes
 from rumi.store.protocol import Database, Trouble
 
@@ -215,12 +215,12 @@ def copy_beside(db: sqlite3.Connection, path: Path, target: Path) -> None:
         DatabaseFault: The disk has too little space for the copy and the upgrade.
     """
     size = size_of(db)
-    require_room(path, 2 * size)
+    require_free_space(path, 2 * size)
     draft = target.with_name(f".{target.name}")
     draft.unlink(missing_ok=True)
     copy_to(db, draft)
     draft.replace(target)
-    to_disk(target.parent)
+    fsync_path(target.parent)
 
 
 def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = None) -> None:
@@ -248,7 +248,7 @@ def copy_to(db: sqlite3.Connection, target: Path, *, deadline: float | None = No
             finally:
                 db.execute("ROLLBACK")
             copy.execute("PRAGMA journal_mode = DELETE")  # so that it is one file
-        to_disk(target)
+        fsync_path(target)
     except BaseException:
         target.unlink(missing_ok=True)
         raise
@@ -260,7 +260,7 @@ def size_of(db: sqlite3.Connection) -> int:
     return int(pages * size)
 
 
-def require_room(path: Path, wanted_bytes: int) -> None:
+def require_free_space(path: Path, wanted_bytes: int) -> None:
     """Raise `DatabaseFault` if the disk of `path` has too little space."""
     free = shutil.disk_usage(path.parent).free
     if free < wanted_bytes + SPARE_BYTES:

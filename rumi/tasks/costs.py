@@ -114,7 +114,7 @@ class Costs:
         )
 
 
-class Metered:
+class MeteredModel:
     """A model whose calls are counted when they begin, and whose replies when they are there."""
 
     def __init__(self, model: Model, costs: Costs, most: int | None = None) -> None:

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from rumi.agent.permissions.gate import Parking
 from rumi.agent.tool import Tool
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.models.types import Message, Model
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, TaskRecord, TaskState
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRoom:
+class TaskContext:
     """What one task works with: the stored `task`, and its `key`, by which sandboxes and the web know it.
 
     Of what people have `said`, the task has what this iteration reads, and nothing where it goes on in the
@@ -27,7 +27,7 @@ class TaskRoom:
 
     task: TaskRecord
     key: str
-    shell: Shell
+    shell: CommandShell
     workspace: Path
     files: Path
     model: Model
@@ -53,7 +53,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class NextIteration:
     """The end of an iteration: its `summary`, and when the next one begins, in seconds since 1970.
 
     The `message`, if there is one, goes to the task's chat, with its `buttons`; it asks for the parked calls
@@ -79,9 +79,9 @@ class TaskWork:
 
     instructions: str
     tools: Sequence[Tool]
-    finish: Callable[[str, Reason], Awaitable[Finished | Again]]
+    finish: Callable[[str, Reason], Awaitable[Finished | NextIteration]]
     before: tuple[Message, ...] = ()
-    given: tuple[str, ...] = ()
+    known_urls: tuple[str, ...] = ()
     sources: Callable[[], int] = lambda: 0
     tainted: bool = False
     parking: Parking | None = None
@@ -92,7 +92,7 @@ class TaskWork:
 class TaskKind(Protocol):
     """A kind of task."""
 
-    def open(self, room: TaskRoom) -> AbstractAsyncContextManager[TaskWork]:
+    def open(self, context: TaskContext) -> AbstractAsyncContextManager[TaskWork]:
         """Prepare the work of a task; what is prepared ends with the block.
 
         Raises:
@@ -102,7 +102,7 @@ class TaskKind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskOutcome:
     """How a task ended. `answer` is what people read, `report` a JSON object of its kind.
 
     `tainted`: something in it came from outside.

@@ -9,7 +9,7 @@ from actors import ActorRef
 from rumi.agent.breakers import TurnLimits
 from rumi.chats.people.people import People
 from rumi.chats.publishing import Publisher
-from rumi.chats.services import Sandboxes, Workspaces
+from rumi.chats.services import ChatSandboxes, ChatWorkspaces
 from rumi.models.metering import Account, Limit
 from rumi.models.types import Model
 from rumi.platform.fair_limiter import FairLimiter
@@ -35,7 +35,7 @@ class TaskLimits:
     max_running: int = 10
     per_owner: int = 5
     max_open: int = 20
-    keep_s: float = 0.0
+    retention_s: float = 0.0
     bot_calls_per_day: int = 0
 
 
@@ -67,13 +67,13 @@ class TaskServices:
     """
 
     journal: ActorRef[JournalMessage]
-    sandboxes: Sandboxes
-    workspaces: Workspaces
+    sandboxes: ChatSandboxes
+    workspaces: ChatWorkspaces
     publisher: Publisher
     model_for: Callable[[TaskRecord], Model]
     kinds: Mapping[str, TaskKind]
     limits: TaskLimits
-    places: FairLimiter
+    slots: FairLimiter
     files: Path
     now: Callable[[], float]
     wake: Callable[[Incoming], None]

@@ -17,18 +17,18 @@ from rumi.platform.texts import Language
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 MOST_LISTED: Final = 1000
 
 
-def tasks_calls(tasks: StoredTasks, ids: ChatIds) -> Serve:
+def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
     """Return the function that serves such calls; only where tasks run, one can begin.
 
     A caller sees and changes the tasks of its scope, and begins its owner's.
     """
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -39,27 +39,27 @@ def tasks_calls(tasks: StoredTasks, ids: ChatIds) -> Serve:
             case "list":
                 owner = str(request["owner"]) if request.get("owner") else None
                 listed = await tasks.listed(caller.scope_in(owner), MOST_LISTED)
-                return [as_json(task) for task in listed]
+                return [task_as_json(task) for task in listed]
             case "show":
-                return as_json(await tasks.show(id_of(request), caller.scope))
+                return task_as_json(await tasks.show(task_id_of(request), caller.scope))
             case "stop":
-                return as_json(await tasks.stop(id_of(request), caller.scope))
+                return task_as_json(await tasks.stop(task_id_of(request), caller.scope))
             case "delete":
-                await tasks.delete(id_of(request), caller.scope)
+                await tasks.delete(task_id_of(request), caller.scope)
                 return None
             case "begin" if isinstance(tasks, Tasks):
                 task = task_of(caller, request)
                 caller.chat_in(task.chat, ids.owner_of)
-                return as_json(await tasks.begin(tasks.checked(task)))
+                return task_as_json(await tasks.begin(tasks.checked(task)))
             case _:
                 raise UsageError(
                     "The tasks do not know this request.", "They can list, show, stop, delete and begin."
                 )
 
-    return serve
+    return answer
 
 
-def as_json(task: TaskRecord) -> dict[str, object]:
+def task_as_json(task: TaskRecord) -> dict[str, object]:
     """Return a task as JSON; times as in RFC 3339, None for what has not been."""
     times = {
         name: utc(at) if (at := getattr(task, name)) else None
@@ -75,16 +75,16 @@ def as_json(task: TaskRecord) -> dict[str, object]:
     }
 
 
-def id_of(request: Mapping[str, object]) -> int:
+def task_id_of(request: Mapping[str, object]) -> int:
     """Return the number that a request names.
 
     Raises:
         UsageError: It names none.
     """
-    given = request.get("id")
-    if not isinstance(given, int):
+    value = request.get("id")
+    if not isinstance(value, int):
         raise UsageError("The request names no task.")
-    return given
+    return value
 
 
 def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:

@@ -20,9 +20,9 @@ import trio
 from actors import Actor, Request, answers
 from rumi.agent.conversation import complete
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished
-from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
-from rumi.chats.services import Sandboxes
+from rumi.chats.services import ChatSandboxes
 from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.room import context_of
@@ -36,8 +36,8 @@ from rumi.store.journal.history import MarkFiles
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import HistoryEntry, IterationRecord, Reason, Spent, TaskRecord, TaskState
 from rumi.store.journal.tasks import BeginTask, EndIteration, EndTask, Iterations, KeepTask, LoadTask
-from rumi.tasks.costs import Costs, Metered
-from rumi.tasks.kinds import Again, Outcome, TaskRoom, TaskWork
+from rumi.tasks.costs import Costs, MeteredModel
+from rumi.tasks.kinds import NextIteration, TaskContext, TaskOutcome, TaskWork
 from rumi.tasks.services import TaskServices
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class Task(Actor[TaskMessage]):
 
     async def _load(self) -> None:
         loaded = await self._services.journal.ask(LoadTask(self._id))
-        if loaded is None or loaded[0].ended or not self._services.serves(loaded[0].place):
+        if loaded is None or loaded[0].ended or not self._services.serves(loaded[0].partition_key):
             self._over = True
             self._services.ended(self._id)
             return
@@ -217,20 +217,20 @@ class Task(Actor[TaskMessage]):
 
     async def _run(self, record: TaskRecord) -> TaskRecord:
         """Wait for a place, work, and store how it ended."""
-        outcome: Outcome | None = None
+        outcome: TaskOutcome | None = None
         with self._scope:
             while outcome is None:
                 record = await self._slept(record)
-                async with AsyncExitStack() as place:
+                async with AsyncExitStack() as slot:
                     if not record.parent:  # which has one for both
-                        await place.enter_async_context(self._services.places.turn(record.owner))
+                        await slot.enter_async_context(self._services.slots.turn(record.owner))
                     await self._services.journal.ask(BeginTask(self._id))
-                    if not self._services.serves(record.place):
+                    if not self._services.serves(record.partition_key):
                         # It is about to be stopped, and goes on elsewhere.
                         await trio.sleep_forever()
                     record = replace(record, started=record.started or self._services.now())
                     done = await self._work(record)
-                if isinstance(done, Outcome):
+                if isinstance(done, TaskOutcome):
                     outcome = done
                 else:
                     record = await self._end_iteration(record, *done)
@@ -255,15 +255,15 @@ class Task(Actor[TaskMessage]):
         self._record = loaded[0]
         return self._record
 
-    async def _end_iteration(self, record: TaskRecord, again: Again, reason: Reason) -> TaskRecord:
+    async def _end_iteration(self, record: TaskRecord, again: NextIteration, reason: Reason) -> TaskRecord:
         """Store an iteration, and make ready for the next one."""
         services, spent = self._services, self._costs.by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
-        told = await services.journal.ask(
+        stored = await services.journal.ask(
             EndIteration(self._id, done, again.wake_at, again.message, again.buttons, again.asked)
         )
-        if told is not None:
-            services.wake(told)
+        if stored is not None:
+            services.wake(stored)
         usage = Usage(spent.prompt_tokens, spent.completion_tokens, spent.cached_tokens, spent.nano_usd)
         services.publisher.publish(self._key, self._turn, TurnFinished(reason, again.summary, usage))
         services.publisher.publish(self._key, self._turn, Replied(0, (), again.summary))
@@ -277,19 +277,19 @@ class Task(Actor[TaskMessage]):
         self._costs.end_iteration()
         return await self._stored()
 
-    async def _work(self, record: TaskRecord) -> "Outcome | tuple[Again, Reason]":
+    async def _work(self, record: TaskRecord) -> "TaskOutcome | tuple[NextIteration, Reason]":
         services, key, language = self._services, self._key, record.language
         most, sandbox, costs = services.limits.turn.max_turns, sandbox_of(record), self._costs
         if costs.of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
             warning = texts.breaker(language, "max_turns", most)
-            return Outcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
+            return TaskOutcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
-        place, carry = record.place, services.workspaces.carry
+        partition_key, carry = record.partition_key, services.workspaces.carry
         try:
             model = services.model_for(record)
-            await carry.fetch(sandbox, place)
-            room = TaskRoom(
+            await carry.fetch(sandbox, partition_key)
+            context = TaskContext(
                 task=replace(record, said=()) if self._entries else record,
                 key=key,
                 shell=TaskShell(
@@ -297,7 +297,7 @@ class Task(Actor[TaskMessage]):
                     services.sandboxes,
                     lambda: services.limits.sandbox_s - costs.of_turn.sandbox_s,
                     costs.take_sandbox,
-                    await self._marks(record),
+                    await self._file_taint(record),
                 ),
                 workspace=services.workspaces.folder / sandbox,
                 files=services.files / str(self._id),
@@ -309,30 +309,30 @@ class Task(Actor[TaskMessage]):
                 spent=lambda: costs.spent,
                 tainted=lambda: self._tainted,
             )
-            async with services.kinds[record.kind].open(room) as work:
-                done = await self._think(record, work, Metered(model, costs, work.max_calls))
-            if (error := await carry.store(sandbox, place)) is not None:
+            async with services.kinds[record.kind].open(context) as work:
+                done = await self._think(record, work, MeteredModel(model, costs, work.max_calls))
+            if (error := await carry.store(sandbox, partition_key)) is not None:
                 logger.warning("task %d: %s", self._id, error)
             return done
         except RumiError as error:
-            text = f"❌ {texts.told_error(language, error)}"
-            return Outcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
+            text = f"❌ {texts.error_text(language, error)}"
+            return TaskOutcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
 
     async def _think(
         self, record: TaskRecord, work: TaskWork, model: Model
-    ) -> "Outcome | tuple[Again, Reason]":
+    ) -> "TaskOutcome | tuple[NextIteration, Reason]":
         self._tainted = self._tainted or work.tainted or bool(work.before)
         if not self._entries:
-            await self._keep(
-                *(Kept(Message("user", text)) for text in record.said),
-                Kept(Message("user", record.question), links=work.given),
+            await self._store(
+                *(TurnMessage(Message("user", text)) for text in record.said),
+                TurnMessage(Message("user", record.question), links=work.known_urls),
                 heard=len(record.said),
             )
         links = (link for entry in self._entries for link in entry.links)
 
-        async def keep(kept: Kept) -> None:
+        async def store(message: TurnMessage) -> None:
             self._costs.take_sources(work.sources())
-            await self._keep(kept)
+            await self._store(message)
 
         finished = await run_turn(
             TurnInput(
@@ -344,43 +344,43 @@ class Task(Actor[TaskMessage]):
                 language=record.language,
                 context_tokens=self._services.limits.context_tokens,
                 tainted=self._tainted,
-                given=(*work.given, *links),
+                known_urls=(*work.known_urls, *links),
                 parking=work.parking,
             ),
             self._watch,
-            keep,
+            store,
         )
         self._costs.take_sources(work.sources())
         state = STATE_OF.get(finished.reason, "failed")
         if state == "succeeded" and not finished.answer.strip():
             error = RumiError("The model gave no answer.")
-            text, failed = f"❌ {texts.told_error(record.language, error)}", _failure("model", error.message)
-            return Outcome("failed", text, json.dumps(failed))
+            text, failed = f"❌ {texts.error_text(record.language, error)}", _failure("model", error.message)
+            return TaskOutcome("failed", text, json.dumps(failed))
         done = await work.finish(finished.answer, finished.reason)
-        if isinstance(done, Again):
+        if isinstance(done, NextIteration):
             return done, finished.reason
         answer, report, state = done.answer, done.report, done.state or state
         if state == "failed":
             code = "model" if finished.reason == "model_error" else finished.reason
             report = json.dumps(_failure(code, finished.answer) | json.loads(report), ensure_ascii=False)
-        return Outcome(state, answer, report, self._tainted, finished.reason, done.summary)
+        return TaskOutcome(state, answer, report, self._tainted, finished.reason, done.summary)
 
-    async def _marks(self, record: TaskRecord) -> "FileMarks | None":
+    async def _file_taint(self, record: TaskRecord) -> "FileTaint | None":
         """Return whether a bot's files are marked; None for another task, whose files all count as marked."""
         if not record.bot:
             return None
         ask, key = self._services.journal.ask, sandbox_of(record)
-        marked = (await ask(Load(key, 1))).files_tainted
-        return FileMarks(marked, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
+        files_tainted = (await ask(Load(key, 1))).files_tainted
+        return FileTaint(files_tainted, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
 
-    async def _keep(self, *kept: Kept, heard: int = 0) -> None:
+    async def _store(self, *messages: TurnMessage, heard: int = 0) -> None:
         """Store messages and what is spent by now."""
         entries = tuple(
             HistoryEntry(self._turn, kept_message.message, kept_message.tainted, kept_message.links)
-            for kept_message in kept
+            for kept_message in messages
         )
         self._entries += entries
-        self._tainted = self._tainted or any(kept_message.tainted for kept_message in kept)
+        self._tainted = self._tainted or any(kept_message.tainted for kept_message in messages)
         await self._services.journal.ask(KeepTask(self._id, entries, self._costs.by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:
@@ -398,7 +398,7 @@ class Task(Actor[TaskMessage]):
     def _progress(self, text: str) -> None:
         """Show a step of the work itself, unless one that begins with the same word was shown just before."""
         assert self._record is not None, "it works"
-        step = texts.told(self._record.language, text)
+        step = texts.translate(self._record.language, text)
         word, now = step.partition(" ")[0], trio.current_time()
         if now - self._shown.get(word, -inf) < STEP_S:
             return
@@ -415,10 +415,10 @@ class Task(Actor[TaskMessage]):
 
     # The end
 
-    def _stopped(self, record: TaskRecord) -> Outcome:
-        return Outcome("stopped", texts.stopped(record.language), tainted=self._tainted, reason="stopped")
+    def _stopped(self, record: TaskRecord) -> TaskOutcome:
+        return TaskOutcome("stopped", texts.stopped(record.language), tainted=self._tainted, reason="stopped")
 
-    async def _end(self, record: TaskRecord, outcome: Outcome) -> TaskRecord:
+    async def _end(self, record: TaskRecord, outcome: TaskOutcome) -> TaskRecord:
         """Store how the task ended, tell it, and stop, which removes what it leaves."""
         services = self._services
         spent = self._costs.by_now()
@@ -485,7 +485,7 @@ def keeps_files(task: TaskRecord) -> bool:
 
 
 @dataclass(slots=True)
-class FileMarks:
+class FileTaint:
     """Whether something in a bot's files came from outside. `turn_tainted` tells it of the turn that runs."""
 
     tainted: bool
@@ -508,10 +508,10 @@ class TaskShell:
     def __init__(
         self,
         key: str,
-        sandboxes: Sandboxes,
+        sandboxes: ChatSandboxes,
         left_s: Callable[[], float],
         used: Callable[[float], None],
-        marks: "FileMarks | None" = None,
+        marks: "FileTaint | None" = None,
     ) -> None:
         self._key = key
         self._marks = marks

@@ -14,14 +14,14 @@ import trio
 
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.chats.commands import ChatCommand
-from rumi.chats.services import Workspaces
+from rumi.chats.services import ChatWorkspaces
 from rumi.errors import RumiError, UsageError
 from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL, TASK, ChatIds, task_key
-from rumi.platform.fair_limiter import Bounds, FairLimiter
+from rumi.platform.fair_limiter import FairLimiter, LimiterBounds
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import Language
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import Incoming, IterationRecord, Spent, TaskRecord
 from rumi.store.journal.tasks import (
     AddTask,
@@ -74,7 +74,7 @@ class GaveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class TaskStored:
     """A task is stored, and is to be started."""
 
     id: int
@@ -94,7 +94,7 @@ class Resume:
     partitions: frozenset[int]
 
 
-RecoveryMessage: TypeAlias = GaveUp | Begun | Abandoned | Resume
+RecoveryMessage: TypeAlias = GaveUp | TaskStored | Abandoned | Resume
 
 
 class StoredTasks:
@@ -103,7 +103,7 @@ class StoredTasks:
     Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
     """
 
-    def __init__(self, ask: Ask, workspaces: Workspaces, files: Path) -> None:
+    def __init__(self, ask: AskJournal, workspaces: ChatWorkspaces, files: Path) -> None:
         self._ask = ask
         self._workspaces = workspaces
         self._files = files
@@ -220,10 +220,10 @@ class Tasks(StoredTasks):
                 case _:
                     return texts.task_usage(language)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
+            return f"❌ {texts.error_text(language, error)}"
         except ActorError as error:
             logger.warning("tasks do not answer: %r", error)
-            return f"❌ {texts.told(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {texts.translate(language, 'The tasks do not answer. Try again in a moment.')}"
 
     # For all
 
@@ -265,7 +265,7 @@ class Tasks(StoredTasks):
         Raises:
             RumiError: Its owner has too many that have not ended, or it cannot be stored.
         """
-        self.check_room(task.owner)
+        self.check_open_limit(task.owner)
         return await self._add(task)
 
     async def reopen(self, task: TaskRecord, *, attached: bool = False) -> TaskRecord:
@@ -301,7 +301,7 @@ class Tasks(StoredTasks):
             stored = await self.reopen(task, attached=True)
         else:
             if not task.parent:
-                self.check_room(task.owner)
+                self.check_open_limit(task.owner)
             stored = await self._add(replace(task, attached=True))
         began(stored.id)
         done = None
@@ -309,13 +309,13 @@ class Tasks(StoredTasks):
             child = await self._children.get_or_start(str(stored.id))
             done = await child.ask(RunTask(report))
         except ActorError as error:
-            text = f"❌ {texts.told_error(task.language, error)}"
+            text = f"❌ {texts.error_text(task.language, error)}"
             await self._services.journal.ask(EndTask(stored.id, "failed", text, spent=self.spent(stored.id)))
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
             self.ended(stored.id)
             if done is None:
-                self._tell(Abandoned(stored.id))
+                self._notify_recovery(Abandoned(stored.id))
         return done
 
     async def _add(self, task: TaskRecord) -> TaskRecord:
@@ -335,7 +335,7 @@ class Tasks(StoredTasks):
             for stored in added:
                 if stored.attached:
                     self.ended(stored.id)
-                    self._tell(Abandoned(stored.id))
+                    self._notify_recovery(Abandoned(stored.id))
             raise
         return added[0]
 
@@ -346,7 +346,7 @@ class Tasks(StoredTasks):
         """
         if not task.ended and self._serves(task):
             self._open[task.id] = task
-            self._tell(Begun(task.id))
+            self._notify_recovery(TaskStored(task.id))
 
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
         """Have a task stopped; its result follows.
@@ -414,17 +414,19 @@ class Tasks(StoredTasks):
                 await self.start(task.id, StopTask())
 
     def _serves(self, task: TaskRecord) -> bool:
-        return partition_of(task.place) not in self._leaving and self._services.serves(task.place)
+        return partition_of(task.partition_key) not in self._leaving and self._services.serves(
+            task.partition_key
+        )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
         """Go on with the tasks that earlier workers have left in these partitions."""
         self._leaving -= numbers
-        self._tell(Resume(numbers))
+        self._notify_recovery(Resume(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
         """End the tasks of these partitions here; another worker goes on with them."""
         self._leaving.update(numbers)
-        tasks = [task for task in self._open.values() if partition_of(task.place) in numbers]
+        tasks = [task for task in self._open.values() if partition_of(task.partition_key) in numbers]
         async with trio.open_nursery() as nursery:
             for task in tasks:
                 nursery.start_soon(self._children.stop, str(task.id))
@@ -464,7 +466,7 @@ class Tasks(StoredTasks):
         self._changed.set()
         self._changed = trio.Event()
 
-    def check_room(self, owner: str) -> None:
+    def check_open_limit(self, owner: str) -> None:
         """Return if an owner may begin another task.
 
         Raises:
@@ -487,9 +489,9 @@ class Tasks(StoredTasks):
         )
 
     def _give_up(self, key: str, error: BaseException) -> None:
-        self._tell(GaveUp(int(key)))
+        self._notify_recovery(GaveUp(int(key)))
 
-    def _tell(self, message: RecoveryMessage) -> None:
+    def _notify_recovery(self, message: RecoveryMessage) -> None:
         with suppress(ActorError):  # the process ends: its next start looks at all tasks
             self._recovery.tell_nowait(message)
 
@@ -508,7 +510,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
         self._tasks.open_are(tasks)
         self.start_soon(self._resume, tasks)
         self.start_soon(self._tidy)
-        if self._services.limits.keep_s:
+        if self._services.limits.retention_s:
             self.start_soon(self._sweep)
 
     async def receive(self, message: RecoveryMessage) -> None:
@@ -521,7 +523,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
                 tasks = await self._services.journal.ask(OpenTasks(partitions=partitions))
                 self._tasks.open_too(tasks)
                 await self._resume(tasks)
-            case Begun(id) | Abandoned(id):
+            case TaskStored(id) | Abandoned(id):
                 try:
                     await self._tasks.start(id, StopTask() if isinstance(message, Abandoned) else GoOn())
                 except ActorError as error:
@@ -533,9 +535,11 @@ class TaskRecovery(Actor[RecoveryMessage]):
             return
         task = loaded[0]
         text = texts.task_gave_up(task.language)
-        told = texts.task_result(task.language, task.id, "failed", task.question, text)
+        result = texts.task_result(task.language, task.id, "failed", task.question, text)
         spent = self._tasks.spent(task.id)
-        stored = await self._services.journal.ask(EndTask(task.id, "failed", text, spent=spent, message=told))
+        stored = await self._services.journal.ask(
+            EndTask(task.id, "failed", text, spent=spent, message=result)
+        )
         self._tasks.ended(task.id)
         if stored is not None:
             self._services.wake(stored)
@@ -569,7 +573,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
     async def _sweep(self) -> None:
         while True:
-            before = self._services.now() - self._services.limits.keep_s
+            before = self._services.now() - self._services.limits.retention_s
             for id in await self._services.journal.ask(OldTasks(before)):
                 try:
                     await self._tasks.delete(id, None)
@@ -589,6 +593,6 @@ def _ids_in(workspaces: Path) -> list[int]:
     return sorted(_number(name) for name in names if name.isdecimal())
 
 
-def places(max_running: int, per_owner: int) -> FairLimiter:
+def task_slots(max_running: int, per_owner: int) -> FairLimiter:
     """Return what bounds the tasks that run: in all, and of one owner; nobody waits in vain."""
-    return FairLimiter(Bounds(max_running, per_owner, max_running, 10**9, inf))
+    return FairLimiter(LimiterBounds(max_running, per_owner, max_running, 10**9, inf))

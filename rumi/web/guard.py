@@ -27,7 +27,7 @@ class Verdict:
     addresses: tuple[str, ...] = ()
 
 
-class Guard:
+class AddressGuard:
     """Judges hosts by their addresses. `allow` are exact exceptions, as `ip:port` or `[ip]:port`.
 
     Raises:

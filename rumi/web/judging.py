@@ -6,14 +6,14 @@ from typing import Final
 
 import trio
 
-from rumi.web.guard import Guard, Verdict
+from rumi.web.guard import AddressGuard, Verdict
 from rumi.web.resolver import Resolver, SystemResolver
 from rumi.web.types import FetchError
 from rumi.web.url import MAX_URL_BYTES
 
 LONGEST_LINE_BYTES: Final = 2 * MAX_URL_BYTES
 MOST_WAITING: Final = 4096  # verdicts that wait for one before them; with the longest lines some 64 MB
-_MOST_TOLD_AT_ONCE: Final = 512
+_MAX_BATCH: Final = 512
 _REMEMBERED_NAMES: Final = 10_000
 _REMEMBERED_S: Final = 60
 
@@ -21,16 +21,18 @@ _AT_ONCE: Final = 256
 _THREADS: Final = 2 * _AT_ONCE  # the rest is for lookups that nobody waits for any more
 
 Read = Callable[[], Awaitable[bytes]]
-Tell = Callable[[Sequence[Verdict]], Awaitable[None]]
+ReportVerdicts = Callable[[Sequence[Verdict]], Awaitable[None]]
 
 
-async def judge_list(read: Read, tell: Tell, *, allow: Collection[str] = (), timeout_s: float = 10) -> None:
+async def judge_list(
+    read: Read, report: ReportVerdicts, *, allow: Collection[str] = (), timeout_s: float = 10
+) -> None:
     """Judge a list of URLs, one a line, by the system's resolver; see `judge_all`.
 
     `read` returns the list in chunks, and b"" at its end. `timeout_s` bounds the lookup of one name.
     """
     resolver = SystemResolver(trio.CapacityLimiter(_THREADS), timeout_s)
-    await judge_all(Guard(RememberingResolver(resolver), allow), lines_of(read), tell, _AT_ONCE)
+    await judge_all(AddressGuard(RememberingResolver(resolver), allow), lines_of(read), report, _AT_ONCE)
 
 
 async def lines_of(read: Read) -> AsyncIterable[bytes]:
@@ -46,7 +48,9 @@ async def lines_of(read: Read) -> AsyncIterable[bytes]:
         yield kept
 
 
-async def judge_all(guard: Guard, lines: AsyncIterable[bytes], tell: Tell, at_once: int) -> None:
+async def judge_all(
+    guard: AddressGuard, lines: AsyncIterable[bytes], report: ReportVerdicts, at_once: int
+) -> None:
     """Judge every line that is not blank; report the verdicts in order, as soon as those before are known.
 
     It makes `at_once` judgements at a time, and holds at most about `MOST_WAITING` lines. Cancelled, it ends
@@ -67,7 +71,7 @@ async def judge_all(guard: Guard, lines: AsyncIterable[bytes], tell: Tell, at_on
     async with in_order, trio.open_nursery() as nursery:
         nursery.start_soon(take_in)
         async for first in in_order:
-            await _tell_what_is_ready(first, in_order, tell)
+            await _report_ready(first, in_order, report)
 
 
 class RememberingResolver:
@@ -118,7 +122,7 @@ class _Result:
     verdict: Verdict | None = None
 
 
-async def _judge(guard: Guard, line: bytes, result: _Result, permits: trio.CapacityLimiter) -> None:
+async def _judge(guard: AddressGuard, line: bytes, result: _Result, permits: trio.CapacityLimiter) -> None:
     try:
         url = line.decode()
     except UnicodeDecodeError:
@@ -129,23 +133,23 @@ async def _judge(guard: Guard, line: bytes, result: _Result, permits: trio.Capac
     result.known.set()
 
 
-async def _tell_what_is_ready(
-    first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", tell: Tell
+async def _report_ready(
+    first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", report: ReportVerdicts
 ) -> None:
     """Wait for a result, and report it together with those directly after it that are known too."""
     ready: list[Verdict] = []
     result = first
     while True:
         if ready and not result.known.is_set():
-            await tell(ready)
+            await report(ready)
             ready = []
         await result.known.wait()
         assert result.verdict is not None
         ready.append(result.verdict)
-        if len(ready) == _MOST_TOLD_AT_ONCE:
+        if len(ready) == _MAX_BATCH:
             break
         try:
             result = in_order.receive_nowait()
         except (trio.WouldBlock, trio.EndOfChannel):
             break
-    await tell(ready)
+    await report(ready)

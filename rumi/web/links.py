@@ -43,7 +43,7 @@ _BARE: Final = re.compile(
 )
 
 
-def given_in(text: str) -> tuple[str, ...]:
+def urls_in_words(text: str) -> tuple[str, ...]:
     """Return the URLs in a person's words: those that `links_in` finds, and addresses without a scheme.
 
     `example.org/a` gives `https://example.org/a` and `http://example.org/a`.

@@ -8,7 +8,7 @@ import trio
 
 from rumi.platform.http import close
 from rumi.web.addresses import Endpoint, read_address
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.types import FetchError, FetchRefused
 
 SocketOption: TypeAlias = (
@@ -25,7 +25,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     `transport` makes the TCP connection. It gets addresses only, never names.
     """
 
-    def __init__(self, guard: Guard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
+    def __init__(self, guard: AddressGuard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
         self._guard = guard
         self._transport = transport or httpcore.TrioBackend()
 

@@ -6,7 +6,7 @@ the inside is told. https://docs.tabstack.ai/api/resources/extract/methods/markd
 
 from typing import Final
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.links import links_in
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.search.api import Api
@@ -27,7 +27,7 @@ class Tabstack:
     def __init__(
         self,
         key: str,
-        guard: Guard,
+        guard: AddressGuard,
         *,
         timeout_s: float = TIMEOUT_S,
         url: str = "",

@@ -13,9 +13,9 @@ from rumi.web.types import (
     Method,
     Page,
     ProviderName,
-    Search,
     SearchResults,
-    Streams,
+    SearchWeb,
+    StreamFetcher,
     Topic,
     WebMessage,
 )
@@ -62,7 +62,7 @@ class Web:
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
         """Return the results of a search; see `Search`."""
-        return await self._ask(Search(query, chat, max_results, topic))
+        return await self._ask(SearchWeb(query, chat, max_results, topic))
 
     async def _ask(self, request: Request[R]) -> R:
         try:
@@ -78,7 +78,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
         # Imported with the actor's start and not with the program: other commands need none of it.
         from rumi.web.fetch.download import FetchLimits
         from rumi.web.fetch.fetcher import Fetcher
-        from rumi.web.guard import Guard
+        from rumi.web.guard import AddressGuard
         from rumi.web.network import GuardedNetwork
         from rumi.web.readers.pages.readers import Readers
         from rumi.web.resolver import SystemResolver
@@ -86,7 +86,7 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
         from rumi.web.tabstack import Tabstack
 
         resolver = SystemResolver(lookups, settings.timeout_s)
-        guard = Guard(resolver, settings.allow)
+        guard = AddressGuard(resolver, settings.allow)
         return Fetcher(
             GuardedNetwork(guard),
             Readers(),
@@ -110,15 +110,15 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
     return Web(root.add(ChildSpec("fetcher", make, capacity=10_000)))
 
 
-def guarded_streams(settings: WebSettings) -> Streams:
+def guarded_streams(settings: WebSettings) -> StreamFetcher:
     """Return the way to answers that are read piece by piece, with the guard and limits of the fetcher."""
     from rumi.web.fetch.stream import GuardedStreams
-    from rumi.web.guard import Guard
+    from rumi.web.guard import AddressGuard
     from rumi.web.network import GuardedNetwork
     from rumi.web.resolver import SystemResolver
 
     resolver = SystemResolver(trio.CapacityLimiter(8), settings.timeout_s)
-    network = GuardedNetwork(Guard(resolver, settings.allow))
+    network = GuardedNetwork(AddressGuard(resolver, settings.allow))
     return GuardedStreams(network, max_redirects=settings.max_redirects)
 
 

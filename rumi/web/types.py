@@ -70,7 +70,7 @@ class Fetch(Request[Page]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """One result of a search. `date` is in the provider's words, empty if it is not known."""
 
     title: str
@@ -84,12 +84,12 @@ class SearchResults:
     """A provider's results. `failed` has the reason of each provider that was asked before and failed."""
 
     provider: str
-    results: tuple[Found, ...]
+    results: tuple[SearchResult, ...]
     failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Search(Request[SearchResults]):
+class SearchWeb(Request[SearchResults]):
     """Search the web. Cancelled, no part of it continues.
 
     Raises:
@@ -102,11 +102,11 @@ class Search(Request[SearchResults]):
     topic: Topic = "general"
 
 
-WebMessage: TypeAlias = Fetch | Search
+WebMessage: TypeAlias = Fetch | SearchWeb
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PageText:
     """A page as a model can read it.
 
     `text` is Markdown if the page was HTML, otherwise plain; it is empty for content that cannot be read, and
@@ -135,7 +135,7 @@ class Streamed:
     more: Callable[[], Awaitable[bytes]]
 
 
-class Streams(Protocol):
+class StreamFetcher(Protocol):
     """Requests whose answers are too large for a page, or that have a body."""
 
     def stream(

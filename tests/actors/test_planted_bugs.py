@@ -16,7 +16,7 @@ from actors.intensity import RestartIntensity
 from actors.mailbox import Mailbox
 from actors.request import Ask
 from actors.supervisor import Supervisor
-from tests.fakes.actor_worlds import Deed, Plan, plans, play
+from tests.fakes.actor_worlds import Behaviour, Plan, plans, play
 
 Patch = pytest.MonkeyPatch
 
@@ -28,7 +28,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def asker_not_told(patch: Patch) -> None:
+def asker_not_answered(patch: Patch) -> None:
     settle = Incarnation._settle
 
     def forgetful(self: Incarnation[Any], item: object) -> None:
@@ -156,16 +156,16 @@ def suspended_child_never_looked_at_again(patch: Patch) -> None:
 
     def gives_up(self: DynamicSupervisor[Any], key: str, at: float) -> float | None:
         cell = self._cells.get(key)
-        return None if cell is not None and (cell.told_to_stop or cell.down) else look(self, key, at)
+        return None if cell is not None and (cell.stopping or cell.down) else look(self, key, at)
 
     patch.setattr(DynamicSupervisor, "_look", gives_up)
 
 
-CRASHES: list[Deed] = ["return", "crash", "sleep and crash"]
+CRASHES: list[Behaviour] = ["return", "crash", "sleep and crash"]
 
 # With plans that are likely to meet the bug: they need fewer of them.
 BUGS: list[tuple[Callable[[Patch], None], st.SearchStrategy[Plan]]] = [
-    (asker_not_told, plans()),
+    (asker_not_answered, plans()),
     (message_redelivered, plans()),
     (window_off_by_one, plans(CRASHES, strategy="one_for_one", over_after_s=None, max_restarts=1)),
     (asker_leaves_without_cancelling, plans(["sleep"])),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors import Backoff
 from actors.intensity import RestartIntensity
-from tests.fakes.actor_worlds import Plan, check_windows, plans, play
+from tests.fakes.actor_worlds import Plan, check_restart_windows, plans, play
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,7 +38,7 @@ def test_no_window_ever_holds_more_restarts_than_allowed(gaps: list[float], most
         now += gap
         if intensity.allow(now):
             granted.append(now)
-    check_windows(granted, most, within)
+    check_restart_windows(granted, most, within)
 
 
 @given(gaps=st.lists(st.floats(0, 10), max_size=50), most=st.integers(1, 5), within=st.floats(0.1, 10))

@@ -34,7 +34,7 @@ async def test_an_injected_crash_drops_the_message_in_hand_and_tells_its_asker()
         assert caught == [error]
         assert tree.node("a").incarnation == 2
         assert [line[1:] for line in log if line[2] == "note"] == [(2, "note", "waits")]
-        assert (tree.told("crashed"), tree.told("restarted")) == (["root/a"], ["root/a"])
+        assert (tree.paths_of("crashed"), tree.paths_of("restarted")) == (["root/a"], ["root/a"])
 
 
 async def test_an_idle_actor_may_be_crashed_and_one_that_is_not_up_may_not() -> None:
@@ -111,4 +111,4 @@ async def test_a_backoff_may_keep_an_actor_from_ever_ending_its_tree() -> None:
         for _ in range(50):
             crash(ref)
             await trio.sleep(10.5)
-    assert len(tree.told("crashed")) == 50
+    assert len(tree.paths_of("crashed")) == 50

@@ -47,7 +47,7 @@ async def test_a_slow_reader_loses_the_oldest_events_and_knows_how_many() -> Non
 
 
 async def test_what_must_be_kept_is_never_lost() -> None:
-    topic: Topic[str, int] = Topic(Backlog(most=2, keeps=lambda event: event % 10 == 0))
+    topic: Topic[str, int] = Topic(Backlog(most=2, retains=lambda event: event % 10 == 0))
     with topic.listening() as events:
         for number in range(35):
             topic.publish("a", number)

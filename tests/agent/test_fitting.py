@@ -24,26 +24,26 @@ def conversation(*lengths: int) -> list[Message]:
 def test_what_fits_is_left_as_it_is() -> None:
     messages = conversation(100, 100)
     fitting = Fitting(messages)
-    assert fitting.make_room(10_000) is None
+    assert fitting.shorten_results(10_000) is None
     assert fitting.messages == messages
 
 
 def test_the_oldest_results_are_shortened_first_until_there_is_room_for_a_while() -> None:
     messages = conversation(15_000, 15_000, 9000, 9000)
     fitting = Fitting(messages)
-    assert fitting.make_room(15_000) is messages[5]
+    assert fitting.shorten_results(15_000) is messages[5]
     lengths = [len(m.content) for m in fitting.messages if m.role == "tool"]
     assert max(lengths[:2]) < 600
     assert lengths[2:] == [9000, 9000]
     assert "left out" in fitting.messages[3].content
-    assert fitting.make_room(15_000) is None
+    assert fitting.shorten_results(15_000) is None
 
 
 def test_results_that_the_model_has_not_seen_are_shortened_last_and_no_more_than_needed() -> None:
     messages = conversation(9000)
     messages += [Message("tool", "y" * 9000, tool_call_id="c8"), Message("tool", "z" * 9000)]
     fitting = Fitting(messages)
-    assert fitting.make_room(7000) is messages[3]
+    assert fitting.shorten_results(7000) is messages[3]
     assert [len(m.content) for m in fitting.messages[4:]] == [9000, 9000]
 
 
@@ -56,7 +56,7 @@ def test_every_call_keeps_a_result_and_the_size_is_kept_where_results_can_give(
         call, result = called(number, length)
         fitting.add(call)
         fitting.add(cut_to(result, max_tokens // 4))
-        fitting.make_room(max_tokens)
+        fitting.shorten_results(max_tokens)
         whole = conversation(*lengths[: number + 1])
         assert [(m.role, m.tool_call_id) for m in fitting.messages] == [
             (m.role, m.tool_call_id) for m in whole
@@ -71,7 +71,7 @@ def test_prompts_only_grow_but_for_a_few_steps(lengths: list[int]) -> None:
     for number, length in enumerate(lengths):
         for message in called(number, length):
             fitting.add(message)
-        fitting.make_room(20_000)
+        fitting.shorten_results(20_000)
         steps += fitting.messages[: len(before)] != before
         before = list(fitting.messages)
     assert steps <= sum(lengths) / 3 / (20_000 / 3) + 1

@@ -8,11 +8,11 @@ import pytest
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.tool import ToolResult
-from rumi.agent.turn import Kept, TurnInput, run_turn
-from rumi.models.chain import Chain, Step
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.room import TokenBudget
+from rumi.models.server import ModelServer
 from rumi.models.types import Message, ModelError, ModelRequest
 from tests.agent.test_turn import Echo
 from tests.fakes.groq_replies import closes
@@ -38,27 +38,27 @@ class Run:
         self.script = script
         self.echo = echo or Echo(lambda arguments: ToolResult(True, json.dumps(arguments)[:100]))
         self.limits = TurnLimits(**limits)
-        self.kept: list[Message] = []
+        self.stored: list[Message] = []
         self.fake: GroqServer
 
-    async def keep(self, kept: Kept) -> None:
-        self.kept.append(kept.message)
+    async def store(self, message: TurnMessage) -> None:
+        self.stored.append(message.message)
 
     async def go(self) -> TurnFinished:
         events: list[TurnEvent] = []
         async with serve_groq(self.script) as self.fake:
-            server = Server("groq", self.fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
+            server = ModelServer("groq", self.fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
             model = ChatCompletions(server, NAME, name=f"groq:{NAME}", timeout_s=5)
-            chain = Chain([Step(model, room=Room(131_072))], chat="c")
+            chain = Chain([ChainStep(model, budget=TokenBudget(131_072))], chat="c")
             try:
                 said = [Message("user", "hi")]
-                given = TurnInput("be good", said, chain, (self.echo,), self.limits, "en")
-                return await run_turn(given, events.append, self.keep)
+                turn_input = TurnInput("be good", said, chain, (self.echo,), self.limits, "en")
+                return await run_turn(turn_input, events.append, self.store)
             finally:
                 await server.aclose()
 
     def results(self) -> list[str]:
-        return [message.content for message in self.kept if message.role == "tool"]
+        return [message.content for message in self.stored if message.role == "tool"]
 
 
 def call(name: str = "echo", arguments: str = '{"x": 1}', **more: object) -> Answer:
@@ -181,7 +181,7 @@ async def test_a_call_that_groq_cannot_read_in_the_closing_answer_leaves_the_war
 
 async def test_without_tools_in_the_request_groq_refuses_a_call() -> None:
     async with serve_groq(call()) as fake:
-        server = Server("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
+        server = ModelServer("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
         try:
             with pytest.raises(ModelError, match="Tool choice is none, but model called a tool") as caught:
                 model = ChatCompletions(server, NAME, name=NAME, timeout_s=5)

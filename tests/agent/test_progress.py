@@ -35,7 +35,7 @@ class Caller:
         return Reply("done") if done else Reply("", self.calls)
 
 
-class Told:
+class EventLog:
     """What a turn with these tools told, each with its time."""
 
     def __init__(self, *tools: Tool, language: Language = "en") -> None:
@@ -49,12 +49,12 @@ class Told:
     async def run(self, timeout_s: float = 600.0) -> None:
         model = Caller([tool.spec.name for tool in self.tools])
         limits = TurnLimits(timeout_s=timeout_s)
-        given = TurnInput("be good", [Message("user", "hi")], model, self.tools, limits, self.language)
+        turn_input = TurnInput("be good", [Message("user", "hi")], model, self.tools, limits, self.language)
 
-        async def keep(kept: object) -> None:
+        async def store(message: object) -> None:
             await trio.lowlevel.checkpoint()
 
-        await run_turn(given, self.hear, keep)
+        await run_turn(turn_input, self.hear, store)
 
     def steps(self, call: str = "c0") -> list[ToolProgress]:
         return [event for _, event in self.events if isinstance(event, ToolProgress) and event.call == call]
@@ -72,7 +72,7 @@ class Told:
 
 
 async def test_steps_are_told_as_they_come_and_counted_with_the_result(autojump_clock: MockClock) -> None:
-    told = Told(Reporting("one", 1.0, "two", 1.0, "three"))
+    told = EventLog(Reporting("one", 1.0, "two", 1.0, "three"))
     await told.run()
     assert told.steps() == [
         ToolProgress("c0", "one", 1), ToolProgress("c0", "two", 2), ToolProgress("c0", "three", 3),
@@ -84,7 +84,7 @@ async def test_steps_are_told_as_they_come_and_counted_with_the_result(autojump_
 
 
 async def test_of_a_flood_at_one_moment_the_last_step_is_told(autojump_clock: MockClock) -> None:
-    told = Told(Reporting(*(f"step {number}" for number in range(10_000)), 60.0))
+    told = EventLog(Reporting(*(f"step {number}" for number in range(10_000)), 60.0))
     await told.run()
     assert told.steps() == [ToolProgress("c0", "step 9999", 1)]
     assert told.times() == [0.0]
@@ -94,7 +94,7 @@ async def test_at_most_four_steps_in_a_second_are_told_and_the_last_one_always(
     autojump_clock: MockClock,
 ) -> None:
     flood = [step for number in range(10_000) for step in (f"step {number}", 0.001)]
-    told = Told(Reporting(*flood))
+    told = EventLog(Reporting(*flood))
     await told.run()
     times = told.times()
     assert all(later - earlier >= STEP_S - 0.001 for earlier, later in pairwise(times[:-1]))
@@ -104,21 +104,21 @@ async def test_at_most_four_steps_in_a_second_are_told_and_the_last_one_always(
 
 
 async def test_a_step_that_was_held_back_is_told_while_the_call_goes_on(autojump_clock: MockClock) -> None:
-    told = Told(Reporting("one", 0.1, "two", 60.0))
+    told = EventLog(Reporting("one", 0.1, "two", 60.0))
     await told.run()
     assert [step.text for step in told.steps()] == ["one", "two"]
     assert told.times() == [0.0, STEP_S]
 
 
 async def test_the_same_step_again_is_told_once(autojump_clock: MockClock) -> None:
-    told = Told(Reporting("one", 1.0, "one", 1.0, "", 1.0, "\n", 1.0, "two"))
+    told = EventLog(Reporting("one", 1.0, "one", 1.0, "", 1.0, "\n", 1.0, "two"))
     await told.run()
     assert [step.text for step in told.steps()] == ["one", "two"]
 
 
 async def test_calls_at_once_have_steps_of_their_own(autojump_clock: MockClock) -> None:
     names = ("north", "south", "east")
-    told = Told(*(Reporting(f"{name} 1", 1.0, f"{name} 2", name=name) for name in names))
+    told = EventLog(*(Reporting(f"{name} 1", 1.0, f"{name} 2", name=name) for name in names))
     await told.run()
     for number, name in enumerate(names):
         assert [step.text for step in told.steps(f"c{number}")] == [f"{name} 1", f"{name} 2"]
@@ -127,7 +127,7 @@ async def test_calls_at_once_have_steps_of_their_own(autojump_clock: MockClock) 
 
 async def test_a_step_after_the_end_of_its_call_is_not_told(autojump_clock: MockClock) -> None:
     tool = Reporting("one")
-    told = Told(tool)
+    told = EventLog(tool)
     await told.run()
     tool.report("too late")
     await trio.sleep(10)
@@ -135,7 +135,7 @@ async def test_a_step_after_the_end_of_its_call_is_not_told(autojump_clock: Mock
 
 
 async def test_a_stopped_call_tells_its_last_step_and_then_its_end(autojump_clock: MockClock) -> None:
-    told = Told(Reporting("one", 0.1, "two", 600.0))
+    told = EventLog(Reporting("one", 0.1, "two", 600.0))
     with trio.move_on_after(0.2) as stop:
         await told.run()
     assert stop.cancelled_caught
@@ -147,7 +147,7 @@ async def test_a_stopped_call_tells_its_last_step_and_then_its_end(autojump_cloc
 
 
 async def test_the_time_limit_of_a_turn_ends_a_call_that_tells_steps(autojump_clock: MockClock) -> None:
-    told = Told(Reporting(*(step for number in range(100) for step in (f"step {number}", 1.0))))
+    told = EventLog(Reporting(*(step for number in range(100) for step in (f"step {number}", 1.0))))
     await told.run(timeout_s=5.5)
     assert len(told.steps()) == 6
     assert told.end().result == STOPPED
@@ -165,7 +165,7 @@ class Branching(Reporting):
 
 
 async def test_a_stopped_call_with_tasks_of_its_own_tells_its_end(autojump_clock: MockClock) -> None:
-    told = Told(Branching())
+    told = EventLog(Branching())
     with trio.move_on_after(1.0):
         await told.run()
     assert (told.end().result, told.end().steps) == (STOPPED, 1)
@@ -181,7 +181,7 @@ async def test_a_stopped_call_with_tasks_of_its_own_tells_its_end(autojump_clock
 async def test_the_error_of_a_call_that_tells_steps_is_its_result(
     autojump_clock: MockClock, error: Exception, content: str
 ) -> None:
-    told = Told(Reporting("one", 1.0, "two", error))
+    told = EventLog(Reporting("one", 1.0, "two", error))
     await told.run()
     assert [step.text for step in told.steps()] == ["one", "two"]
     assert (told.end().result.ok, told.end().result.content) == (False, content)
@@ -200,13 +200,13 @@ async def test_the_error_of_a_call_that_tells_steps_is_its_result(
 async def test_words_of_others_are_one_short_harmless_line(
     autojump_clock: MockClock, text: str, shown: str
 ) -> None:
-    told = Told(Reporting(text))
+    told = EventLog(Reporting(text))
     await told.run()
     assert [step.text for step in told.steps()] == [shown]
 
 
 async def test_a_sentence_of_rumi_is_told_in_the_language_of_the_turn(autojump_clock: MockClock) -> None:
-    told = Told(
+    told = EventLog(
         Reporting("received 340.0 KB of 1.2 MB", 1.0, "redirected to x.example", 1.0, "moss"), language="es"
     )
     await told.run()
@@ -217,7 +217,7 @@ async def test_a_sentence_of_rumi_is_told_in_the_language_of_the_turn(autojump_c
 
 @given(st.text(st.characters(codec=None), max_size=400))
 def test_every_step_is_one_line_of_bounded_length(text: str) -> None:
-    told = Told(Reporting(text))
+    told = EventLog(Reporting(text))
     trio.run(told.run)
     for step in told.steps():
         assert 0 < len(step.text) <= MAX_STEP_CHARS

@@ -10,10 +10,10 @@ from rumi.agent.breakers import REPEATED, TurnLimits
 from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.tool import Question, ToolResult
-from rumi.agent.turn import Kept, TurnInput, run_turn
-from rumi.models.chain import Chain, Step
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import messages_tokens, shortened
-from rumi.models.room import Room
+from rumi.models.room import TokenBudget
 from rumi.models.types import (
     Discarded,
     Emit,
@@ -78,7 +78,7 @@ class Echo:
     async def prepare(self) -> None:
         self.prepared += 1
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -102,17 +102,17 @@ class Run:
         self.tools = tools
         self.limits = limits or TurnLimits()
         self.events: list[TurnEvent] = []
-        self.kept: list[Message] = []
+        self.stored: list[Message] = []
 
-    async def keep(self, kept: Kept) -> None:
+    async def store(self, message: TurnMessage) -> None:
         await trio.lowlevel.checkpoint()
-        self.kept.append(kept.message)
+        self.stored.append(message.message)
 
     async def go(self) -> TurnFinished:
-        given = TurnInput(
+        turn_input = TurnInput(
             "be good", [Message("user", "hi")], self.model, self.tools, self.limits, self.language
         )
-        return await run_turn(given, self.events.append, self.keep)
+        return await run_turn(turn_input, self.events.append, self.store)
 
     def results(self) -> list[ToolResult]:
         return [event.result for event in self.events if isinstance(event, ToolFinished)]
@@ -126,7 +126,7 @@ async def test_a_reply_without_calls_is_the_answer() -> None:
     run = Run(Scripted(Reply("hello", usage=Usage(3, 4))))
     finished = await run.go()
     assert finished == TurnFinished("complete", "hello", Usage(3, 4))
-    assert run.kept == []
+    assert run.stored == []
     assert run.events == [Thinking(1), TextDelta("hello"), finished]
 
 
@@ -134,7 +134,7 @@ async def test_calls_are_answered_and_the_model_is_asked_again() -> None:
     run = Run(Scripted(Reply("", (call(x=1),)), Reply("it says 1")), Echo())
     assert (await run.go()).answer == "it says 1"
     assert [m.role for m in run.model.requests[1].messages] == ["system", "user", "assistant", "tool"]
-    assert [m.role for m in run.kept] == ["assistant", "tool"]
+    assert [m.role for m in run.stored] == ["assistant", "tool"]
 
 
 async def test_a_tool_gets_ready_while_the_reply_still_streams() -> None:
@@ -152,7 +152,7 @@ async def test_calls_run_side_by_side_only_if_their_tool_says_so(autojump_clock:
         run = Run(Scripted(Reply("", calls)), echo)
         await run.go()
         assert echo.most == most
-        assert [m.tool_call_id for m in run.kept if m.role == "tool"] == ["c0", "c1", "c2"]
+        assert [m.tool_call_id for m in run.stored if m.role == "tool"] == ["c0", "c1", "c2"]
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ async def test_calls_run_side_by_side_only_if_their_tool_says_so(autojump_clock:
 async def test_arguments_that_are_no_json_object_are_handed_back(arguments: str, says: str) -> None:
     run = Run(Scripted(Reply("", (ToolCall("c0", "echo", arguments),)), Reply("sorry")), Echo())
     assert (await run.go()).answer == "sorry"
-    assert says in run.kept[1].content
+    assert says in run.stored[1].content
     assert not run.results()[0].ok
 
 
 async def test_an_unknown_tool_is_handed_back_with_those_that_exist() -> None:
     run = Run(Scripted(Reply("", (call("launch"),))), Echo())
     await run.go()
-    assert run.kept[1].content == "there is no tool 'launch'; there are: echo"
+    assert run.stored[1].content == "there is no tool 'launch'; there are: echo"
 
 
 async def test_a_tool_that_raises_is_a_failed_result() -> None:
@@ -178,7 +178,7 @@ async def test_a_tool_that_raises_is_a_failed_result() -> None:
 
     run = Run(Scripted(Reply("", (call(),)), Reply("it broke")), Echo(fail))
     assert (await run.go()).reason == "complete"
-    assert run.kept[1].content == "echo failed: ZeroDivisionError"
+    assert run.stored[1].content == "echo failed: ZeroDivisionError"
 
 
 async def test_max_turns_counts_model_calls_and_keeps_the_work() -> None:
@@ -199,7 +199,7 @@ async def test_the_closing_answer_is_asked_for_as_a_user_would_with_the_tools_li
     assert (closing.tools, closing.words_only, first.words_only) == (first.tools, True, False)
     assert closing.messages[: len(first.messages)] == first.messages
     assert closing.messages[-1] == Message("user", CLOSING)
-    assert run.kept[-1] == Message("system", CLOSING), "the history keeps it as the program's words"
+    assert run.stored[-1] == Message("system", CLOSING), "the history keeps it as the program's words"
 
 
 async def test_a_call_in_the_closing_answer_is_not_run_and_words_are_asked_for_once_more() -> None:
@@ -225,7 +225,7 @@ async def test_a_call_that_is_repeated_twice_trips_and_is_noted_before() -> None
     run = Run(model, Echo())
     finished = await run.go()
     assert (finished.reason, finished.answer) == ("repeated_call", "stuck\n\n⚠️ Detected a loop and stopped.")
-    first, second, third = (m.content for m in run.kept if m.role == "tool")
+    first, second, third = (m.content for m in run.stored if m.role == "tool")
     assert (first, second, third) == ('{"x": 1}', first + REPEATED, first + REPEATED)
     assert [result.content for result in run.results()] == [first] * 3, "people see what the tool said"
 
@@ -282,7 +282,7 @@ async def test_calls_behind_the_one_that_trips_are_answered_as_not_run() -> None
     calls = tuple(call(number=n, x=0) for n in range(5))
     run = Run(Scripted(Reply("", calls)), Echo())
     assert (await run.go()).reason == "repeated_call"
-    answers = [m.content for m in run.kept if m.role == "tool"]
+    answers = [m.content for m in run.stored if m.role == "tool"]
     assert len(answers) == 5
     assert all("not run" in answer for answer in answers[3:])
 
@@ -293,7 +293,7 @@ async def test_the_model_is_told_when_two_calls_are_left(most: int, notes: dict[
     model = Scripted(*[Reply("", (call(x=n), call(number=1, y=n))) for n in range(most)], Reply("", calls))
     run = Run(model, Echo(), limits=TurnLimits(max_turns=most))
     await run.go()
-    results = [m.content for m in run.kept if m.role == "tool"][: 2 * most]
+    results = [m.content for m in run.stored if m.role == "tool"][: 2 * most]
     told = {at // 2 + 1: text for at, text in enumerate(results) if "in this turn" in text}
     assert told.keys() == notes.keys()
     assert all(notes[at] in text for at, text in told.items())
@@ -373,7 +373,7 @@ async def test_an_answer_that_was_cut_off_is_continued_where_it_stops() -> None:
     assert [m.content for m in second[:-1]] == [*[m.content for m in first], "one, "]
     assert third[-2] == Message("assistant", "one, two, ")
     assert third[-1].role == "user"
-    assert run.kept == []
+    assert run.stored == []
     assert run.events[:-1] == [Thinking(1), TextDelta("one, "), TextDelta("two, "), TextDelta("three")]
 
 
@@ -409,7 +409,7 @@ async def test_an_answer_that_cannot_be_continued_is_shown_as_far_as_it_goes() -
 async def test_a_continuation_may_call_tools() -> None:
     run = Run(Scripted(cut("I will "), Reply("look", (call(x=1),)), Reply("seen")), Echo())
     assert (await run.go()).answer == "seen"
-    assert run.kept[0] == Message("assistant", "I will look", (call(x=1),))
+    assert run.stored[0] == Message("assistant", "I will look", (call(x=1),))
 
 
 async def test_a_retry_within_a_continuation_voids_only_the_continuation() -> None:
@@ -437,7 +437,7 @@ async def test_a_call_that_was_cut_off_is_handed_back_and_those_before_it_run(ar
     assert first.content == '{"x": 1}'
     assert not second.ok
     assert "cut off" in second.content
-    assert [m.tool_call_id for m in run.kept if m.role == "tool"] == ["c0", "c1"]
+    assert [m.tool_call_id for m in run.stored if m.role == "tool"] == ["c0", "c1"]
 
 
 async def test_a_whole_call_in_a_reply_that_was_cut_off_runs() -> None:
@@ -450,7 +450,7 @@ async def test_reasoning_goes_along_within_the_turn_and_is_not_kept() -> None:
     run = Run(Scripted(Reply("", (call(x=1),), reasoning="because"), Reply("ok")), Echo())
     await run.go()
     assert run.model.requests[1].messages[2].reasoning == "because"
-    assert [m.reasoning for m in run.kept] == ["", ""]
+    assert [m.reasoning for m in run.stored] == ["", ""]
 
 
 class Small(Scripted):
@@ -464,8 +464,8 @@ async def test_results_are_cut_to_the_room_that_is_left_when_they_come() -> None
     for model, kept in ((Scripted, 50_000), (Small, 16_000)):
         run = Run(model(Reply("", (call(x=1),)), Reply("ok")), page)
         await run.go()
-        assert kept * 0.9 < len(run.kept[1].content) <= kept
-        assert run.model.requests[1].messages[-1] == run.kept[1]
+        assert kept * 0.9 < len(run.stored[1].content) <= kept
+        assert run.model.requests[1].messages[-1] == run.stored[1]
         assert len(run.results()[0].content) == 50_000
 
 
@@ -473,7 +473,7 @@ async def test_results_of_one_reply_share_the_room() -> None:
     calls = tuple(call(number=n, x=n) for n in range(4))
     run = Run(Small(Reply("", calls), Reply("ok")), Echo(lambda a: ToolResult(True, "p" * 50_000)))
     await run.go()
-    lengths = [len(m.content) for m in run.kept if m.role == "tool"]
+    lengths = [len(m.content) for m in run.stored if m.role == "tool"]
     assert min(lengths) > 3000
     assert messages_tokens(run.model.requests[1].messages) <= 6000
 
@@ -481,10 +481,10 @@ async def test_results_of_one_reply_share_the_room() -> None:
 async def test_a_later_result_gets_half_of_the_room_and_earlier_ones_make_it() -> None:
     page = Echo(lambda a: ToolResult(True, f"{a} " + "p" * 50_000))
     model = Small(*[Reply("", (call(number=n, x=n),)) for n in range(3)], Reply("ok"))
-    chain = Chain([Step(model, room=Room(8000))], chat="c")
-    given = TurnInput("be good", [Message("user", "hi")], chain, [page], TurnLimits(), "en")
+    chain = Chain([ChainStep(model, budget=TokenBudget(8000))], chat="c")
+    turn_input = TurnInput("be good", [Message("user", "hi")], chain, [page], TurnLimits(), "en")
     run = Run(model)
-    await run_turn(given, run.events.append, run.keep)
-    assert all(len(m.content) > 7000 for m in run.kept if m.role == "tool")
+    await run_turn(turn_input, run.events.append, run.store)
+    assert all(len(m.content) > 7000 for m in run.stored if m.role == "tool")
     assert all(messages_tokens(request.messages) <= 6000 for request in model.requests)
     assert len(model.requests[-1].messages[-1].content) > 7000

@@ -8,7 +8,7 @@ import pytest
 from actors import DynamicSupervisor, Supervisor
 from actors.testing import crashes_until_the_end
 from rumi.app.app import open_app
-from rumi.channels.page import Page, open_entrance
+from rumi.channels.page import PageChannel, open_entrance
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from tests.fakes.containers import FakeEngine
@@ -24,7 +24,7 @@ async def root(tmp_path: Path) -> Supervisor:
     home = Home(tmp_path / "home").make()
     loaded = load_settings(home.root, {}, {"model.default": "offline"})
     with open_entrance("127.0.0.1:0", "en", lambda words: None, home.run / "page-sessions.json") as entrance:
-        async with open_app(home, loaded, FakeEngine(), channels=(Page(entrance),)) as app:
+        async with open_app(home, loaded, FakeEngine(), channels=(PageChannel(entrance),)) as app:
             return app.status.tree.__self__  # type: ignore[attr-defined]
 
 

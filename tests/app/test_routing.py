@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rumi.app.routing import places_of
+from rumi.app.routing import partition_key_lookup
 from rumi.store.journal.records import TaskRecord
 from rumi.store.journal.tasks import AddTask
 from tests.chats.house import house
@@ -13,7 +13,7 @@ async def test_a_request_is_about_the_chat_that_it_names_or_that_its_task_has(tm
         ask = home.services.journal.ask
         of_chat = await ask(AddTask(TaskRecord("web", "local", "why?", "kitchen")))
         of_owner = await ask(AddTask(TaskRecord("web", "local", "why?", "")))
-        place_of = places_of(ask)
+        place_of = partition_key_lookup(ask)
         assert await place_of("stop", {"chat": "cli"}) == "cli"
         assert await place_of("window", {"chat": "den"}) == "den"
         assert await place_of("tasks", {"do": "stop", "id": of_chat.id}) == "kitchen"
@@ -24,7 +24,7 @@ async def test_a_request_is_about_the_chat_that_it_names_or_that_its_task_has(tm
 
 async def test_what_any_worker_answers_is_about_no_chat(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
-        place_of = places_of(home.services.journal.ask)
+        place_of = partition_key_lookup(home.services.journal.ask)
         assert await place_of("status", {}) is None
         assert await place_of("stop", {"all": True}) is None
         assert await place_of("tasks", {"do": "list"}) is None

@@ -25,7 +25,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.errors import RumiError
-from rumi.platform.chat_ids import CHAT_ID, Prefix
+from rumi.platform.chat_ids import CHAT_ID, ChannelPrefix
 from rumi.store.journal.records import Incoming, Update
 from rumi.store.journal.transaction import JournalMessage
 
@@ -41,7 +41,7 @@ class TcpLines(Channel):
     """The channel: a listener that outlives the actor, and whether messages are still taken."""
 
     name = "lines"
-    prefix = Prefix("ln", "the line server")
+    prefix = ChannelPrefix("ln", "the line server")
 
     def __init__(self) -> None:
         self.listener: trio.SocketListener
@@ -103,14 +103,14 @@ class Lines(Actor[Never]):
                 await connection.say("error", "Begin with: chat NAME")
                 return
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._tell, chat, connection)
+                nursery.start_soon(self._send_replies, chat, connection)
                 while line := await connection.line():
                     await self._take(chat, connection, line)
                 nursery.cancel_scope.cancel()
 
     async def _take(self, chat: LocalChat, connection: "Connection", line: str) -> None:
         head, _, text = line.partition(" ")
-        if head == "ok" and text in connection.told:
+        if head == "ok" and text in connection.replied:
             await chat.delivered(int(text))
         elif head.isdecimal() and len(head) < 19 and text:
             async with self._channel.storing:
@@ -125,7 +125,7 @@ class Lines(Actor[Never]):
         else:
             await connection.say("error", "Send NUMBER TEXT, or ok NUMBER.")
 
-    async def _tell(self, chat: LocalChat, connection: "Connection") -> None:
+    async def _send_replies(self, chat: LocalChat, connection: "Connection") -> None:
         with closing(chat.subscribe()) as events:
             for reply in await chat.undelivered():
                 await connection.reply(reply)
@@ -142,7 +142,7 @@ class Connection:
     """One client's connection, and the numbers of the replies that it was told."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
-        self.told: set[str] = set()
+        self.replied: set[str] = set()
         self._stream = stream
         self._came = b""
         self._sending = trio.Lock()
@@ -161,8 +161,8 @@ class Connection:
 
     async def reply(self, reply: Replied) -> None:
         """Tell a reply, once."""
-        if str(reply.delivery) not in self.told:
-            self.told.add(str(reply.delivery))
+        if str(reply.delivery) not in self.replied:
+            self.replied.add(str(reply.delivery))
             await self.say("reply", reply.delivery, reply.text)
 
     async def say(self, word: str, *values: object) -> None:

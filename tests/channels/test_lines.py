@@ -41,7 +41,7 @@ class Running:
     async def settled(self) -> None:
         """Wait until every message has its reply."""
         with trio.fail_after(WITHIN_S):
-            while self.app.services.pending.untold:  # noqa: ASYNC110  # nobody tells
+            while self.app.services.pending.unreplied:  # noqa: ASYNC110  # nobody tells
                 await trio.sleep(0.01)
 
     async def at_work(self, program: str) -> None:
@@ -202,7 +202,7 @@ async def test_a_process_that_winds_down_stores_no_more_lines(tmp_path: Path) ->
     async with running(tmp_path) as process, process.client("ana") as ana:
         await ana.send("1 /help")
         await ana.acknowledged()
-        await wind_down((process.channel,), process.app.inbox, process.app.services.lessons)
+        await wind_down((process.channel,), process.app.inbox, process.app.services.fact_extraction)
         await ana.send("2 /help", "nonsense")
         assert (await ana.next())[0] == "error", "the line before it got no answer"
     async with running(tmp_path) as process, process.client("ana") as ana:

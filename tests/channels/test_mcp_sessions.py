@@ -90,10 +90,10 @@ async def test_sessions_that_end_by_themselves_make_room_too() -> None:
 async def test_without_making_room_new_sessions_are_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: the library's own bound."""
 
-    async def no_room(self: Sessions, scope: object) -> None:
+    async def evicts_none(self: Sessions, scope: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(Sessions, "_make_room", no_room)
+    monkeypatch.setattr(Sessions, "_evict_idle", evicts_none)
     monkeypatch.setattr(endpoint, "MOST_SESSIONS", 4)
     with trio.fail_after(60):
         async with served() as client:

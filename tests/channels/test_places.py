@@ -6,7 +6,7 @@ import pytest
 
 from rumi.app.app import open_app
 from rumi.channels.channel import Channel
-from rumi.channels.page import Page, open_entrance
+from rumi.channels.page import PageChannel, open_entrance
 from rumi.channels.telegram import Telegram
 from rumi.chats.context import ChatView
 from rumi.errors import RumiError
@@ -42,7 +42,7 @@ async def test_senders_stand_above_the_chats_receivers_below_and_the_page_last(
     home = Home(tmp_path / "home").make()
     loaded = load_settings(home.root, ENV, {"model.default": "offline"})
     with open_entrance("127.0.0.1:0", "en", lambda line: None, home.run / "page-sessions.json") as entrance:
-        channels: tuple[Channel, ...] = (Page(entrance), Telegram())
+        channels: tuple[Channel, ...] = (PageChannel(entrance), Telegram())
         async with open_app(
             home, loaded, FakeEngine(), channels=channels[::-1] if turned else channels
         ) as app:

@@ -23,18 +23,18 @@ from rumi.chats.events import ChatEvent
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import add_lessons
+from rumi.chats.lessons import add_fact_extraction
 from rumi.chats.local import LocalChat
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.people.people import People
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.services import ChatServices, RoomCommands, Undo, Workspaces
+from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler, Undo
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
 from rumi.memory.types import Facts
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account
 from rumi.models.types import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import task_key
@@ -51,13 +51,13 @@ from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.services import TaskLimits, TaskServices, account_of
-from rumi.tasks.tasks import Tasks, places
+from rumi.tasks.tasks import Tasks, task_slots
 from tests.fakes.lines import words_of
 
 T = TypeVar("T")
 
 
-class InPlace:
+class InlineOffload:
     """Blocking work done at once, between two checkpoints: for tests under a virtual clock."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
@@ -212,7 +212,7 @@ async def house(
     """
     (path / "logs").mkdir(exist_ok=True)
     model = FunctionModel(answer) if callable(answer) else answer
-    offload = offload or InPlace()
+    offload = offload or InlineOffload()
     root = Supervisor("rumi", strategy="rest_for_one")
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, now)))
     budgets = Budgets(journal.ask, rules or Rules(), now, UTC)
@@ -223,14 +223,14 @@ async def house(
     everyone = people or People()
     learning = {"extract": more.pop("extract", None)}
     containers = sandboxes or MemorySandboxes()
-    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
+    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, backup_count=5, redact=Redactor([]))
     hub, pending = Hub(), PendingMessages()
 
     def metered(account: Account, language: Language) -> Model:
         """Return the model, whose calls budgets bound if there are rules."""
         if rules is None:
             return model
-        return Chain([Step(model)], chat=account.chat, language=language, account=account, meter=budgets)
+        return Chain([ChainStep(model)], chat=account.chat, language=language, account=account, meter=budgets)
 
     def own(chat: str, language: Language, chosen: str) -> Model:
         return metered(Account(chat, BUILT_IN.owner_of(chat)), language)
@@ -262,9 +262,9 @@ async def house(
         now=now,
         **{"bring": Channel().bring, **more},
     )
-    workspaces = Workspaces(path / "workspace", offload)
+    workspaces = ChatWorkspaces(path / "workspace", offload)
     publisher = Publisher(hub, audit, pending, now, containers.container_id)
-    lessons = add_lessons(root, journal, context, **learning)
+    fact_extraction = add_fact_extraction(root, journal, context, **learning)
     task_limits = task_limits or TaskLimits(TurnLimits(max_turns=20))
     task_services = TaskServices(
         journal=journal,
@@ -274,7 +274,7 @@ async def house(
         model_for=for_task,
         kinds=kinds or {},
         limits=task_limits,
-        places=places(task_limits.max_running, task_limits.per_owner),
+        slots=task_slots(task_limits.max_running, task_limits.per_owner),
         files=path / "tasks",
         now=now,
         wake=lambda message: inbox.wake(message),
@@ -298,11 +298,11 @@ async def house(
             people=everyone,
         )
     )
-    rooms: dict[str, RoomCommands] = {"tasks": tasks, "budgets": money, "schedules": schedules}
+    handlers: dict[str, CommandHandler] = {"tasks": tasks, "budgets": money, "schedules": schedules}
     undo = Undo(Snapshots(path), offload, tasks.stop_all)
     root.add(ChildSpec("undo", lambda: UndoSweep(journal, undo, 0.0)))
     if context.memory is not None:
-        rooms["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
+        handlers["people"] = PeopleCommands(everyone, budgets, money.written, context.memory)
     services = ChatServices(
         journal=journal,
         sandboxes=containers,
@@ -311,16 +311,16 @@ async def house(
         publisher=publisher,
         pending=pending,
         context=context,
-        lessons=lessons,
-        rooms=rooms,
+        fact_extraction=fact_extraction,
+        handlers=handlers,
         running_tasks=tasks.running,
         notices=budgets.notices,
-        noticed=budgets.told,
+        noticed=budgets.drop_notices,
         undo=undo,
     )
     inbox = add_chats(root, services, whole_status=whole_status)
     everything = Everything(inbox, tasks, BUILT_IN, pauses or {})
-    rooms["everything"] = everything
+    handlers["everything"] = everything
     if schedule_limits is not None:
         root.add(ChildSpec("schedules", lambda: ScheduleClock(schedules)))
     try:

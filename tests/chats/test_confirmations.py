@@ -46,9 +46,9 @@ class Visit:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         where = str(arguments.get("url"))
-        return None if where in given else Question("fetch", {"url": where})
+        return None if where in known_urls else Question("fetch", {"url": where})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -61,7 +61,7 @@ async def obedient(request: ModelRequest, emit: Emit) -> Reply:
     await trio.lowlevel.checkpoint()
     said = next(m.content for m in reversed(request.messages) if m.role == "user")
     steps = said.split(" ; ")
-    last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+    last = max(index for index, m in enumerate(request.messages) if m.role == "user")
     done = sum(m.role == "tool" for m in request.messages[last:])
     if done >= len(steps) or request.words_only:
         return Reply("did it")

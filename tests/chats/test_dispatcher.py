@@ -37,7 +37,7 @@ async def slow(request: ModelRequest, emit: Emit) -> Reply:
 
 async def settled(home: House) -> None:
     with trio.fail_after(1000):
-        await home.services.pending.all_told()
+        await home.services.pending.all_replied()
 
 
 async def replies(home: House, chat: str) -> list[tuple[tuple[int, ...], str]]:
@@ -191,7 +191,7 @@ async def test_an_idle_chat_leaves_nothing_in_memory(autojump_clock: MockClock, 
         await trio.sleep(1000)
         assert home.inbox.lookup("cli") is None
         assert home.services.pending.cursors == {}
-        assert home.services.pending.untold == {}
+        assert home.services.pending.unreplied == {}
         assert await home.ask("again") == "you said again"
 
 

@@ -12,12 +12,12 @@ from trio.testing import MockClock
 from rumi.errors import RumiError
 from rumi.models.types import Emit, ModelRequest, Reply
 from rumi.platform.texts import busy, crashed, restarted
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.inbox import SEEN_LEAST
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import Attachment, Incoming, Update
 from rumi.store.journal.store import JournalError
-from tests.chats.house import House, InPlace, MemorySandboxes, house, reply_to
+from tests.chats.house import House, InlineOffload, MemorySandboxes, house, reply_to
 from tests.store.journal.accepting import tg
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ def stored(path: Path, column: str) -> list[object]:
 
 async def settled(home: House) -> None:
     with trio.fail_after(1000):
-        await home.services.pending.all_told()
+        await home.services.pending.all_replied()
 
 
 async def replies(home: House, chat: str) -> list[str]:
@@ -122,7 +122,7 @@ async def test_of_what_has_no_chat_only_the_updates_number_is_kept(
         assert await home.inbox.accept_all([Incoming(tg(7)), Incoming(tg(8))]) == [True, True]
         assert await home.inbox.accept_all([Incoming(tg(7))]) == [False]
         assert stored(tmp_path, "text") == []
-        assert home.services.pending.untold == {}
+        assert home.services.pending.unreplied == {}
 
 
 async def test_an_answer_known_at_once_is_stored_with_its_message_and_starts_no_chat(
@@ -161,7 +161,7 @@ async def test_the_first_of_a_flood_is_worked_on_and_a_stop_at_its_end_stops_it(
 async def test_nothing_is_stored_or_kept_of_a_batch_that_the_disk_refuses(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    class Refusing(InPlace):
+    class Refusing(InlineOffload):
         broken = False
 
         async def __call__(self, work: Callable[[], T]) -> T:
@@ -176,7 +176,7 @@ async def test_nothing_is_stored_or_kept_of_a_batch_that_the_disk_refuses(
         with pytest.raises(RumiError, match="could not be stored"):
             await home.inbox.accept_all([Incoming(tg(1), "tg1", "lost"), Incoming(tg(2), "tg2", "lost")])
         disk.broken = False
-        assert home.services.pending.untold == {}
+        assert home.services.pending.unreplied == {}
         assert await home.inbox.accept_all([Incoming(tg(1), "tg1", "found")]) == [True]
         await settled(home)
         assert await replies(home, "tg1") == ["you said found"]
@@ -249,9 +249,10 @@ async def test_what_comes_with_a_message_is_fetched_in_its_turn_and_again_at_a_r
             for m in home.services.context.model_for("tg1", "en", "").requests[-1].messages
             if m.role == "user"
         ]  # type: ignore[attr-defined]
+        saved = untrusted_block("a file that the user sent", "[saved as report.txt]")
         assert said[-3:] == [
             "[The user sends files.]",
-            f"[The user hands this on.]\n{block('a file that the user sent', '[saved as report.txt]')}",
+            f"[The user hands this on.]\n{saved}",
             "sum it up",
         ]
 
@@ -370,7 +371,7 @@ async def test_leaving_does_not_wait_forever_for_a_journal_that_does_not_answer(
         with trio.move_on_after(1):
             await home.inbox.accept_all([Incoming(tg(1), "tg1", "hello")])
         assert trio.current_time() < 10
-        assert not home.services.pending.untold
+        assert not home.services.pending.unreplied
         # It was written all the same: then the chat works on it when it comes, and who listens hears of it.
         disk.works.set()
         with home.services.hub.listening("tg1") as events:
@@ -419,7 +420,7 @@ async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_
             assert await reply_to(events, other) == busy("en")
             await home.inbox.withdraw("cli", [other])
             await trio.sleep(1)
-            assert first in home.services.pending.untold["cli"]
+            assert first in home.services.pending.unreplied["cli"]
             await home.inbox.withdraw("cli", [first])
             assert await reply_to(events, first) == "⏹ Stopped."
             await home.inbox.withdraw("nobody", [first])
@@ -428,7 +429,7 @@ async def test_messages_are_withdrawn_with_the_turn_that_they_began_and_with_no_
 async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_no_chat_starts(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    class FailsAfterTheReply(InPlace):
+    class FailsAfterTheReply(InlineOffload):
         """A disk that fails once, right after it wrote a final reply."""
 
         failed = False
@@ -448,8 +449,8 @@ async def test_a_reply_that_was_written_when_the_disk_failed_is_told_also_where_
         with trio.fail_after(60):
             while not disk.failed:  # noqa: ASYNC110  # a disk tells nobody
                 await trio.sleep(0.01)
-            await home.services.pending.all_told()
-        assert home.services.pending.untold == {}
+            await home.services.pending.all_replied()
+        assert home.services.pending.unreplied == {}
         assert await replies(home, "tg1") == [restarted("en", "hello")]
 
 

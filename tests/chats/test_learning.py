@@ -14,10 +14,10 @@ from trio.testing import MockClock
 
 from actors import Request
 from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
-from rumi.chats.learning import AGAIN_S, EXTRACT_S, Look
-from rumi.memory.types import Learn, MemoryUnavailable, NewFact, Remember
+from rumi.chats.learning import AGAIN_S, EXTRACT_S, SessionEnded
+from rumi.memory.types import MemoryUnavailable, NewFact, Remember, StoreExtracted
 from rumi.models.types import Emit, ModelError, ModelRequest, Reply
-from rumi.store.journal.lessons import Study
+from rumi.store.journal.lessons import ReadUnextracted
 from tests.chats.house import House, echo, house, reply_to
 
 EPOCH = 1.0e9
@@ -31,7 +31,7 @@ def now() -> float:
     return EPOCH + trio.current_time()
 
 
-def is_lesson(request: ModelRequest) -> bool:
+def is_extraction(request: ModelRequest) -> bool:
     """Whether it is facts that the model is asked for."""
     return '{"facts"' in request.messages[0].content
 
@@ -47,14 +47,14 @@ class Mind:
     takes_s: float = 0.0
     fails: int = 0
     says: str | None = None
-    lessons: list[str] = field(default_factory=list)
+    extractions: list[str] = field(default_factory=list)
     prompts: list[ModelRequest] = field(default_factory=list)
 
     async def __call__(self, request: ModelRequest, emit: Emit) -> Reply:
-        if not is_lesson(request):
+        if not is_extraction(request):
             self.prompts.append(request)
             return await echo(request, emit)
-        self.lessons.append(request.messages[1].content)
+        self.extractions.append(request.messages[1].content)
         await trio.sleep(self.takes_s)
         if self.fails:
             self.fails -= 1
@@ -180,7 +180,7 @@ async def test_a_reset_learns_first_says_so_and_then_the_history_is_gone(
         assert await home.ask("/reset") == "✨ Session reset: container and history cleared."
     async with settled(tmp_path, mind):
         pass
-    assert len(mind.lessons) == 1
+    assert len(mind.extractions) == 1
 
 
 async def test_a_reset_waits_ten_seconds_at_most_and_the_work_goes_on_behind(
@@ -224,12 +224,12 @@ async def test_a_session_that_expires_is_learned_from_when_nobody_says_anything_
     async with living(tmp_path, mind) as home:
         await home.ask("I live in Rosario")
         await trio.sleep(TTL_S - 10)
-        assert mind.lessons == []
+        assert mind.extractions == []
         assert home.inbox.lookup("cli") is None  # idle for long
         await trio.sleep(11)
         assert await home.facts() == [ROSARIO]
         await trio.sleep(10 * TTL_S)
-    assert len(mind.lessons) == 1
+    assert len(mind.extractions) == 1
 
 
 async def test_a_session_that_expired_while_no_process_ran_is_learned_from_at_the_next_start(
@@ -241,7 +241,7 @@ async def test_a_session_that_expired_while_no_process_ran_is_learned_from_at_th
     await trio.sleep(2 * TTL_S)
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
-    assert len(mind.lessons) == 1
+    assert len(mind.extractions) == 1
 
 
 async def test_a_session_that_is_replaced_is_learned_from(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -258,19 +258,19 @@ async def test_who_leaves_is_learned_from_and_later_only_what_they_said_since(
 ) -> None:
     mind = Mind()
     async with living(tmp_path, mind) as home:
-        assert not await home.services.lessons.ask_to_learn("cli")
+        assert not await home.services.fact_extraction.request_extraction("cli")
         await home.ask("I live in Rosario")
-        assert await home.services.lessons.ask_to_learn("cli")
-        assert await home.services.lessons.learn_now("cli") == 1
-        assert not await home.services.lessons.ask_to_learn("cli")
+        assert await home.services.fact_extraction.request_extraction("cli")
+        assert await home.services.fact_extraction.extract_now("cli") == 1
+        assert not await home.services.fact_extraction.request_extraction("cli")
     mind.facts = (("dog", "has a dog called Tango"),)
     async with settled(tmp_path, mind) as home:
-        assert len(mind.lessons) == 1
+        assert len(mind.extractions) == 1
         await home.ask("my dog is called Tango")
         assert "Saved 1 fact" in await home.ask("/reset")
         assert await home.facts() == [ROSARIO, mind.facts[0]]
-    assert "I live in Rosario" not in mind.lessons[1]
-    assert "lives in Rosario" in mind.lessons[1]  # as what is known already
+    assert "I live in Rosario" not in mind.extractions[1]
+    assert "lives in Rosario" in mind.extractions[1]  # as what is known already
 
 
 async def test_what_is_not_learned_at_the_end_is_learned_at_the_next_start(
@@ -281,8 +281,8 @@ async def test_what_is_not_learned_at_the_end_is_learned_at_the_next_start(
         for chat in ("tg1", "tg2", "tg3", "tg4", "tg5", "tg6"):
             await home.ask("I live in Rosario", chat)
         with trio.move_on_after(5):
-            assert await home.services.lessons.ask_to_learn()
-            await home.services.lessons.learn_now()
+            assert await home.services.fact_extraction.request_extraction()
+            await home.services.fact_extraction.extract_now()
     mind.takes_s = 0
     async with settled(tmp_path, mind) as home:
         for chat in ("tg1", "tg2", "tg3", "tg4", "tg5", "tg6"):
@@ -296,13 +296,15 @@ async def test_what_the_memory_has_already_is_not_drawn_twice_when_the_end_came_
     mind = Mind()
     async with living(tmp_path, mind, thinks=False) as home:
         await home.ask("I live in Rosario")
-        lesson = await home.services.journal.ask(Study("cli", 1))
+        excerpt = await home.services.journal.ask(ReadUnextracted("cli", 1))
         assert home.services.context.memory is not None
-        await home.services.context.memory(Learn("local", "cli", 1, lesson.upto, (NewFact(*ROSARIO),)))
+        await home.services.context.memory(
+            StoreExtracted("local", "cli", 1, excerpt.upto, (NewFact(*ROSARIO),))
+        )
         await home.inbox.begin_session("cli")
     async with settled(tmp_path, mind) as home:
         assert await home.facts() == [ROSARIO]
-    assert mind.lessons == []
+    assert mind.extractions == []
     assert rows(tmp_path, "SELECT number FROM sessions WHERE fresh") == []
 
 
@@ -317,7 +319,7 @@ async def test_nonsense_from_the_model_teaches_nothing_and_breaks_nothing(
         await trio.sleep(TTL_S)
         assert await home.facts() == []
         assert await home.ask("hello") == "you said hello"
-    assert len(mind.lessons) == 1
+    assert len(mind.extractions) == 1
     assert kept(tmp_path) == 2
 
 
@@ -330,9 +332,9 @@ async def test_a_model_that_cannot_be_reached_is_asked_again_later(
         await home.ask("/reset")
         assert kept(tmp_path) == 2
         await trio.sleep(AGAIN_S[0] - 1)
-        assert len(mind.lessons) == 1
+        assert len(mind.extractions) == 1
         await trio.sleep(2)
-        assert len(mind.lessons) == 2
+        assert len(mind.extractions) == 2
     async with living(tmp_path, mind) as home:
         await trio.sleep(AGAIN_S[1] + 1)
         assert await home.facts() == [ROSARIO]
@@ -348,7 +350,7 @@ async def test_what_was_to_be_forgotten_goes_also_when_nothing_can_be_learned_fr
         await home.ask("/reset")
         await trio.sleep(sum(AGAIN_S) + 60)
         assert kept(tmp_path) == 0
-    assert len(mind.lessons) == len(AGAIN_S) + 1
+    assert len(mind.extractions) == len(AGAIN_S) + 1
 
 
 async def test_a_model_that_hangs_holds_up_nothing(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -356,8 +358,8 @@ async def test_a_model_that_hangs_holds_up_nothing(tmp_path: Path, autojump_cloc
     async with living(tmp_path, mind) as home:
         for chat in range(20):
             await home.ask("I live in Rosario", f"tg{chat}")
-        assert await home.services.lessons.ask_to_learn()
-        home.services.lessons.extractor.tell_nowait(Look())  # type: ignore[union-attr]
+        assert await home.services.fact_extraction.request_extraction()
+        home.services.fact_extraction.extractor.tell_nowait(SessionEnded())  # type: ignore[union-attr]
         before = trio.current_time()
         assert await home.ask("hello", "tg3") == "you said hello"
         assert trio.current_time() - before < 1
@@ -380,7 +382,7 @@ async def test_where_nothing_is_learned_a_reset_forgets_at_once(
         assert kept(tmp_path) == 2
         assert await home.ask("/reset") == "✨ Session reset: container and history cleared."
         assert kept(tmp_path) == 0
-    assert len(mind.lessons) == 1
+    assert len(mind.extractions) == 1
 
 
 async def test_what_was_said_while_nothing_was_to_be_learned_is_not_learned_from_later(
@@ -392,7 +394,7 @@ async def test_what_was_said_while_nothing_was_to_be_learned_is_not_learned_from
         await trio.sleep(400)
     async with settled(tmp_path, mind):
         await trio.sleep(2 * TTL_S)
-    assert mind.lessons == []
+    assert mind.extractions == []
 
 
 # Skills

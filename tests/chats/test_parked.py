@@ -39,7 +39,7 @@ def said(request: ModelRequest) -> str:
 
 def results(request: ModelRequest) -> list[str]:
     """The results of the turn's calls so far."""
-    last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+    last = max(index for index, m in enumerate(request.messages) if m.role == "user")
     return [m.content for m in request.messages[last:] if m.role == "tool"]
 
 

@@ -24,10 +24,10 @@ from trio.testing import MockClock
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import CLOSING
 from rumi.agent.prompts import prompt_notes
-from rumi.agent.prompts.prompt_notes import Told
+from rumi.agent.prompts.prompt_notes import PromptNotes
 from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
 from rumi.agent.tool import ToolResult
-from rumi.agent.turn import Kept, TurnInput
+from rumi.agent.turn import TurnInput, TurnMessage
 from rumi.agent.turn import _Turn as Turn
 from rumi.chats import context
 from rumi.chats import session as conversations
@@ -77,7 +77,7 @@ class Watched:
     skills: list[str] = field(default_factory=lambda: ["alpha", "beta"])
     steps: list[int] = field(default_factory=list)
     first_of_turn: bool = False
-    given: TurnInput | None = None
+    last_input: TurnInput | None = None
     summary: Summary | None = None
     problems: list[str] = field(default_factory=list)
     cut: set[str] = field(default_factory=set)
@@ -134,26 +134,26 @@ class Watched:
         notes = [message.content for message in request.messages if message.role == "system"]
         days = [line for note in notes for line in note.splitlines() if line.startswith("Today is ")]
         assert days[-1] == self.today
-        assert told("memory", notes) == self.facts
-        assert told("skills", notes) == {f"{name}: does {name}" for name in self.skills}
+        assert noted_lines("memory", notes) == self.facts
+        assert noted_lines("skills", notes) == {f"{name}: does {name}" for name in self.skills}
 
     def check_nothing_is_lost(self, request: ModelRequest) -> None:
         """What the user said is in the prompt, or in what a summary was made of; unless summaries failed."""
         prompt = [message.content for message in request.messages]
         gone = [said for said in self.said if said not in prompt]
         assert self.said[-1] not in gone
-        told_on = "\n".join(self.summed)
-        assert [said for said in gone if said not in told_on and said not in self.cut] == []
+        summarized = "\n".join(self.summed)
+        assert [said for said in gone if said not in summarized and said not in self.cut] == []
 
     async def look_up(self, request: Any) -> Any:
         """The skills."""
         assert isinstance(request, ForPrompt)
         await trio.lowlevel.checkpoint()
         shown = tuple(InPrompt(name, f"does {name}") for name in self.skills)
-        return PromptSkills(shown, gone=tuple(name for name in request.told if name not in self.skills))
+        return PromptSkills(shown, gone=tuple(name for name in request.noted if name not in self.skills))
 
 
-def told(what: str, notes: Sequence[str]) -> set[str]:
+def noted_lines(what: str, notes: Sequence[str]) -> set[str]:
     """What the blocks of these notes say, read as a person would."""
     lines: set[str] = set()
     for block in re.findall(rf"<{what}>\n(.*?)\n</{what}>", "\n".join(notes), re.DOTALL):
@@ -204,8 +204,8 @@ def observe(patch: pytest.MonkeyPatch, watched: Callable[[], Watched]) -> None:
         watched().summary = None
 
     def turn_begins(*args: Any) -> TurnInput:
-        watched().given = given = turn_input(*args)
-        return given
+        watched().last_input = last_input = turn_input(*args)
+        return last_input
 
     patch.setattr(ChatSession, "load", loads)
     patch.setattr(ChatSession, "stand_in", stands_in)
@@ -278,12 +278,12 @@ async def one_turn(home: House, watched: Watched, path: Path, now: Callable[[], 
     watched.today = f"Today is {datetime.fromtimestamp(now()).astimezone():%A, %Y-%m-%d}."
     watched.steps = [random.choice((1, 1, 2, 5)) for _ in range(random.choice((0, 0, 0, 1, 4)))]
     watched.first_of_turn = True
-    wish = random.choice((*("turn",) * 8, "stop", "retry", "reset"))
-    if wish == "reset" and random.random() < 0.3:
+    action = random.choice((*("turn",) * 8, "stop", "retry", "reset"))
+    if action == "reset" and random.random() < 0.3:
         await home.ask("/reset")
-    elif wish == "stop":
+    elif action == "stop":
         await stopped_turn(home, watched)
-    elif wish == "retry":
+    elif action == "retry":
         watched.first_of_turn = False
         await home.ask("/retry")
     else:
@@ -309,9 +309,9 @@ def check_marks(path: Path, watched: Watched) -> None:
         (tainted,) = db.execute("SELECT tainted FROM history ORDER BY id DESC LIMIT 1").fetchone()
     if EVIL in watched.sent or "http://a.example/" in watched.sent:
         assert tainted
-    assert watched.given is not None
+    assert watched.last_input is not None
     assert {url for said in watched.said for url in re.findall(r"http://\S+", said)} <= set(
-        watched.given.given
+        watched.last_input.known_urls
     )
 
 
@@ -356,28 +356,28 @@ def date_stands_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
 
 
 def facts_stand_in_the_instructions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(context, "note", lambda told, *parts: prompt_notes.note(Told(), *parts))
+    patch.setattr(context, "next_note", lambda told, *parts: prompt_notes.next_note(PromptNotes(), *parts))
 
 
 def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
-    keep = ChatSession.keep
+    append = ChatSession.append
 
-    async def forgetful(self: ChatSession, turn: str, kept: Kept) -> None:
-        if kept.message.role == "system":
-            self.remember(HistoryEntry(turn, kept.message, kept.tainted))
+    async def forgetful(self: ChatSession, turn: str, added: TurnMessage) -> None:
+        if added.message.role == "system":
+            self.remember(HistoryEntry(turn, added.message, added.tainted))
         else:
-            await keep(self, turn, kept)
+            await append(self, turn, added)
 
-    patch.setattr(ChatSession, "keep", forgetful)
+    patch.setattr(ChatSession, "append", forgetful)
 
 
 def what_is_forgotten_is_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(context, "memory_block", lambda *args, told, **more: said_once(*args, told=told, **more))
+    patch.setattr(context, "memory_block", lambda *args, told, **more: said_once(*args, noted=told, **more))
 
 
-def said_once(*args: Any, told: Any, **more: Any) -> Block:
-    block = memory_block(*args, told=told, **more)
-    return block if told is None else Block("", block.tainted)
+def said_once(*args: Any, noted: Any, **more: Any) -> Block:
+    block = memory_block(*args, noted=noted, **more)
+    return block if noted is None else Block("", block.tainted)
 
 
 def results_are_shortened_in_memory_only(patch: pytest.MonkeyPatch) -> None:

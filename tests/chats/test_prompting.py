@@ -15,7 +15,7 @@ from tests.chats.house import FunctionModel, echo, house
 from tests.chats.test_confirmations import Page
 
 TAKES = 8000
-ROOM = 6000
+PROMPT_TOKENS = 6000
 """What a prompt may take of that."""
 
 
@@ -61,7 +61,7 @@ async def test_whatever_a_chat_asks_keeps_to_what_its_model_takes_now(
     for request in model.requests:
         first, last = request.messages[0].content, request.messages[-1].content
         kinds["summary" if first == INSTRUCTIONS else "facts" if "<conversation>" in last else "turn"] += 1
-        assert request_tokens(request) <= ROOM
+        assert request_tokens(request) <= PROMPT_TOKENS
     assert kinds["turn"] == 24
     assert kinds["summary"] > 0
     assert kinds["facts"] == 1

@@ -57,7 +57,7 @@ class Waiting:
 
     async def settled(self) -> None:
         with trio.fail_after(5000):
-            await self.house.services.pending.all_told()
+            await self.house.services.pending.all_replied()
             await wait_all_tasks_blocked()
 
 

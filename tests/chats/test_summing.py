@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
-from rumi.chats.session import HistoryRoom
+from rumi.chats.session import HistoryBudget
 from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, SUMMARY_TOKENS, SUMMARY_WORDS, bounded, fits
 from rumi.chats.summing import GAP, NO_SUMMARY, sum_up
 from rumi.memory.types import Fact
@@ -316,19 +316,19 @@ def test_one_exchange_that_fills_the_room_alone_is_summed_up_too() -> None:
         HistoryEntry("t1", Message("user", "hi")),
         HistoryEntry("t1", Message("assistant", "x" * 3000)),
     ]
-    assert HistoryRoom(1000, 0).outgrown(entries) == tuple(entries)
-    assert HistoryRoom(1600, 0).outgrown(entries) == tuple(entries)
-    assert HistoryRoom(1800, 0).outgrown(entries) == ()
+    assert HistoryBudget(1000, 0).outgrown(entries) == tuple(entries)
+    assert HistoryBudget(1600, 0).outgrown(entries) == tuple(entries)
+    assert HistoryBudget(1800, 0).outgrown(entries) == ()
     two = [*entries, HistoryEntry("t2", Message("user", "ok"))]
-    assert HistoryRoom(1600, 0).outgrown(two) == tuple(entries)
-    assert HistoryRoom(1, 0, messages=1).outgrown([]) == ()
+    assert HistoryBudget(1600, 0).outgrown(two) == tuple(entries)
+    assert HistoryBudget(1, 0, messages=1).outgrown([]) == ()
 
 
 # Any conversation
 
 
 CONTEXT_TOKENS = 8192
-ROOM = CONTEXT_TOKENS // 2
+PROMPT_TOKENS = CONTEXT_TOKENS // 2
 
 
 def conversation_of(random: Random, turns: int) -> list[list[HistoryEntry]]:
@@ -419,8 +419,8 @@ async def a_lot(request: object) -> object:
 
 
 def since_last_user(request: ModelRequest) -> Sequence[Message]:
-    place = max(n for n, message in enumerate(request.messages) if message.role == "user")
-    return request.messages[place:]
+    index = max(n for n, message in enumerate(request.messages) if message.role == "user")
+    return request.messages[index:]
 
 
 def check_calls(messages: Sequence[Message]) -> None:

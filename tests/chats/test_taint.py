@@ -64,7 +64,7 @@ class Marks:
     tainted: bool = True
     files_tainted: bool = False
 
-    async def mark_files(self, tainted: bool) -> None:
+    async def set_files_tainted(self, tainted: bool) -> None:
         await trio.lowlevel.checkpoint()
         self.files_tainted = tainted
 
@@ -129,7 +129,7 @@ class Saves(Visit):
 
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("visit", "Saves.", {}))
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return Question("send_file", {"path": str(arguments["url"])}, (str(arguments["url"]),))
 
 

@@ -24,7 +24,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [line for line in read if line["event"] in ENDS]
 
 
-def told(path: Path) -> list[tuple[str, str, list[str] | None]]:
+def tool_calls(path: Path) -> list[tuple[str, str, list[str] | None]]:
     return [(line["event"], line["tool"], line["argv"]) for line in lines(path)]
 
 
@@ -40,7 +40,7 @@ async def calls(request: ModelRequest, emit: Emit) -> Reply:
 async def test_a_command_that_ran_has_its_words(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with house(tmp_path, calls) as home:
         await home.ask('bash {"command": "echo two  words"}')
-    assert told(tmp_path) == [("command", "bash", ["echo", "two", "words"])]
+    assert tool_calls(tmp_path) == [("command", "bash", ["echo", "two", "words"])]
     assert lines(tmp_path)[0]["command"] == "echo two  words"
     assert lines(tmp_path)[0]["container_id"] == "box-1"
 
@@ -60,7 +60,7 @@ async def test_a_call_that_is_refused_is_no_command(
 ) -> None:
     async with house(tmp_path, calls) as home:
         await home.ask(call)
-    assert told(tmp_path) == [("refused", call.partition(" ")[0], None)]
+    assert tool_calls(tmp_path) == [("refused", call.partition(" ")[0], None)]
     assert lines(tmp_path)[0]["container_id"] is None
 
 
@@ -71,7 +71,7 @@ async def test_a_command_that_a_role_withholds_is_logged_as_refused(
     async with house(tmp_path, obeys, people=people(tmp_path), **tools(ran)) as home:
         assert "does not allow bash" in await say(home, GUS, "call bash web_search remember")
         await say(home, BOB, "call bash")
-    assert told(tmp_path) == [
+    assert tool_calls(tmp_path) == [
         ("refused", "bash", None),
         ("tool", "web_search", None),
         ("refused", "remember", None),
@@ -86,7 +86,7 @@ async def test_a_tool_with_an_argument_named_command_runs_no_command(
     named: dict[str, Any] = {"tools_for": lambda view: (Named("home__run", []),)}
     async with house(tmp_path, calls, **named) as home:
         await home.ask('home__run {"command": "date"}')
-    assert told(tmp_path) == [("tool", "home__run", None)]
+    assert tool_calls(tmp_path) == [("tool", "home__run", None)]
     assert lines(tmp_path)[0]["command"] == '{"command": "date"}', "its arguments, as of any other tool"
 
 
@@ -98,7 +98,7 @@ async def test_a_command_that_was_stopped_has_the_words_that_ran(
         await trio.sleep(5)
         await home.ask("/stop")
         nursery.cancel_scope.cancel()
-    assert told(tmp_path) == [("command", "bash", ["sleep", "600"])]
+    assert tool_calls(tmp_path) == [("command", "bash", ["sleep", "600"])]
 
 
 class Waiting(MemorySandboxes):
@@ -117,7 +117,7 @@ async def test_a_command_that_was_stopped_before_it_began_is_no_command(
         await trio.sleep(5)
         await home.ask("/stop")
         nursery.cancel_scope.cancel()
-    assert told(tmp_path) == [("tool", "bash", None)]
+    assert tool_calls(tmp_path) == [("tool", "bash", None)]
 
 
 class Full(MemorySandboxes):
@@ -135,7 +135,7 @@ async def test_a_call_for_which_there_was_no_room_ran_nothing(
     arguments = {"command": "tee a", "path": "a", "content": "x", "old_text": "x", "new_text": "y"}
     async with house(tmp_path, calls, sandboxes=Full()) as home:
         await home.ask(f"{call} {json.dumps(arguments)}")
-    assert told(tmp_path) == [("tool", call, None)]
+    assert tool_calls(tmp_path) == [("tool", call, None)]
 
 
 async def test_the_check_finds_words_that_are_read_from_the_arguments(

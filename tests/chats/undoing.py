@@ -21,7 +21,7 @@ from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.tools import schedule_tools
-from tests.chats.house import House, InPlace, MemorySandboxes, house
+from tests.chats.house import House, InlineOffload, MemorySandboxes, house
 
 NOW = 1_700_000_000.0
 
@@ -35,14 +35,14 @@ class FolderSandboxes(MemorySandboxes):
 
     async def run(self, chat_id: str, command: Command) -> CommandResult:
         await self.prepare(chat_id)
-        place = self._folder / chat_id
-        place.mkdir(parents=True, exist_ok=True)
-        return _done(command, place)
+        workspace = self._folder / chat_id
+        workspace.mkdir(parents=True, exist_ok=True)
+        return _done(command, workspace)
 
 
-def _done(command: Command, place: Path) -> CommandResult:
+def _done(command: Command, workspace: Path) -> CommandResult:
     """Run it in place: under a virtual clock, a thread's time would not count."""
-    done = subprocess.run(command.argv, input=command.stdin, cwd=place, capture_output=True, check=False)
+    done = subprocess.run(command.argv, input=command.stdin, cwd=workspace, capture_output=True, check=False)
     output = Output(done.stdout, b"", len(done.stdout))
     return CommandResult(done.returncode, output, Output(), 1, "exited", "box")
 
@@ -74,7 +74,7 @@ CALLS = {"first": FIRST, "second": SECOND}
 async def works(request: ModelRequest, emit: Emit) -> Reply:
     """Makes the calls of its turn, and answers when they are done."""
     await trio.lowlevel.checkpoint()
-    last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+    last = max(index for index, m in enumerate(request.messages) if m.role == "user")
     if any(m.role == "tool" for m in request.messages[last:]):
         return Reply("done")
     calls = CALLS.get(request.messages[last].content, ())
@@ -84,7 +84,7 @@ async def works(request: ModelRequest, emit: Emit) -> Reply:
 @asynccontextmanager
 async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> AsyncIterator[House]:
     """Start a house with memory and schedules whose tools note what turns change."""
-    offload = InPlace()
+    offload = InlineOffload()
     found: list[House] = []
 
     def schedules() -> Schedules:
@@ -127,8 +127,11 @@ async def undoing(path: Path, sandboxes: MemorySandboxes | None = None) -> Async
 
 def state(path: Path) -> dict[str, object]:
     """All that a turn changes: files, facts, schedules, and what prompts show."""
-    place = path / "workspace" / "cli"
-    files = {str(entry.relative_to(place)): entry.is_dir() or entry.read_text() for entry in place.rglob("*")}
+    workspace = path / "workspace" / "cli"
+    files = {
+        str(entry.relative_to(workspace)): entry.is_dir() or entry.read_text()
+        for entry in workspace.rglob("*")
+    }
     with closing(sqlite3.connect(path / "state.db")) as db:
         schedules = db.execute("SELECT * FROM schedules ORDER BY id").fetchall()
         history = db.execute("SELECT message FROM history WHERE NOT undone ORDER BY id").fetchall()

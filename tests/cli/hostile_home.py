@@ -16,7 +16,7 @@ from rumi.platform.threads import Threads
 from rumi.store.journal.records import IterationRecord, TaskRecord
 from rumi.store.journal.tasks import AddTask, EndIteration, EndTask
 from rumi.tasks.bots.files import BotFiles
-from rumi.tasks.bots.project.tree import Bounds
+from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.research.sources import Sources
 from tests.chats.house import reply_to
 from tests.conftest import ROOT
@@ -108,12 +108,12 @@ def _spoil(home: Home) -> None:
 
 def _files(home: Path) -> None:
     quoted = json.dumps(EVIL)
-    for place in (home / "skills" / "evil", home / "bots" / "tidy" / "skills" / "evil"):
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "SKILL.md").write_text(
+    for path in (home / "skills" / "evil", home / "bots" / "tidy" / "skills" / "evil"):
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "SKILL.md").write_text(
             f"---\nname: evil\ndescription: {quoted}\nversion: {quoted}\n---\n{EVIL}"
         )
-        (place / EVIL).write_text(EVIL)
+        (path / EVIL).write_text(EVIL)
     broken = home / "skills" / "broken"
     broken.mkdir()
     (broken / "SKILL.md").write_text(f"---\nname: {quoted}\ndescription: x\n---\n")
@@ -149,7 +149,7 @@ def _project(home: Path) -> None:
     folder.mkdir()
     (folder / "a.txt").write_text("one\n")
     project = BotFiles(home).project("tidy")
-    link = project.take(folder, Bounds(10**7, 1000), plain=True, discard=False)
+    link = project.take(folder, ProjectLimits(10**7, 1000), plain=True, discard=False)
     shutil.copytree(project.base(link), home / "workspace" / "bot.tidy" / "project", dirs_exist_ok=True)
     project.made(link)
     changed = home / "workspace" / "bot.tidy" / "project"

@@ -22,7 +22,7 @@ _STATED = re.compile(r"(?:User|Usuario): say my (\w+) is (\w+)")
 class Mind:
     """`lessons` is what it was given to draw from. While it `hangs` it draws nothing; `says` it instead."""
 
-    lessons: list[str] = field(default_factory=list)
+    extractions: list[str] = field(default_factory=list)
     hangs: bool = False
     says: str = ""
 
@@ -38,7 +38,7 @@ class Mind:
         return think(body)
 
     def _draw(self, conversation: str) -> Behaviour:
-        self.lessons.append(conversation)
+        self.extractions.append(conversation)
         if self.hangs:
             return Hang()
         facts = [{"key": key, "value": value} for key, value in _STATED.findall(conversation)]
@@ -57,7 +57,7 @@ def facts(home: Path) -> list[tuple[Any, ...]]:
     return _rows(home / "memory.db", "SELECT owner, key, value FROM facts ORDER BY id")
 
 
-def unlearned(home: Path) -> list[tuple[Any, ...]]:
+def sessions_to_extract(home: Path) -> list[tuple[Any, ...]]:
     """The sessions in which something was said that nothing was learned from."""
     return _rows(home / "state.db", "SELECT chat, number FROM sessions WHERE fresh")
 

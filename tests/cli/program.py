@@ -94,11 +94,11 @@ class Program:
             if b"serves the windows" in Path(f"/proc/{process}/cmdline").read_bytes():
                 os.kill(process, signal.SIGTERM)
 
-    def kill(self, window: "subprocess.Popen[str]") -> None:
+    def kill(self, client: "subprocess.Popen[str]") -> None:
         """Kill the process that serves a window, and the window before it can start another one."""
         os.kill(self.serving(), signal.SIGKILL)
-        window.kill()
-        window.communicate(timeout=BOUND_S)
+        client.kill()
+        client.communicate(timeout=BOUND_S)
 
     def events(self, *words: str, code: int | None = 0) -> list[dict[str, Any]]:
         """Run one turn and read its events."""

@@ -67,8 +67,8 @@ class TelegramBot:
                 limited = ["sh", "-c", f'ulimit -S -n {OPEN_FILES}; exec "$0" "$@"']
                 process = subprocess.Popen(limited + line, **how)
         self.started.append(process)
-        wait_for(lambda: says in self.output[before:] or not self.lives, self.tell)
-        assert self.lives, self.tell()
+        wait_for(lambda: says in self.output[before:] or not self.lives, self.state)
+        assert self.lives, self.state()
 
     @property
     def process(self) -> "subprocess.Popen[Any]":
@@ -96,19 +96,19 @@ class TelegramBot:
         """Have it end at once, if it lives."""
         if self.lives:
             self.send_signal(signal.SIGTERM)
-            wait_for(lambda: self.output.endswith("short.\n") or not self.lives, self.tell)
+            wait_for(lambda: self.output.endswith("short.\n") or not self.lives, self.state)
             self.send_signal(signal.SIGTERM)
             self.end()
 
-    def tell(self) -> str:
+    def state(self) -> str:
         """What is known of it, for a failure."""
         log = self.program.home / "logs" / "rumi.jsonl"
         return f"{self.output}\n{log.read_text() if log.exists() else ''}"
 
     def idle(self) -> None:
         """Wait until all that was sent to it is judged, replied to, and what it replied has arrived."""
-        self.world.until(lambda: not self.world.api.pending, what=self.tell)
-        wait_for(lambda: self.open == 0 and self.unsent == 0, self.tell)
+        self.world.until(lambda: not self.world.api.pending, what=self.state)
+        wait_for(lambda: self.open == 0 and self.unsent == 0, self.state)
 
     # What it stored
 
@@ -171,9 +171,9 @@ class Talk:
     ) -> None:
         self.world = world
         self.person = person or world.person(language_code=language)
-        self.place = group or world.api.chats[self.person.id]
+        self.room = group or world.api.chats[self.person.id]
         self.topic = topic
-        self.chat = f"tg{self.place.id}" if topic is None else f"tg{self.place.id}_{topic}"
+        self.chat = f"tg{self.room.id}" if topic is None else f"tg{self.room.id}_{topic}"
 
     @property
     def texts(self) -> list[str]:
@@ -182,15 +182,15 @@ class Talk:
 
     @property
     def said(self) -> list[Message]:
-        said = self.place.said  # elsewhere than in a forum, `topic` is a thread of answers
-        return [message for message in said if message.topic == self.topic] if self.place.forum else said
+        said = self.room.said  # elsewhere than in a forum, `topic` is a thread of answers
+        return [message for message in said if message.topic == self.topic] if self.room.forum else said
 
     def say(self, text: str, **how: Any) -> Message:
-        return self.world.do(self.world.api.say, self.person, text, self.place, topic=self.topic, **how)
+        return self.world.do(self.world.api.say, self.person, text, self.room, topic=self.topic, **how)
 
     def hear(self, number: int, bound_s: float = 90.0) -> list[str]:
         """Wait until the bot has said so many things here; all of them."""
-        self.world.until(lambda: len(self.said) >= number, bound_s, lambda: self.place.messages)
+        self.world.until(lambda: len(self.said) >= number, bound_s, lambda: self.room.messages)
         return self.texts
 
     def ask(self, text: str, bound_s: float = 90.0) -> str:
@@ -222,7 +222,7 @@ class Gate:
 
     def __init__(self, bot: TelegramBot, talk: Talk, words: str = "") -> None:
         """`words` make the command run again in a chat that has its pipe."""
-        group = "" if talk.place.person else "@rumi_test_bot "
+        group = "" if talk.room.person else "@rumi_test_bot "
         path = bot.workspace(talk.chat) / "gate"
         if not words:
             talk.ask(f"{group}sh ls")  # the workspace is there from now on
@@ -230,10 +230,10 @@ class Gate:
             path.chmod(0o666)
             # A kill behind this repeats no reply.
             unsent = "SELECT id FROM outbox WHERE chat = ? AND delivered IS NULL"
-            wait_for(lambda: not bot.rows(unsent, talk.chat), bot.tell)
+            wait_for(lambda: not bot.rows(unsent, talk.chat), bot.state)
         talk.say(words or f"{group}sh cat gate")
         self._pipe = -1
-        wait_for(lambda: self._reached(path), lambda: f"{bot.tell()}\nin the chat: {talk.texts}")
+        wait_for(lambda: self._reached(path), lambda: f"{bot.state()}\nin the chat: {talk.texts}")
 
     def _reached(self, path: Path) -> bool:
         try:

@@ -87,10 +87,10 @@ class World:
         """Do something where the servers live, so that nothing else happens meanwhile."""
         return trio.from_thread.run_sync(lambda: work(*arguments, **named), trio_token=self._token)
 
-    def until(self, holds: Callable[[], T], bound_s: float = 90.0, what: object = None) -> T:
+    def until(self, condition: Callable[[], T], bound_s: float = 90.0, what: object = None) -> T:
         """Wait until something holds there; what it returned."""
         end = time.monotonic() + bound_s
-        while not (found := self.do(holds)):
+        while not (found := self.do(condition)):
             assert time.monotonic() < end, f"it never came to that: {what() if callable(what) else what}"
             time.sleep(0.02)
         return found

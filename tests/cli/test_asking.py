@@ -33,7 +33,7 @@ async def test_what_changes_nothing_is_asked_again_when_the_process_ended(
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        with home.hold("a test"), trio.CancelScope() as life:
+        with home.lock("a test"), trio.CancelScope() as life:
             path = socket_path(home.run, home.installation())
             root = Supervisor("root")
             root.add(ChildSpec("control", lambda: ControlServer(path, {"bots": hangs})))

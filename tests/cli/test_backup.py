@@ -15,7 +15,7 @@ import rumi.app.backup
 from rumi.app.backup import BackupError, back_up
 from rumi.app.restore import restorable
 from rumi.errors import UsageError
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.platform.home import Home
 from rumi.store.journal.actor import open_journal
 from rumi.store.journal.records import TaskRecord
@@ -41,8 +41,8 @@ def home(tmp_path: Path) -> Home:
 def put_back(copy: Path, folder: Path) -> None:
     """Restore the copy as a new home."""
     home = Home(folder).make()
-    with home.hold("a test"), restorable(home, copy) as ready:
-        ready.put_in_place()
+    with home.lock("a test"), restorable(home, copy) as ready:
+        ready.commit()
 
 
 @pytest.mark.long
@@ -78,7 +78,7 @@ def test_a_backup_of_a_running_rumi_that_is_put_back_has_the_conversation_and_th
 def test_it_holds_what_cannot_be_made_again_for_its_owner_alone(home: Home, tmp_path: Path) -> None:
     made = back_up(home, tmp_path / "b")
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
-    assert [name for name, _ in made.holds] == ["state.db", "config.toml", "skills", "workspace"]
+    assert [name for name, _ in made.entries] == ["state.db", "config.toml", "skills", "workspace"]
     put_back(made.path, tmp_path / "again")
     assert (tmp_path / "again/config.toml").read_text() == "[agent]\nmax_turns = 7\n"
     assert (tmp_path / "again/skills/tea/SKILL.md").read_text().endswith("Boil it.\n")
@@ -132,7 +132,7 @@ def test_sources_that_come_and_go_meanwhile_do_not_break_it(home: Home, tmp_path
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             for source in range(20):
-                replace_file(folder / f"{source}.json", b"{}")
+                atomic_write(folder / f"{source}.json", b"{}")
 
     home.tasks.mkdir()
     at_work = threading.Thread(target=research)
@@ -333,7 +333,7 @@ def test_holes_pipes_and_links_in_the_folders_of_others_stop_no_backup(home: Hom
         os.mkfifo(place / "pipe")
         (place / "outside").symlink_to("/etc")
     made = back_up(home, tmp_path / "b")
-    holds = dict(made.holds)
+    holds = dict(made.entries)
     assert holds["mcp"] < 1_000_000
     assert holds["skills"] < 1_000_000
     assert made.left_out == 2

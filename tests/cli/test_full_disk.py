@@ -46,9 +46,9 @@ def command_in(text: str) -> str:
     return found[1]
 
 
-def until(holds: Callable[[], Any], within_s: float = 60) -> Any:
+def until(condition: Callable[[], Any], within_s: float = 60) -> Any:
     end = time.monotonic() + within_s
-    while not (found := holds()):
+    while not (found := condition()):
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.1)
     return found

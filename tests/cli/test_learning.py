@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.learning_model import Mind, facts, mind_of, unlearned
+from tests.cli.learning_model import Mind, facts, mind_of, sessions_to_extract
 from tests.cli.program import BOUND_S, Program
 from tests.cli.telegram_bot import wait_for
 from tests.cli.telegram_world import World
@@ -34,8 +34,8 @@ class House:
         return facts(self.program.home)
 
     @property
-    def unlearned(self) -> list[tuple[object, ...]]:
-        return unlearned(self.program.home)
+    def sessions_to_extract(self) -> list[tuple[object, ...]]:
+        return sessions_to_extract(self.program.home)
 
     def talk(self, *lines: str, code: int | None = 0) -> "subprocess.CompletedProcess[str]":
         """A terminal chat from a pipe, which is left in the end."""
@@ -65,24 +65,24 @@ def house(tmp_path: Path, world: World) -> House:
 def test_leaving_learns_once_and_the_next_conversation_knows(house: House) -> None:
     house.talk("say my city is Rosario")
     assert house.facts == [ROSARIO]
-    assert house.unlearned == []
+    assert house.sessions_to_extract == []
     house.talk()
-    assert len(house.mind.lessons) == 1
+    assert len(house.mind.extractions) == 1
 
 
 @pytest.mark.long
 def test_a_turn_of_its_own_is_not_left_and_learned_from_when_its_time_is_over(house: House) -> None:
     house.program.env["RUMI_SESSION__TTL_S"] = "3"
     house.program.run("chat", "-p", "say my city is Rosario")
-    assert house.unlearned == [("cli", 2)]
+    assert house.sessions_to_extract == [("cli", 2)]
     time.sleep(3)
     house.program.run("chat", "-p", "say my dog is Tango")  # which is over as soon as that was learned
     assert house.facts == [ROSARIO]
-    assert house.unlearned == [("cli", 3)]
+    assert house.sessions_to_extract == [("cli", 3)]
     process = house.opened()
     try:
         wait_for(lambda: house.facts == [ROSARIO, ("local", "dog", "Tango")])
-        wait_for(lambda: house.unlearned == [])
+        wait_for(lambda: house.sessions_to_extract == [])
     finally:
         process.communicate(timeout=BOUND_S)
 
@@ -94,7 +94,7 @@ def test_extract_learns_of_an_owner_from_what_goes_on_too(house: House) -> None:
     assert house.facts == []
     assert house.program.run(*extract, "local", "--json").stdout == '{"learned": 1}\n'
     assert house.facts == [ROSARIO]
-    assert house.unlearned == []
+    assert house.sessions_to_extract == []
 
 
 def test_extract_says_that_the_model_does_not_answer_and_tries_again_when_it_is_asked_to(
@@ -127,7 +127,7 @@ def test_a_model_that_answers_nonsense_breaks_nothing(house: House) -> None:
     done = house.talk("say my city is Rosario", "/reset", "say still there")
     assert "still there" in done.stdout
     assert house.facts == []
-    assert house.unlearned == []
+    assert house.sessions_to_extract == []
 
 
 @pytest.mark.long
@@ -141,17 +141,17 @@ def test_who_leaves_does_not_wait_for_a_model_that_hangs_and_the_next_start_does
     os.kill(house.program.serving(), signal.SIGTERM)  # it waits for the model still
     process = house.opened()
     try:
-        wait_for(lambda: house.facts == [ROSARIO] and house.unlearned == [])
+        wait_for(lambda: house.facts == [ROSARIO] and house.sessions_to_extract == [])
     finally:
         process.communicate(timeout=BOUND_S)
-    assert len(house.mind.lessons) == 2
+    assert len(house.mind.extractions) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_a_signal_cuts_short_is_done_at_the_next_start(house: House, number: signal.Signals) -> None:
     house.mind.hangs = True
     process = house.opened("say my city is Rosario", "/reset")
-    wait_for(lambda: house.mind.lessons)
+    wait_for(lambda: house.mind.extractions)
     os.kill(house.program.serving(), number)
     process.kill()
     process.communicate(timeout=BOUND_S)
@@ -159,14 +159,14 @@ def test_what_a_signal_cuts_short_is_done_at_the_next_start(house: House, number
     house.mind.hangs = False
     process = house.opened()
     try:
-        wait_for(lambda: house.facts == [ROSARIO] and house.unlearned == [])
+        wait_for(lambda: house.facts == [ROSARIO] and house.sessions_to_extract == [])
     finally:
         process.communicate(timeout=BOUND_S)
-    assert len(house.mind.lessons) == 2
+    assert len(house.mind.extractions) == 2
 
 
 def test_where_it_is_switched_off_nothing_is_learned(house: House) -> None:
     house.program.env["RUMI_MEMORY__EXTRACT"] = "false"
     house.talk("say my city is Rosario", "/reset", "say something else")
     assert house.facts == []
-    assert house.mind.lessons == []
+    assert house.mind.extractions == []

@@ -16,7 +16,7 @@ from tests.cli.learning_model import facts
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import wait_for
-from tests.cli.test_windows import held
+from tests.cli.test_windows import running_chat
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
 
 pytestmark = pytest.mark.bubblewrap
@@ -51,7 +51,7 @@ def program(request: pytest.FixtureRequest, bubblewrap: Program) -> Iterator[Pro
     if request.param == "alone":
         yield bubblewrap
     else:
-        with held(bubblewrap):
+        with running_chat(bubblewrap):
             yield bubblewrap
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.program import BOUND_S, Program
 from tests.cli.test_chat import processes, wait_for
-from tests.cli.test_windows import held
+from tests.cli.test_windows import running_chat
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -28,8 +28,8 @@ def home(tmp_path: Path) -> Program:
 
 
 @pytest.fixture
-def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
-    with held(home) as process:
+def chat_process(home: Program) -> Iterator["subprocess.Popen[str]"]:
+    with running_chat(home) as process:
         yield process
 
 
@@ -52,7 +52,7 @@ def replies(home: Program) -> list[tuple[str, str]]:
 
 @pytest.mark.long
 def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_back(
-    home: Program, holder: "subprocess.Popen[str]"
+    home: Program, chat_process: "subprocess.Popen[str]"
 ) -> None:
     one = home.start("chat", "--chat", "one", "-p", "run sleep 6.31; then run echo first")
     wait_for(lambda: processes("sleep 6.31"))
@@ -79,7 +79,7 @@ def test_windows_wait_for_each_other_and_a_signal_takes_only_its_own_message_bac
     assert dict(replies(home))["run echo third"] == "⏹ Stopped."
 
 
-def test_stop_from_outside_drops_what_waits(home: Program, holder: "subprocess.Popen[str]") -> None:
+def test_stop_from_outside_drops_what_waits(home: Program, chat_process: "subprocess.Popen[str]") -> None:
     one = home.start("chat", "--chat", "one", "-p", "run sleep 632")
     wait_for(lambda: processes("sleep 632"))
     two = home.start("chat", "--chat", "one", "-p", "run echo second")
@@ -92,7 +92,7 @@ def test_stop_from_outside_drops_what_waits(home: Program, holder: "subprocess.P
 
 def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Program) -> None:
     assert home.run("stop", "--all").stdout == "Nothing is running.\n"
-    with held(home):
+    with running_chat(home):
         chats = [home.start("chat", "--chat", f"c{number}", "-p", "run sleep 635") for number in range(4)]
         wait_for(lambda: len(processes("sleep 635")) == 4)
         said = home.run("stop", "--all").stdout
@@ -106,7 +106,7 @@ def test_stop_all_from_outside_stops_every_chat_and_leaves_no_process(home: Prog
 
 @pytest.mark.long
 def test_after_kill_9_each_message_is_reported_once(home: Program) -> None:
-    with held(home):
+    with running_chat(home):
         one = home.start("chat", "--chat", "one", "-p", "run sleep 633")
         wait_for(lambda: processes("sleep 633"))
         two = home.start("chat", "--chat", "one", "-p", "run echo second")

@@ -56,8 +56,8 @@ def _marks(folder: Path) -> tuple[str, ...]:
 
 
 def _restore(home: Home, path: Path, *, files: bool = True) -> None:
-    with home.hold("a test"), restorable(home, path, files=files) as ready:
-        ready.put_in_place()
+    with home.lock("a test"), restorable(home, path, files=files) as ready:
+        ready.commit()
 
 
 def test_everything_is_as_in_the_backup_and_what_was_there_is_kept(home: Home, backup: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_log_of_the_replaced_database_never_gets_into_the_restored_one(home:
 
 def test_a_home_that_is_held_is_not_touched(home: Home, backup: Path) -> None:
     program = Program(home.root)
-    with home.hold("rumi telegram"):
+    with home.lock("rumi telegram"):
         said = program.run("restore", "--yes", str(backup), code=2)
     assert "held by rumi telegram" in said.stderr
     assert _marks(home.root) == ("new", "new", "new")
@@ -180,12 +180,12 @@ def test_a_kill_at_any_step_leaves_the_home_as_it_was_or_as_in_the_backup(home: 
             _restore(home, backup)
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        with home.hold("another test"):
+        with home.lock("another test"):
             pass
         seen.append(_marks(home.root))
         assert set(seen) <= {("new", "new", "new"), ("old", "old", "old")}
         if seen[-1] == ("old", "old", "old"):
-            kept = home.restoring.kept
+            kept = home.restoring.replaced
             assert _marks(kept) == ("new", "new", "new")
             _restore(home, kept)
             assert _marks(home.root) == ("new", "new", "new")
@@ -193,7 +193,7 @@ def test_a_kill_at_any_step_leaves_the_home_as_it_was_or_as_in_the_backup(home: 
             break
     assert len(seen) > 10
     assert seen[0] != seen[-1]
-    assert not home.restoring.draft.exists()
+    assert not home.restoring.staging.exists()
 
 
 def _die_before(step: int, root: Path) -> None:

@@ -11,7 +11,7 @@ from tests.cli.program import Program
 from tests.cli.telegram_world import World
 from tests.cli.test_chat import wait_for
 from tests.cli.test_telegram_confirm import page
-from tests.cli.test_windows import held
+from tests.cli.test_windows import running_chat
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 
 
@@ -66,7 +66,7 @@ def test_a_typed_yes_allows_what_a_scheduled_turn_has_left_undone(bubblewrap: Pr
             "RUMI_MEMORY__EXTRACT": "false",
             "RUMI_FETCH__ALLOW": json.dumps([host]),
         }
-        with held(bubblewrap):
+        with running_chat(bubblewrap):
             bubblewrap.run("schedule", "add", "in 2 hours", f"read http://{host}/", "--turn")
             bubblewrap.run("schedule", "run", "1")
             state = bubblewrap.home / "state.db"

@@ -52,17 +52,17 @@ class Second:
     def __init__(self, world: World, api: BotApi, id: int) -> None:
         self.world, self.api = world, api
         self.person = world.do(api.user, id, language_code="en")
-        self.place = api.chats[id]
+        self.room = api.chats[id]
 
     @property
     def texts(self) -> list[str]:
-        return self.world.do(lambda: [message.text for message in self.place.said])
+        return self.world.do(lambda: [message.text for message in self.room.said])
 
     def say(self, text: str) -> None:
-        self.world.do(self.api.say, self.person, text, self.place)
+        self.world.do(self.api.say, self.person, text, self.room)
 
     def hear(self, number: int, bot: TelegramBot) -> str:
-        self.world.until(lambda: len(self.place.said) >= number, what=bot.tell)
+        self.world.until(lambda: len(self.room.said) >= number, what=bot.state)
         return self.texts[number - 1]
 
     def ask(self, text: str, bot: TelegramBot) -> str:
@@ -81,7 +81,7 @@ def chats(bot: TelegramBot) -> dict[str, list[str]]:
 def test_one_person_has_a_chat_with_each_bot(bot: TelegramBot, world: World, second: BotApi) -> None:
     """Both bots number their updates alike, and the person has the same number at both."""
     bot.start(command="serve")
-    wait_for(lambda: bot.output.count("Serving @") == 2, bot.tell)
+    wait_for(lambda: bot.output.count("Serving @") == 2, bot.state)
     one = Talk(world)
     other = Second(world, second, one.person.id)
     assert "hello" in one.ask("say hello")
@@ -95,12 +95,12 @@ def test_one_person_has_a_chat_with_each_bot(bot: TelegramBot, world: World, sec
     # What a killed process had not sent is sent by the same bot, and by no other.
     one.say("say first")
     other.say("say second")
-    wait_for(lambda: bot.stored == 4, bot.tell)
+    wait_for(lambda: bot.stored == 4, bot.state)
     bot.kill()
     bot.start(command="serve")
     for talk, word in ((one, "first"), (other, "second")):
         world.until(
-            lambda of=talk, said=word: any(said in message.text for message in of.place.said), what=bot.tell
+            lambda of=talk, said=word: any(said in message.text for message in of.room.said), what=bot.state
         )
     assert not any("second" in text for text in one.texts)
     assert not any("first" in text for text in other.texts)
@@ -109,7 +109,7 @@ def test_one_person_has_a_chat_with_each_bot(bot: TelegramBot, world: World, sec
 def test_each_bot_has_its_users(bot: TelegramBot, world: World, second: BotApi) -> None:
     bot.program.home.joinpath("config.toml").write_text("[telegram.work]\nallowed_users = [777]\n")
     bot.start(command="serve")
-    wait_for(lambda: bot.output.count("Serving @") == 2, bot.tell)
+    wait_for(lambda: bot.output.count("Serving @") == 2, bot.state)
     one = Talk(world)
     assert "hello" in one.ask("say hello")
     refused = Second(world, second, one.person.id).ask("say hello", bot)
@@ -129,7 +129,7 @@ def test_each_bot_has_its_webhook(bot: TelegramBot, world: World, second: BotApi
             and second.account.webhook
             and (world.api.account.webhook, second.account.webhook)
         ),
-        what=bot.tell,
+        what=bot.state,
     )
     assert hooks == (f"http://127.0.0.1:{port}/telegram", f"http://127.0.0.1:{port}/telegram/work")
     one = Talk(world)

@@ -41,8 +41,8 @@ def follows(body: Body) -> Behaviour:
     if not results:
         return Answer(calls=[("use_skill", json.dumps({"name": name, "input": "the file in /workspace"}))])
     lines = [
-        re.sub(r"(?<![/\w])(scripts|assets)/", rf"{place}/\1/", line.strip())
-        for place in re.findall(r"in the sandbox is (/skills/[\w-]+)", results[0])
+        re.sub(r"(?<![/\w])(scripts|assets)/", rf"{folder}/\1/", line.strip())
+        for folder in re.findall(r"in the sandbox is (/skills/[\w-]+)", results[0])
         for block in re.findall(r"```bash\n(.*?)```", results[0], re.DOTALL)
         for line in block.strip().splitlines()
     ]

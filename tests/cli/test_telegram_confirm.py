@@ -95,7 +95,7 @@ def question(talk: Talk) -> Message:
     def offering() -> Message | None:
         return next((message for message in talk.said if message.buttons), None)
 
-    found = talk.world.until(offering, what=lambda: talk.place.messages)
+    found = talk.world.until(offering, what=lambda: talk.room.messages)
     assert found is not None
     return found
 
@@ -191,7 +191,7 @@ def test_a_question_dies_with_its_process_and_expires_in_the_next(tmp_path: Path
         assert not sent(talk)
         talk.say("/retry")
         ending = "It came to: nobody answered"
-        world.until(lambda: any(text.startswith(ending) for text in texts_of(talk)), what=bot.tell)
+        world.until(lambda: any(text.startswith(ending) for text in texts_of(talk)), what=bot.state)
         world.until(lambda: not any(message.buttons for message in talk.said))
         assert not sent(talk)
         bot.send_signal(signal.SIGTERM)

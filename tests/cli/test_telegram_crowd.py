@@ -61,7 +61,7 @@ def test_a_hundred_chats_at_once_get_one_reply_to_each_of_their_messages(
         return bot.stored == CHATS * MESSAGES and bot.open == 0
 
     world.do(all_write)
-    wait_for(all_replied, bot.tell, 600)
+    wait_for(all_replied, bot.state, 600)
     assert max(at_once) >= AT_ONCE, "the chats waited for each other"
     for talk in talks:
         replies = bot.rows(

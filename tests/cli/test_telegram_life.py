@@ -44,7 +44,7 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
         # Neither the poll that would confirm the next message is answered, nor what confirms it at the end.
         world.do(world.api.faults.next, Silent(), "getUpdates", times=2)
         long.say("sh sleep 8101")
-        wait_for(lambda: processes("sleep 8101"), bot.tell)
+        wait_for(lambda: processes("sleep 8101"), bot.state)
         bot.send_signal(signal.SIGTERM)
         yield Ending(bot, short, gate, long)
 
@@ -64,8 +64,8 @@ def revoked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramBot]:
 @pytest.mark.usefixtures("revoked")  # begins here, too
 def test_told_to_end_it_takes_nothing_more_and_lets_short_turns_finish(ending: Ending) -> None:
     bot, world = ending.bot, ending.bot.world
-    wait_for(lambda: "Ending: waiting up to 20 s" in bot.output, bot.tell)
-    wait_for(lambda: bot.status()["/rumi/poller"]["doing"] == "takes no more updates", bot.tell)
+    wait_for(lambda: "Ending: waiting up to 20 s" in bot.output, bot.state)
+    wait_for(lambda: bot.status()["/rumi/poller"]["doing"] == "takes no more updates", bot.state)
     late = ending.short.say("say later")
     word = ending.gate.open()
     assert word in ending.short.hear(2)[1]
@@ -76,7 +76,7 @@ def test_a_second_sigterm_cuts_the_waiting_short_and_the_next_start_reports(fres
     talk = Talk(fresh.world)
     gate = Gate(fresh, talk)
     fresh.send_signal(signal.SIGTERM)
-    wait_for(lambda: "cuts it short" in fresh.output, fresh.tell)
+    wait_for(lambda: "cuts it short" in fresh.output, fresh.state)
     fresh.send_signal(signal.SIGTERM)
     assert fresh.end(15) == 0
     assert not gate.held()
@@ -92,12 +92,12 @@ def test_a_kill_is_reported_the_preview_goes_and_retry_goes_on(fresh: TelegramBo
     group = world.do(world.api.group, -100900)
     talk, other = Talk(world, group=group), Talk(world, language="es")
     gates = [Gate(fresh, talk), Gate(fresh, other)]
-    world.until(lambda: len(talk.said) == 2, what=fresh.tell)  # the second shows what is going on
+    world.until(lambda: len(talk.said) == 2, what=fresh.state)  # the second shows what is going on
     assert "cat gate" in talk.texts[1]
     preview = talk.said[1].id
-    wait_for(lambda: fresh.rows("SELECT id FROM messages WHERE preview = ?", preview), fresh.tell)
+    wait_for(lambda: fresh.rows("SELECT id FROM messages WHERE preview = ?", preview), fresh.state)
     fresh.kill()
-    wait_for(lambda: not any(gate.held() for gate in gates), fresh.tell)
+    wait_for(lambda: not any(gate.held() for gate in gates), fresh.state)
     for gate in gates:
         gate.close()
     other.say("say meanwhile")
@@ -183,8 +183,8 @@ def test_telegram_may_be_away_at_the_start_and_nobody_allowed(stopped: TelegramB
     stopped.program.env |= {"RUMI_TELEGRAM__ALLOWED_USERS": "[]", "RUMI_TELEGRAM__ADMINS": "[]"}
     world.leave(world.telegram)
     stopped.start(says="Telegram does not answer yet; I keep trying.")
-    wait_for(lambda: "Nobody may talk to it yet" in stopped.output, stopped.tell)
-    wait_for(lambda: "cannot be reached" in stopped.status()["/rumi/poller"]["doing"], stopped.tell)
+    wait_for(lambda: "Nobody may talk to it yet" in stopped.output, stopped.state)
+    wait_for(lambda: "cannot be reached" in stopped.status()["/rumi/poller"]["doing"], stopped.state)
     second = stopped.program.run("telegram", code=2)
     assert f"(process {stopped.process.pid})" in second.stderr
     talk = Talk(world)
@@ -200,7 +200,7 @@ def test_a_token_that_is_revoked_ends_it_with_a_sentence_and_is_shown_nowhere(re
     line = revoked.output.splitlines()[-1]
     assert line.startswith("rumi: Telegram does not accept the bot's token. Set TELEGRAM_TOKEN")
     assert "Traceback" in revoked.output
-    assert "TokenCanary" not in revoked.tell()
+    assert "TokenCanary" not in revoked.state()
 
 
 # Trouble
@@ -243,8 +243,8 @@ def test_a_server_that_fails_is_asked_again(bot: TelegramBot, fault: Fault) -> N
     world.do(world.api.faults.next, fault, "getUpdates")
     talk.say("/stop")
     talk.hear(1)
-    world.until(lambda: not world.api.pending, what=bot.tell)
-    wait_for(lambda: bot.unsent == 0, bot.tell)
+    world.until(lambda: not world.api.pending, what=bot.state)
+    wait_for(lambda: bot.unsent == 0, bot.state)
     # Of an answer that is cut in half nobody knows what was done: so it may be said twice, but not never.
     assert talk.texts == [NOTHING] * (2 if fault == Truncated() else 1)
 
@@ -252,7 +252,7 @@ def test_a_server_that_fails_is_asked_again(bot: TelegramBot, fault: Fault) -> N
 def test_another_program_with_the_same_token_is_told_and_nothing_is_lost(bot: TelegramBot) -> None:
     world, talk = bot.world, Talk(bot.world)
     world.do(world.api.handle, "getUpdates", {"timeout": 0})
-    wait_for(lambda: "another program polls with this bot's token" in poller(bot), bot.tell)
+    wait_for(lambda: "another program polls with this bot's token" in poller(bot), bot.state)
     assert talk.ask("/stop") == NOTHING
 
 
@@ -272,15 +272,15 @@ def test_a_model_that_is_away_is_told_and_retry_goes_on_when_it_is_back(
 def test_what_was_worked_on_while_telegram_was_away_arrives_when_it_is_back(bot: TelegramBot) -> None:
     world, talk = bot.world, Talk(bot.world)
     talk.say("drip 1 hello")  # takes a second
-    world.until(lambda: talk.place.actions)
+    world.until(lambda: talk.room.actions)
     world.leave(world.telegram)
-    wait_for(lambda: "Telegram cannot be reached" in poller(bot), bot.tell)
-    wait_for(lambda: bot.unsent == 1, bot.tell)
+    wait_for(lambda: "Telegram cannot be reached" in poller(bot), bot.state)
+    wait_for(lambda: bot.unsent == 1, bot.state)
     assert bot.status()["/rumi/sender"]["doing"].startswith("1 reply waits in 1 chat")
     talk.say("say and this")
     world.come(world.telegram)
     assert talk.hear(2) == ["hello", "and this"]
-    wait_for(lambda: "polling" in poller(bot), bot.tell)
+    wait_for(lambda: "polling" in poller(bot), bot.state)
 
 
 def test_a_reply_for_somebody_who_blocked_the_bot_is_given_up_and_they_may_come_back(
@@ -288,11 +288,11 @@ def test_a_reply_for_somebody_who_blocked_the_bot_is_given_up_and_they_may_come_
 ) -> None:
     world, talk, other = bot.world, Talk(bot.world), Talk(bot.world)
     talk.say("sh sleep 8201")
-    world.until(lambda: talk.place.actions)
+    world.until(lambda: talk.room.actions)
     world.do(world.api.block, talk.person)
     assert other.ask("say hello") == "hello"
     bot.program.run("stop", talk.chat)
-    wait_for(lambda: bot.unsent == 0, bot.tell)
+    wait_for(lambda: bot.unsent == 0, bot.state)
     ((why,),) = bot.rows("SELECT failure FROM outbox WHERE chat = ?", talk.chat)
     assert "bot was blocked by the user" in why
     world.do(world.api.unblock, talk.person)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.learning_model import Mind, facts, mind_of, unlearned
+from tests.cli.learning_model import Mind, facts, mind_of, sessions_to_extract
 from tests.cli.telegram_bot import Talk, TelegramBot, running, wait_for
 from tests.cli.telegram_world import World
 
@@ -54,7 +54,7 @@ def test_neither_of_two_users_sees_the_others_facts(tmp_path: Path, world: World
         assert "Tango" in ann.texts[-1]
         assert "know nothing" in ann.ask("/memory forget barrio")
         assert "Belgrano" in bob.ask("/memory")
-        assert not any("Belgrano" in lesson for lesson in mind.lessons if "Tango" in lesson)
+        assert not any("Belgrano" in extraction for extraction in mind.extractions if "Tango" in extraction)
 
 
 def test_a_group_has_facts_of_its_own_and_none_of_its_members(
@@ -88,23 +88,23 @@ def test_the_end_of_the_bot_learns_and_what_does_not_come_about_is_done_at_the_n
         bot.send_signal(signal.SIGTERM)
         assert bot.end() == 0
         assert facts(home) == [(ann.chat, "dog", "Tango")]
-        assert unlearned(home) == []
+        assert sessions_to_extract(home) == []
 
         bot.start()
         bob.ask("say my cat is Mishi")
         bot.idle()
         mind.hangs = True
-        lessons = len(mind.lessons)
+        extractions = len(mind.extractions)
         bot.send_signal(signal.SIGTERM)
         assert bot.end() == 0
-        assert len(mind.lessons) == lessons + 1
+        assert len(mind.extractions) == extractions + 1
         assert len(facts(home)) == 1
 
         bot.start()
-        wait_for(lambda: len(mind.lessons) == lessons + 2, bot.tell)
+        wait_for(lambda: len(mind.extractions) == extractions + 2, bot.state)
         bot.kill()
         mind.hangs = False
         bot.start()
-        wait_for(lambda: facts(home)[1:] == [(bob.chat, "cat", "Mishi")], bot.tell)
-        wait_for(lambda: unlearned(home) == [], bot.tell)
-        assert len(mind.lessons) == lessons + 3
+        wait_for(lambda: facts(home)[1:] == [(bob.chat, "cat", "Mishi")], bot.state)
+        wait_for(lambda: sessions_to_extract(home) == [], bot.state)
+        assert len(mind.extractions) == extractions + 3

@@ -48,7 +48,7 @@ def bot(tmp_path: Path, host: str) -> Iterator[TelegramBot]:
 
 def fires(bot: TelegramBot, talk: Talk, text: str) -> None:
     """Have a schedule of the chat begin a turn now."""
-    talk.ask("@rumi_test_bot /status" if talk.place.id < 0 else "/status")
+    talk.ask("@rumi_test_bot /status" if talk.room.id < 0 else "/status")
     bot.program.run("schedule", "add", "in 2 hours", text, "--turn", "--chat", talk.chat)
     bot.program.run("schedule", "run", "1")
 
@@ -90,7 +90,7 @@ def test_what_was_parked_before_a_kill_is_asked_with_buttons_after_it(bot: Teleg
     talk = Talk(bot.world)
     with_file(talk, bot)
     fires(bot, talk, f"hang http://{host}/")
-    bot.world.until(lambda: bot.rows("SELECT 1 FROM parked"), what=bot.tell)
+    bot.world.until(lambda: bot.rows("SELECT 1 FROM parked"), what=bot.state)
     bot.kill()
     bot.start()
     asked = having(talk, "Answer with /yes 1, or /no 1")

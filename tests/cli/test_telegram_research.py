@@ -87,7 +87,7 @@ def researches(body: Body) -> Behaviour:
 
 
 @dataclass
-class Place:
+class ResearchSetup:
     """A bot with a site that it may read."""
 
     bot: TelegramBot
@@ -99,14 +99,14 @@ class Place:
 
     def once(self, talk: Talk) -> str:
         """Wait for the one result, until nothing more is to come."""
-        self.bot.world.until(lambda: any(SAYS in text for text in texts_of(talk)), what=self.bot.tell)
+        self.bot.world.until(lambda: any(SAYS in text for text in texts_of(talk)), what=self.bot.state)
         self.bot.idle()
         (result,) = self.results(talk)
         return result
 
 
 @contextmanager
-def place(folder: Path) -> Iterator[Place]:
+def research_setup(folder: Path) -> Iterator[ResearchSetup]:
     world = World()
     world.groq = GroqServer(researches, key=KEY)
     with (
@@ -114,18 +114,18 @@ def place(folder: Path) -> Iterator[Place]:
         world,
         running(folder, world, RUMI_FETCH__ALLOW=json.dumps([pages.host])) as bot,
     ):
-        yield Place(bot, pages)
+        yield ResearchSetup(bot, pages)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with place(tmp_path_factory.mktemp("research")) as made:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResearchSetup]:
+    with research_setup(tmp_path_factory.mktemp("research")) as made:
         yield made
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Place]:
-    with place(tmp_path) as made:
+def fresh(tmp_path: Path) -> Iterator[ResearchSetup]:
+    with research_setup(tmp_path) as made:
         yield made
 
 
@@ -136,12 +136,12 @@ def number_of(text: str) -> int:
 
 
 @pytest.mark.long
-def test_a_result_comes_once_behind_the_turn_that_runs_and_stays_its_owners(shared: Place) -> None:
+def test_a_result_comes_once_behind_the_turn_that_runs_and_stays_its_owners(shared: ResearchSetup) -> None:
     bot = shared.bot
     talk, other = Talk(bot.world), Talk(bot.world)
     gate = Gate(bot, talk)
     talk.say(f"/research about {shared.site.url()}")
-    wait_for(lambda: bot.rows("SELECT 1 FROM tasks WHERE state = 'succeeded'"), bot.tell)
+    wait_for(lambda: bot.rows("SELECT 1 FROM tasks WHERE state = 'succeeded'"), bot.state)
     id = bot.rows("SELECT max(id) FROM tasks")[0][0]
     assert not shared.results(talk)
     assert other.ask(f"/stop {id}") == f"❌ Unknown task {id}. Look at the list of tasks."
@@ -158,12 +158,14 @@ def test_a_result_comes_once_behind_the_turn_that_runs_and_stays_its_owners(shar
 
 
 @pytest.mark.long
-def test_a_stop_of_the_chat_leaves_its_task_and_a_stop_of_the_task_says_so_once(shared: Place) -> None:
+def test_a_stop_of_the_chat_leaves_its_task_and_a_stop_of_the_task_says_so_once(
+    shared: ResearchSetup,
+) -> None:
     bot, talk = shared.bot, Talk(shared.bot.world)
     shared.site.free.clear()
     asked = len(shared.site.asked)
     id = number_of(talk.ask(f"/research about {shared.site.url('/wait')}"))
-    wait_for(lambda: len(shared.site.asked) > asked, bot.tell)
+    wait_for(lambda: len(shared.site.asked) > asked, bot.state)
     assert talk.ask("/stop") == f"Nothing is running.\n\nTask {id} goes on; /stop {id} stops it."
     assert talk.ask(f"/stop {id}") in (f"⏹ Stopping task {id}.", f"⏹ Task {id} (stopped): about")
     bot.world.until(lambda: any(f"Task {id} (stopped)" in text for text in texts_of(talk)))
@@ -173,7 +175,7 @@ def test_a_stop_of_the_chat_leaves_its_task_and_a_stop_of_the_task_says_so_once(
     assert talk.ask(f"/stop {id}") == f"❌ Task {id} has ended already. Look at the list of tasks."
 
 
-def test_a_group_has_its_own_tasks(shared: Place) -> None:
+def test_a_group_has_its_own_tasks(shared: ResearchSetup) -> None:
     bot = shared.bot
     ana, ben = (bot.world.person(language_code="en") for _ in range(2))
     group = bot.world.do(bot.world.api.group, -100601, members=[ana, ben])
@@ -188,7 +190,7 @@ def test_a_group_has_its_own_tasks(shared: Place) -> None:
     assert f"{id} · web · succeeded" in listed
 
 
-def test_a_turn_that_read_something_asks_before_it_has_anything_researched(shared: Place) -> None:
+def test_a_turn_that_read_something_asks_before_it_has_anything_researched(shared: ResearchSetup) -> None:
     bot, talk = shared.bot, Talk(shared.bot.world)
     tasks = bot.rows("SELECT count(*) FROM tasks")[0][0]
     talk.say(f"read {shared.site.url()}")
@@ -200,7 +202,7 @@ def test_a_turn_that_read_something_asks_before_it_has_anything_researched(share
     assert bot.rows("SELECT count(*) FROM tasks")[0][0] == tasks
     clean = Talk(bot.world)
     clean.say(f"ask {shared.site.url()}")
-    bot.world.until(lambda: any(SAYS in text for text in texts_of(clean)), what=bot.tell)
+    bot.world.until(lambda: any(SAYS in text for text in texts_of(clean)), what=bot.state)
     assert not any(message.buttons for message in clean.said)
     ((attached, state, tainted),) = bot.rows(
         "SELECT attached, state, tainted FROM tasks WHERE id > ?",
@@ -213,14 +215,14 @@ def test_a_turn_that_read_something_asks_before_it_has_anything_researched(share
     clean.say("/stop")
 
 
-def test_a_kill_while_it_runs_ends_in_one_result_and_repeats_no_call(fresh: Place) -> None:
+def test_a_kill_while_it_runs_ends_in_one_result_and_repeats_no_call(fresh: ResearchSetup) -> None:
     bot, talk = fresh.bot, Talk(fresh.bot.world)
     id = number_of(talk.ask(f"/research about {fresh.site.url('/wait')}"))
-    wait_for(lambda: fresh.site.asked, bot.tell)
+    wait_for(lambda: fresh.site.asked, bot.state)
     bot.kill()
     fresh.site.free.set()
     bot.start()
-    bot.world.until(lambda: any("(succeeded)" in text for text in texts_of(talk)), what=bot.tell)
+    bot.world.until(lambda: any("(succeeded)" in text for text in texts_of(talk)), what=bot.state)
     bot.idle()
     (result,) = [text for text in talk.texts if f"Task {id} (succeeded)" in text]
     assert "It may have been fetched or not." in result
@@ -232,11 +234,11 @@ def test_a_kill_while_it_runs_ends_in_one_result_and_repeats_no_call(fresh: Plac
 
 
 @pytest.mark.long
-def test_a_kill_between_the_end_and_the_delivery_loses_and_doubles_nothing(fresh: Place) -> None:
+def test_a_kill_between_the_end_and_the_delivery_loses_and_doubles_nothing(fresh: ResearchSetup) -> None:
     bot, world, talk = fresh.bot, fresh.bot.world, Talk(fresh.bot.world)
     gate = Gate(bot, talk)  # the result waits for the chat
     talk.say(f"/research about {fresh.site.url()}")
-    wait_for(lambda: bot.rows("SELECT 1 FROM tasks WHERE state = 'succeeded'"), bot.tell)
+    wait_for(lambda: bot.rows("SELECT 1 FROM tasks WHERE state = 'succeeded'"), bot.state)
     bot.kill()
     gate.close()
     assert not fresh.results(talk)
@@ -250,7 +252,7 @@ def test_a_kill_between_the_end_and_the_delivery_loses_and_doubles_nothing(fresh
     second.say(f"/research about {fresh.site.url('/other')}")
     wait_for(
         lambda: bot.rows("SELECT 1 FROM outbox WHERE chat = ? AND text LIKE '%(succeeded)%'", second.chat),
-        bot.tell,
+        bot.state,
     )
     bot.kill()
     world.do(world.api.faults.clear)

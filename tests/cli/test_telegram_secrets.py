@@ -65,7 +65,7 @@ def test_whatever_telegram_answers(bot: TelegramBot) -> None:
 
     world.do(faults.next, kinds[-1], "getUpdates")
     world.do(all_write)
-    wait_for(lambda: bot.stored == len(kinds), bot.tell)
+    wait_for(lambda: bot.stored == len(kinds), bot.state)
     bot.idle()
     met = {one.method for one in faults.injected}
     assert met >= {"sendMessage", "sendChatAction", "getFile", "download", "getUpdates"}
@@ -102,7 +102,7 @@ def test_wrong_addresses_with_the_token_in_them(bot: TelegramBot, tmp_path: Path
     other = TelegramBot(program, bot.world)
     try:
         other.start("--debug", says="Telegram does not answer yet")
-        wait_for(lambda: "cannot be reached" in other.program.run("status").stdout, other.tell)
+        wait_for(lambda: "cannot be reached" in other.program.run("status").stdout, other.state)
         check({"status": other.program.run("status", "--json").stdout})
         other.send_signal(signal.SIGTERM)
         other.end()

@@ -288,7 +288,7 @@ def test_an_answer_is_seen_growing_and_then_stands_there_complete(bot: TelegramB
     bot.idle()
     whole = "growing," * 300
     assert talk.texts == group.texts == [whole]
-    drafts = world.do(lambda: [draft.text for draft in talk.place.drafts])
+    drafts = world.do(lambda: [draft.text for draft in talk.room.drafts])
     assert len(drafts[0]) < len(drafts[-1]) < len(whole)
     assert all(whole.startswith(draft) for draft in drafts)
     assert group.said[0].edits  # the message in which it grew is the one that is left

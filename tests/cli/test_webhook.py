@@ -54,8 +54,8 @@ def test_an_update_whose_delivery_a_kill_has_cut_off_is_one_message(tmp_path: Pa
         # Nothing in them tells of a chat.
         text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
         assert str(talk.person.id) not in text
-        assert world.api.token not in text + bot.tell()
-        assert secret[SECRET_HEADER] not in text + bot.tell()
+        assert world.api.token not in text + bot.state()
+        assert secret[SECRET_HEADER] not in text + bot.state()
 
         world.do(setattr, world.api.account, "webhook", "")  # the test is Telegram from here on
         talk.say("say once")
@@ -66,10 +66,10 @@ def test_an_update_whose_delivery_a_kill_has_cut_off_is_one_message(tmp_path: Pa
                 head = f"POST /telegram HTTP/1.1\r\nHost: x\r\n{SECRET_HEADER}: {secret[SECRET_HEADER]}\r\n"
                 telegram.sendall(f"{head}Content-Length: {len(update)}\r\n\r\n".encode() + update)
                 db.execute("COMMIT")
-                wait_for(lambda: bot.stored == 2, bot.tell)
+                wait_for(lambda: bot.stored == 2, bot.state)
                 bot.kill()
         bot.start(*words, command="serve")
-        wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).is_success, bot.tell)
+        wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).is_success, bot.state)
         again = httpx.post(
             f"http://127.0.0.1:{port}/telegram", content=update, headers=secret, trust_env=False
         )

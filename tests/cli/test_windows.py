@@ -24,15 +24,15 @@ pytestmark = pytest.mark.bubblewrap
 
 
 @contextmanager
-def held(program: Program) -> Iterator["subprocess.Popen[str]"]:
+def running_chat(program: Program) -> Iterator["subprocess.Popen[str]"]:
     """A chat that waits for what is typed. The process that holds the home stays for it."""
-    holder = program.start("chat")
+    process = program.start("chat")
     try:
         wait_for(lambda: program.run("status", "--json", code=None).returncode == 0)
-        yield holder
+        yield process
     finally:
-        holder.kill()
-        holder.communicate(timeout=BOUND_S)
+        process.kill()
+        process.communicate(timeout=BOUND_S)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 
 @pytest.fixture(scope="module")
-def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
-    with held(home) as process:
+def chat_process(home: Program) -> Iterator["subprocess.Popen[str]"]:
+    with running_chat(home) as process:
         yield process
 
 
@@ -54,7 +54,7 @@ def holder(home: Program) -> Iterator["subprocess.Popen[str]"]:
 class Person:
     """`rumi chat` on a terminal of its own."""
 
-    window: Terminal
+    pty: Terminal
     process: trio.Process
 
 
@@ -64,13 +64,13 @@ async def on_a_terminal(
 ) -> AsyncIterator[Person]:
     """A person in front of `rumi chat`, or another command; what still runs in the end is killed."""
     environment = {**program.environment(), "TERM": "xterm"}
-    async with terminal(100, 40) as window:
+    async with terminal(100, 40) as pty:
         process = await trio.lowlevel.open_process(
-            command, stdin=window.slave, stdout=window.slave, stderr=window.slave, env=environment, cwd=folder
+            command, stdin=pty.slave, stdout=pty.slave, stderr=pty.slave, env=environment, cwd=folder
         )
         try:
             with trio.fail_after(BOUND_S):
-                yield Person(window, process)
+                yield Person(pty, process)
         finally:
             process.kill()
             with trio.CancelScope(shield=True):
@@ -83,7 +83,7 @@ def type_into(process: "subprocess.Popen[str]", line: str) -> None:
     process.stdin.flush()
 
 
-def open_windows(program: Program) -> int:
+def attached_clients(program: Program) -> int:
     status = json.loads(program.run("status", "--json").stdout)
     control = next(node for node in status["tree"]["children"] if node["id"] == "control")
     return int(control["figures"]["streams"].get("window", 0))
@@ -92,12 +92,12 @@ def open_windows(program: Program) -> int:
 def shapes(events: list[dict[str, Any]]) -> list[list[str]]:
     """The events by their names and fields; words may come in other pieces."""
     shapes = [[event["event"], *sorted(event)] for event in events]
-    return [shape for place, shape in enumerate(shapes) if shape[0] != "text" or shapes[place - 1] != shape]
+    return [shape for index, shape in enumerate(shapes) if shape[0] != "text" or shapes[index - 1] != shape]
 
 
 @pytest.mark.long
 def test_one_turn_lines_and_events_are_as_without_a_holder(
-    home: Program, holder: "subprocess.Popen[str]", tmp_path: Path
+    home: Program, chat_process: "subprocess.Popen[str]", tmp_path: Path
 ) -> None:
     done = home.run("chat", "-p", "run echo hola")
     assert done.stdout == "```\nexit code 0 (… ms)\noutput:\nhola\n```\n".replace(
@@ -117,7 +117,7 @@ def test_one_turn_lines_and_events_are_as_without_a_holder(
 
 @pytest.mark.long
 def test_a_model_is_the_windows_own_and_settings_that_do_not_apply_are_named(
-    home: Program, holder: "subprocess.Popen[str]"
+    home: Program, chat_process: "subprocess.Popen[str]"
 ) -> None:
     refused = home.run("chat", "--model", "groq:any", "-p", "hi", code=2)
     assert refused.stderr == (
@@ -136,7 +136,7 @@ def test_a_model_is_the_windows_own_and_settings_that_do_not_apply_are_named(
 
 
 def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_nothing(
-    home: Program, holder: "subprocess.Popen[str]"
+    home: Program, chat_process: "subprocess.Popen[str]"
 ) -> None:
     one = home.start("chat", "--chat", "one", "-p", "run sleep 631")
     two = home.start("chat", "--chat", "two", "-p", "run sleep 632")
@@ -150,10 +150,10 @@ def test_ctrl_c_in_a_window_stops_its_turn_and_a_window_that_is_killed_leaves_no
     two.send_signal(signal.SIGKILL)
     two.communicate(timeout=BOUND_S)
     wait_for(lambda: not processes("sleep 631") and not processes("sleep 632"))
-    wait_for(lambda: open_windows(home) == 1)
+    wait_for(lambda: attached_clients(home) == 1)
 
 
-def test_a_stopped_window_delays_nobody(home: Program, holder: "subprocess.Popen[str]") -> None:
+def test_a_stopped_window_delays_nobody(home: Program, chat_process: "subprocess.Popen[str]") -> None:
     window = home.start("chat", "--json", "--chat", "same", "-p", "run sleep 600")
     assert window.stdout is not None
     while json.loads(window.stdout.readline())["event"] != "tool_call":
@@ -174,13 +174,13 @@ def runs(process: int) -> bool:
 
 @pytest.mark.long
 def test_when_the_process_is_killed_its_windows_go_on_with_another_one(bubblewrap: Program) -> None:
-    with held(bubblewrap):
+    with running_chat(bubblewrap):
         at_work = bubblewrap.start("chat", "--chat", "work", "--json")
         idle = bubblewrap.start("chat", "--chat", "idle")
         one = bubblewrap.start("chat", "--chat", "one", "-p", "run sleep 633")
         type_into(at_work, "run sleep 635")
         wait_for(lambda: processes("sleep 633$") and processes("sleep 635$"))
-        wait_for(lambda: open_windows(bubblewrap) == 4)
+        wait_for(lambda: attached_clients(bubblewrap) == 4)
         killed = bubblewrap.serving()
         os.kill(killed, signal.SIGKILL)
         output, errors = one.communicate(timeout=BOUND_S)
@@ -202,10 +202,10 @@ def test_when_the_process_is_killed_its_windows_go_on_with_another_one(bubblewra
     wait_for(lambda: not processes("sleep 633$") and not processes("sleep 635$") and not runs(left))
 
 
-async def waits_for(window: Terminal, file: str) -> None:
+async def waits_for(pty: Terminal, file: str) -> None:
     """Begin a turn that ends, with the name in capitals, when that file comes into the workspace."""
-    await window.type(f"run until test -e {file}; do sleep 0.1; done; echo {file} | tr a-z A-Z\r")
-    await window.until(lambda: processes(f".*until test -e {file};"))
+    await pty.type(f"run until test -e {file}; do sleep 0.1; done; echo {file} | tr a-z A-Z\r")
+    await pty.until(lambda: processes(f".*until test -e {file};"))
 
 
 @pytest.mark.long
@@ -217,15 +217,15 @@ async def test_the_next_process_keeps_a_windows_model_and_loads_nothing_from_its
     own = '[model.custom.own]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
     (bubblewrap.home / "config.toml").write_text(own)
     async with on_a_terminal(bubblewrap, folder=tmp_path) as person:
-        await person.window.see("offline · bubblewrap · cli")
-        await person.window.type("/model custom:own\r")
-        await person.window.see("custom:own · bubblewrap · cli")
+        await person.pty.see("offline · bubblewrap · cli")
+        await person.pty.type("/model custom:own\r")
+        await person.pty.see("custom:own · bubblewrap · cli")
         os.kill(bubblewrap.serving(), signal.SIGKILL)
-        await person.window.see("The chat goes on · model custom:own")
-        await person.window.type("/status\r")
-        await person.window.see("Chat cli: idle.")
-        await person.window.see("custom:own · bubblewrap · cli")
-        await person.window.type("/exit\r")
+        await person.pty.see("The chat goes on · model custom:own")
+        await person.pty.type("/status\r")
+        await person.pty.see("Chat cli: idle.")
+        await person.pty.see("custom:own · bubblewrap · cli")
+        await person.pty.type("/exit\r")
         assert await person.process.wait() == 0
 
 
@@ -234,28 +234,28 @@ async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(
     bubblewrap.env |= {"RUMI_SESSION__LINGER_S": "1", "RUMI_SANDBOX__POLICY": "open"}
     workspace = bubblewrap.home / "workspace" / "cli"
     async with on_a_terminal(bubblewrap) as first:
-        await first.window.see("›")
+        await first.pty.see("›")
         async with on_a_terminal(bubblewrap) as second:
-            await second.window.see("›")
+            await second.pty.see("›")
             process = bubblewrap.serving()
             assert process not in (first.process.pid, second.process.pid)
-            await waits_for(second.window, "all-there")
-            await first.window.type("\x04")
+            await waits_for(second.pty, "all-there")
+            await first.pty.type("\x04")
             assert await first.process.wait() == 0
             (workspace / "all-there").touch()
-            await second.window.see("ALL-THERE")
-            await second.window.see(" tokens")  # of the turn, when it has ended
-            await second.window.type("/status\r")
-            await second.window.see("Messages in the history: 4.")
-            await waits_for(second.window, "on-its-own")
+            await second.pty.see("ALL-THERE")
+            await second.pty.see(" tokens")  # of the turn, when it has ended
+            await second.pty.type("/status\r")
+            await second.pty.see("Messages in the history: 4.")
+            await waits_for(second.pty, "on-its-own")
             second.process.kill()
         await trio.sleep(1.5)  # a process without windows and turns would end
         async with on_a_terminal(bubblewrap) as third:
-            await third.window.see("›")
+            await third.pty.see("›")
             (workspace / "on-its-own").touch()
-            await third.window.see("ON-ITS-OWN")
+            await third.pty.see("ON-ITS-OWN")
             assert bubblewrap.serving() == process
-            await third.window.type("/exit\r")
+            await third.pty.type("/exit\r")
             assert await third.process.wait() == 0
     with trio.fail_after(BOUND_S):
         while runs(process):  # noqa: ASYNC110  # another process's end is no event
@@ -266,7 +266,7 @@ async def test_closing_any_terminal_ends_no_other_ones_turn_and_its_own_goes_on(
 async def test_ctrl_z_gives_the_terminal_to_the_shell_and_the_turn_goes_on(bubblewrap: Program) -> None:
     shell = ("setsid", "--ctty", "bash", "--norc", "-i")
     async with on_a_terminal(bubblewrap, shell) as person:
-        window = person.window
+        window = person.pty
         await window.type(f"{RUMI} chat\r")
         await window.see("offline · bubblewrap · cli")
         await window.type("run sleep 2; then run echo after-it\r")
@@ -372,7 +372,7 @@ def test_the_reset_of_a_chat_that_does_not_exist_says_so(bubblewrap: Program) ->
     said = "rumi: Unknown chat nope. Check its name: rumi chats list shows the chats.\n"
     assert bubblewrap.run("reset", "nope", code=2).stderr == said
     bubblewrap.run("reset", "cli")
-    with held(bubblewrap):
+    with running_chat(bubblewrap):
         assert bubblewrap.run("reset", "nope", code=2).stderr == said
         assert bubblewrap.run("stop", "nope", code=2).stderr == said
         bubblewrap.run("chat", "--chat", "work", "-p", "hi")
@@ -410,12 +410,12 @@ def test_deleting_files_is_asked_for_and_a_single_turn_needs_yes(bubblewrap: Pro
 @pytest.mark.long
 async def test_on_a_terminal_deleting_files_is_asked_and_answered_at_the_prompt(bubblewrap: Program) -> None:
     async with on_a_terminal(bubblewrap) as person:
-        await person.window.see("›")
-        await person.window.type("write note.txt: hello\r")
-        await person.window.see("● $ tee note.txt")
-        await person.window.type("/reset files\r")
-        await person.window.see("(yes/no) ›")
-        await person.window.type("y\r")
-        await person.window.see("container, history and files deleted")
-        await person.window.type("run echo on-and-on\r")
-        await person.window.see("● $ echo on-and-on")
+        await person.pty.see("›")
+        await person.pty.type("write note.txt: hello\r")
+        await person.pty.see("● $ tee note.txt")
+        await person.pty.type("/reset files\r")
+        await person.pty.see("(yes/no) ›")
+        await person.pty.type("y\r")
+        await person.pty.see("container, history and files deleted")
+        await person.pty.type("run echo on-and-on\r")
+        await person.pty.see("● $ echo on-and-on")

@@ -40,7 +40,7 @@ STATIC = ("s0", "s1", "s2")
 KEYS = ("k0", "k1")
 
 MessageId = tuple[int, int]
-Deed = Literal[
+Behaviour = Literal[
     "return",
     "sleep",
     "crash",
@@ -62,7 +62,7 @@ class Job(Request[MessageId]):
     """What a handler shall do. The reply is the id."""
 
     id: MessageId
-    deed: Deed
+    behaviour: Behaviour
     seconds: float
 
 
@@ -72,7 +72,7 @@ class Step:
 
     way: Literal["tell", "tell_nowait", "ask", "stop key", "sleep"]
     to: str
-    deed: Deed
+    behaviour: Behaviour
     seconds: float
     patience_s: float | None
 
@@ -99,18 +99,18 @@ class Plan:
     clients: tuple[tuple[Step, ...], ...]
 
 
-DEEDS = get_args(Deed)
+BEHAVIOURS = get_args(Behaviour)
 moments = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 10.0])
 restarts: st.SearchStrategy[Restart] = st.sampled_from(["permanent", "transient", "temporary"])
 
 
-def plans(deeds: Sequence[Deed] = DEEDS, **fixed: Any) -> st.SearchStrategy[Plan]:
+def plans(behaviours: Sequence[Behaviour] = BEHAVIOURS, **fixed: Any) -> st.SearchStrategy[Plan]:
     """All plans, or those with these deeds and these fields."""
     steps = st.builds(
         Step,
         way=st.sampled_from(["tell", "tell_nowait", "ask", "ask", "stop key", "sleep"]),
         to=st.sampled_from(STATIC + KEYS),
-        deed=st.sampled_from(deeds),
+        deed=st.sampled_from(behaviours),
         seconds=moments,
         patience_s=st.none() | moments,
     )
@@ -156,7 +156,7 @@ class Account:
     """Times at which an incarnation after the first was made, for each place."""
     never_idle: tuple[str, ...] = ()
     """Keyed children that were still there long after the last message."""
-    places: dict[int, Any] = field(default_factory=dict)
+    refs_by_id: dict[int, Any] = field(default_factory=dict)
     """Keeps references alive, so that their identities stay unique."""
 
 
@@ -169,7 +169,7 @@ class Worker(Actor[Job]):
         account = self.account
         if self.plan.start_s:
             await trio.sleep(self.plan.start_s)
-        self.account.places[id(self.ref)] = self.ref
+        self.account.refs_by_id[id(self.ref)] = self.ref
         if self.incarnation > 1:
             self.account.restarts[id(self.ref), self.id].append(trio.current_time())
             if self.incarnation in self.plan.start_failures:
@@ -194,7 +194,7 @@ class Worker(Actor[Job]):
         return job.id
 
     async def do(self, job: Job) -> None:
-        match job.deed:
+        match job.behaviour:
             case "return":
                 pass
             case "sleep":
@@ -284,9 +284,9 @@ class World:
             pass
 
     async def client(self, number: int, steps_of_one: tuple[Step, ...]) -> None:
-        for place, step in enumerate(steps_of_one):
+        for index, step in enumerate(steps_of_one):
             with suppress(ActorStopped, ActorCrashed, MailboxFull, TooManyChildren, Planned):
-                await self.step((number, place), step)
+                await self.step((number, index), step)
 
     async def step(self, id: MessageId, step: Step) -> None:
         if step.way == "sleep":
@@ -296,7 +296,7 @@ class World:
             await self.keyed.stop(step.to)
             return
         ref = self.static[step.to] if step.to in STATIC else await self.keyed.get_or_start(step.to)
-        job = Job(id, step.deed, step.seconds)
+        job = Job(id, step.behaviour, step.seconds)
         if step.way == "ask":
             await self.ask(ref, job, step.patience_s)
         else:
@@ -376,9 +376,9 @@ def check(world: World) -> None:
 def check_order(account: Account) -> None:
     """What one client sent to one place begins in the order in which it was sent."""
     last: dict[tuple[int, int], int] = {}
-    for place, _, (client, number) in account.begun:
-        assert last.get((place, client), -1) < number, f"client {client} was overtaken by itself"
-        last[place, client] = number
+    for ref_id, _, (client, number) in account.begun:
+        assert last.get((ref_id, client), -1) < number, f"client {client} was overtaken by itself"
+        last[ref_id, client] = number
 
 
 def check_intensity(world: World) -> None:
@@ -389,13 +389,13 @@ def check_intensity(world: World) -> None:
     restarts = world.account.restarts
     for (_, id), times in restarts.items():
         if id in KEYS:
-            check_windows(times, plan.max_restarts, plan.within)
+            check_restart_windows(times, plan.max_restarts, plan.within)
     # Not s2: it also starts over with its supervisor.
     static = [time for (_, id), times in restarts.items() if id in ("s0", "s1") for time in times]
-    check_windows(sorted(static), plan.max_restarts, plan.within)
+    check_restart_windows(sorted(static), plan.max_restarts, plan.within)
 
 
-def check_windows(times: list[float], most: int, within: float) -> None:
+def check_restart_windows(times: list[float], most: int, within: float) -> None:
     for first in times:
         inside = [time for time in times if 0 <= time - first <= within]
         assert len(inside) <= most, f"{len(inside)} restarts within {within} s, {most} are allowed"

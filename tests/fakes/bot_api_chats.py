@@ -75,7 +75,7 @@ class Chats:
         message = self.write(chat, creator, content=about)
         message.topic = message.id
         chat.topics[message.id] = message
-        self.told(message)
+        self.deliver(message)
         return message.id
 
     def chat(self, where: Where, default: Person | None = None) -> Chat:
@@ -138,10 +138,10 @@ class Chats:
         chat.by_id[number] = message
         return message
 
-    def told(self, message: Message) -> Message:
+    def deliver(self, message: Message) -> Message:
         """The bot is told of a message, if it may see it."""
         if self._may_see(message):
-            message.update_id = self.tell("message", message.json())
+            message.update_id = self.queue_update("message", message.json())
         else:
             self.changed()
         return message
@@ -160,7 +160,7 @@ class Chats:
         to_any = any(word.startswith("/") and "@" not in word for word in text.split())
         return to_any or f"@{self.bot.username}" in text
 
-    def tell(self, kind: str, content: Json) -> int | None:
+    def queue_update(self, kind: str, content: Json) -> int | None:
         """Queue an update; its number, or None where the bot did not ask for that kind."""
         number = self.updates.add(kind, content)
         self.changed()

@@ -152,7 +152,7 @@ class Messages:
         topic = self._topic(chat, params)
         reply_to = self._reply(chat, params)
         markup = self._markup(params)
-        options = {name: params.structure(name) for name in OPTIONS if name in params.given}
+        options = {name: params.structure(name) for name in OPTIONS if name in params.fields}
         self._rates.take(method, chat, self._chats.now())
         message = self._chats.write(chat, self._chats.bot, text, entities, topic, reply_to, content)
         message.reply_markup = markup
@@ -167,7 +167,7 @@ class Messages:
         return message.json()
 
     def _chat(self, params: Params) -> Chat:
-        given = params.given.get("chat_id")
+        given = params.fields.get("chat_id")
         if given is None or given == "":
             raise Refused(400, "Bad Request: chat_id is empty")
         try:
@@ -249,13 +249,13 @@ class Messages:
             raise Refused(400, "Bad Request: message can't be edited")
         return chat, message
 
-    def _document(self, params: Params, place: str = "document") -> Document:
-        name = params.text(place)
-        upload = params.files.get(name.removeprefix("attach://") if name else place)
+    def _document(self, params: Params, field: str = "document") -> Document:
+        name = params.text(field)
+        upload = params.files.get(name.removeprefix("attach://") if name else field)
         if upload is None:
             if name in self._chats.files:
                 return self._chats.files[name]
-            text = "wrong remote file identifier specified" if name else f"there is no {place} in the request"
+            text = "wrong remote file identifier specified" if name else f"there is no {field} in the request"
             raise Refused(400, f"Bad Request: {text}")
         if len(upload.content) > UPLOAD_LIMIT:
             raise Refused(413, "Request Entity Too Large")
@@ -270,11 +270,11 @@ def _check_button(button: Any) -> None:
         raise Refused(400, "Bad Request: can't parse inline keyboard button: expected an Object")
     if not isinstance(button.get("text"), str) or not button["text"].strip():
         raise Refused(400, "Bad Request: can't parse inline keyboard button: Text must be non-empty")
-    deeds = button.keys() - {"text", "style", "icon_custom_emoji_id"}
-    if not deeds:
+    purposes = button.keys() - {"text", "style", "icon_custom_emoji_id"}
+    if not purposes:
         text = "Text buttons are unallowed in the inline keyboard"
         raise Refused(400, f"Bad Request: can't parse inline keyboard button: {text}")
-    if len(deeds) > 1:
+    if len(purposes) > 1:
         raise Refused(400, "Bad Request: BUTTON_TYPE_INVALID")
     if "callback_data" in button and not 1 <= len(str(button["callback_data"]).encode()) <= 64:
         raise Refused(400, "Bad Request: BUTTON_DATA_INVALID")

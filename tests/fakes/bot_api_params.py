@@ -10,18 +10,18 @@ from tests.fakes.bot_api_world import Json, Refused, Upload
 class Params:
     """Parameters as text (from a form) or as JSON values; `files` are a multipart request's, by part."""
 
-    __slots__ = ("files", "given")
+    __slots__ = ("fields", "files")
 
-    def __init__(self, given: Mapping[str, Any], files: Mapping[str, Upload]) -> None:
-        self.given = given
+    def __init__(self, fields: Mapping[str, Any], files: Mapping[str, Upload]) -> None:
+        self.fields = fields
         self.files = files
 
     def text(self, name: str) -> str:
-        value = self.given.get(name)
+        value = self.fields.get(name)
         return "" if value is None else value if isinstance(value, str) else str(value)
 
     def integer(self, name: str, default: int = 0) -> int:
-        value = self.given.get(name)
+        value = self.fields.get(name)
         if value is None or value == "":
             return default
         try:
@@ -30,11 +30,11 @@ class Params:
             raise Refused(400, f"Bad Request: invalid {name} specified") from None
 
     def flag(self, name: str) -> bool:
-        value = self.given.get(name)
+        value = self.fields.get(name)
         return value is True or (isinstance(value, str) and value.lower() in ("true", "1", "yes"))
 
     def structure(self, name: str) -> Any:
-        value = self.given.get(name)
+        value = self.fields.get(name)
         if not isinstance(value, str):
             return value
         if not value:

@@ -43,13 +43,13 @@ class People(Chats):
         **content: Any,
     ) -> Message:
         """Send anything: `content` is what stands in the message's JSON (`contact={…}`)."""
-        place = self.chat(chat, person)
-        place.started = True
-        if place.person is None:
-            place.members[person.id] = person
-        message = self.write(place, person, text, entities, topic, reply_to, content=content)
+        room = self.chat(chat, person)
+        room.started = True
+        if room.person is None:
+            room.members[person.id] = person
+        message = self.write(room, person, text, entities, topic, reply_to, content=content)
         message.document = document
-        return self.told(message)
+        return self.deliver(message)
 
     def send_document(
         self,
@@ -179,7 +179,7 @@ class People(Chats):
         message.edits.append(Edit(self.now(), message.text, message.entities))
         message.text, message.entities = text, detected(text)
         message.edit_date = int(EPOCH + self.now())
-        self.tell("edited_message", message.json())
+        self.queue_update("edited_message", message.json())
         return message
 
     def press(self, person: Person, message: Message, data: str | None = None) -> Query:
@@ -193,7 +193,7 @@ class People(Chats):
         query = Query(str(10**17 + self.number()), self.now(), person, message, data)
         self.queries[query.id] = query
         told: Json = {"id": query.id, "from": person.json(), "message": message.json(), "data": data}
-        self.tell("callback_query", {**told, "chat_instance": str(message.chat.id)})
+        self.queue_update("callback_query", {**told, "chat_instance": str(message.chat.id)})
         return query
 
     def press_word(self, person: Person, message: Message, word: str) -> Query:
@@ -219,18 +219,18 @@ class People(Chats):
         chat.kicked = True
         self._membership(chat, person, "member", "kicked")
 
-    def migrate(self, chat: Chat, new_id: int, *, forum: bool = False, told: bool = True) -> Chat:
+    def migrate(self, chat: Chat, new_id: int, *, forum: bool = False, notified: bool = True) -> Chat:
         """A basic group becomes a supergroup with another number, in which messages are numbered from 1.
 
         Not `told`: the bot missed what both groups say of it, and finds out when it writes.
         """
         new = self.group(new_id, title=chat.title, members=list(chat.members.values()), forum=forum)
         chat.migrated_to = new_id
-        if not told:
+        if not notified:
             return new
         someone = next(iter(chat.members.values()), self.bot)
-        self.told(self.write(chat, someone, content={"migrate_to_chat_id": new_id}))
-        self.told(self.write(new, someone, content={"migrate_from_chat_id": chat.id}))
+        self.deliver(self.write(chat, someone, content={"migrate_to_chat_id": new_id}))
+        self.deliver(self.write(new, someone, content={"migrate_from_chat_id": chat.id}))
         return new
 
     def _membership(self, chat: Chat, person: Person, old: str, new: str) -> None:
@@ -240,7 +240,9 @@ class People(Chats):
             {"user": bot, "status": status, **(until if status == "kicked" else {})} for status in (old, new)
         ]
         change: Json = {"chat": chat.json(), "from": person.json(), "date": int(EPOCH + self.now())}
-        self.tell("my_chat_member", {**change, "old_chat_member": sides[0], "new_chat_member": sides[1]})
+        self.queue_update(
+            "my_chat_member", {**change, "old_chat_member": sides[0], "new_chat_member": sides[1]}
+        )
 
 
 def _quote(text: str, part: str) -> Json:

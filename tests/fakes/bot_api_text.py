@@ -55,7 +55,7 @@ def detected(text: str) -> list[Entity]:
 
 
 def settled(
-    text: str, given: Any, *, empty: bool = False, strict: bool = True, limit: int = TEXT_LIMIT
+    text: str, raw_entities: Any, *, empty: bool = False, strict: bool = True, limit: int = TEXT_LIMIT
 ) -> tuple[str, list[Entity]]:
     """The text and the entities that become of a request's, or `Refused` in Telegram's words.
 
@@ -68,7 +68,7 @@ def settled(
         text.encode()
     except UnicodeEncodeError:
         raise Refused(400, "Bad Request: strings must be encoded in UTF-8") from None
-    entities = _given(given)
+    entities = _checked_entities(raw_entities)
     if not entities and not _UNCLEAN.search(text):
         text = text.strip(_TRIMMED)
     else:
@@ -86,12 +86,12 @@ def settled(
     return text, entities
 
 
-def _given(given: Any) -> list[Entity]:
-    if given is None:
+def _checked_entities(raw_entities: Any) -> list[Entity]:
+    if raw_entities is None:
         return []
-    if not isinstance(given, list | tuple):
+    if not isinstance(raw_entities, list | tuple):
         raise Refused(400, "Bad Request: can't parse entities: expected an Array of MessageEntity")
-    entities = [entity for value in given if (entity := _one(value)) is not None]
+    entities = [entity for value in raw_entities if (entity := _one(value)) is not None]
     for entity in entities:
         for name in ("offset", "length"):
             if not 0 <= entity[name] <= 1_000_000:
@@ -171,9 +171,9 @@ def _spans(text: str, entities: list[Entity]) -> list[Span]:
         name = f"entity beginning at UTF-16 offset {begin}"
         if end > width:
             raise Refused(400, f"Bad Request: {name} ends after the end of the text at UTF-16 offset {end}")
-        for what, place in (("entity begins", begin), (f"{name} ends", end)):
-            if place < width and 0xDC <= units[place * 2 + 1] < 0xE0:
-                at = len(units[: place * 2 + 2].decode("utf-16-le").encode())
+        for what, offset in (("entity begins", begin), (f"{name} ends", end)):
+            if offset < width and 0xDC <= units[offset * 2 + 1] < 0xE0:
+                at = len(units[: offset * 2 + 2].decode("utf-16-le").encode())
                 raise Refused(400, f"Bad Request: {what} in a middle of a UTF-16 symbol at byte offset {at}")
         spans.append((begin, end, entity))
     spans.sort(key=lambda span: (span[0], -span[1]))
@@ -214,10 +214,10 @@ def _cleaned(text: str, spans: list[Span]) -> tuple[str, list[Entity]]:
         for letter in text:
             kept.append(kept[-1] + (0 if ord(letter) in _GONE else 2 if letter > "\uffff" else 1))
 
-        def place(unit: int) -> int:
+        def new_offset(unit: int) -> int:
             return kept[len(units[: unit * 2].decode("utf-16-le"))]
 
-        text, spans = clean, [(place(begin), place(end), entity) for begin, end, entity in spans]
+        text, spans = clean, [(new_offset(begin), new_offset(end), entity) for begin, end, entity in spans]
     ended = text.rstrip(_TRIMMED)
     start = len(ended) - len(ended.lstrip(_TRIMMED))
     if spans:

@@ -59,7 +59,7 @@ class FakeBox:
         self.killed = trio.Event()
 
 
-def roomy(path: Path) -> os.statvfs_result:
+def disk_with_space(path: Path) -> os.statvfs_result:
     """A disk with room, always the same: what others write to this machine's must not change a test."""
     gigabyte = 1 << 18  # in blocks of 4096 bytes
     return os.statvfs_result((4096, 4096, 100 * gigabyte, *[50 * gigabyte] * 2, *[1 << 24] * 3, 0, 255))

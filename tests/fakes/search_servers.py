@@ -74,9 +74,9 @@ class SearchServer:
                 await self._converse(host, stream)
         finally:
             self.open -= 1
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
@@ -86,7 +86,7 @@ class SearchServer:
         if asked is None:
             return
         self.asked.append(asked)
-        self._tell()
+        self._notify()
         give = self.answering(asked)
         body = give.body if isinstance(give.body, bytes) else json.dumps(give.body).encode()
         head = h11.Response(status_code=give.status, headers=[*give.headers.items(), ("connection", "close")])

@@ -28,12 +28,12 @@ class _Stops(trio.abc.SendStream):
     def __init__(self, stream: trio.abc.Stream, stalls: "Stalling") -> None:
         self._stream = stream
         self._stalls = stalls
-        self._room = SENT_BYTES
+        self._bytes_left = SENT_BYTES
 
     async def send_all(self, data: Any) -> None:
-        await self._stream.send_all(data[: self._room])
-        self._room -= len(data)
-        if self._room <= 0:
+        await self._stream.send_all(data[: self._bytes_left])
+        self._bytes_left -= len(data)
+        if self._bytes_left <= 0:
             self._stalls.half += 1
             try:
                 await until_gone(self._stream)

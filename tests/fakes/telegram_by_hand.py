@@ -54,12 +54,12 @@ class Console:
             path = Path(text.removeprefix("!file ").strip())
             self._api.send_document(person, path.name, await trio.Path(path).read_bytes(), chat, topic=topic)
         elif text.startswith("!press "):
-            place = self._api.chat(chat, person)
+            room = self._api.chat(chat, person)
             offering = [
                 message
-                for message in place.said
+                for message in room.said
                 # Outside of forums a reply's topic is the thread that it began: anything may be pressed.
-                if message.buttons and (message.topic == topic or not place.forum)
+                if message.buttons and (message.topic == topic or not room.forum)
             ]
             if not offering:
                 raise ValueError("there is no button to press")
@@ -84,11 +84,11 @@ class Console:
         for chat in self._api.chats.values():
             start = self._printed.get(chat.id, 0)
             for event in chat.events[start:]:
-                print(f"[{chat.id}] {_told(event)}", file=self._out, flush=True)
+                print(f"[{chat.id}] {_described(event)}", file=self._out, flush=True)
             self._printed[chat.id] = len(chat.events)
 
 
-def _told(event: object) -> str:
+def _described(event: object) -> str:
     match event:
         case Message(document=None):
             return f"#{event.id}: {event.text}{_buttons(event)}"

@@ -125,14 +125,14 @@ async def _done(api: BotApi, done: Answer | Poll) -> Answer:
     return api.finish(done)
 
 
-async def until(api: BotApi, holds: Callable[[], bool]) -> None:
+async def until(api: BotApi, condition: Callable[[], bool]) -> None:
     """Wait until something holds, looking again whenever anything happens on this Telegram."""
-    if holds():
+    if condition():
         return
     event = trio.Event()
 
     def look() -> None:
-        if holds():
+        if condition():
             event.set()
 
     api.on_change.append(look)

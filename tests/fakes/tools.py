@@ -16,7 +16,7 @@ class Unasked:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
 

@@ -55,11 +55,11 @@ class WebServer:
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"{self.scheme}://{host}:{self.port}{path}"
 
-    async def until(self, holds: Callable[["WebServer"], bool]) -> None:
-        while not holds(self):
+    async def until(self, condition: Callable[["WebServer"], bool]) -> None:
+        while not condition(self):
             await self.changed.wait()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         self.changed.set()
         self.changed = trio.Event()
 
@@ -68,7 +68,7 @@ class WebServer:
         if asked is None:
             return
         self.asked.append(asked)
-        self.tell()
+        self.notify()
         await self.paths.get(asked.target.partition("?")[0], not_there)(stream, asked)
 
 
@@ -83,7 +83,7 @@ async def serving(
         server.open += 1
         server.connections += 1
         server.most_open = max(server.most_open, server.open)
-        server.tell()
+        server.notify()
         try:
             async with tcp:
                 if not server.greets:
@@ -96,7 +96,7 @@ async def serving(
                     await server.converse(stream)
         finally:
             server.open -= 1
-            server.tell()
+            server.notify()
 
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, one, 0, host="127.0.0.1", backlog=512))

@@ -3,20 +3,20 @@
 import sys
 from pathlib import Path
 
-from rumi.memory.store import Store
-from rumi.memory.types import Learn, NewFact, Remember
+from rumi.memory.store import MemoryStore
+from rumi.memory.types import NewFact, Remember, StoreExtracted
 from rumi.platform.chat_ids import LOCAL
 
 
 def main(path: Path) -> None:
-    store = Store(path)
+    store = MemoryStore(path)
     number = 0
     while number < 150:
         number += 1
         store.do(Remember(LOCAL, NewFact(f"key {number}", f"said {number}")))
         print(f"said {number}", flush=True)
         heard = tuple(NewFact(f"key {number}", f"heard {number} {part}") for part in range(5))
-        store.do(Learn(LOCAL, "cli", 1, number, heard))
+        store.do(StoreExtracted(LOCAL, "cli", 1, number, heard))
         print(f"learned {number}", flush=True)
 
 

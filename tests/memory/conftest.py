@@ -18,7 +18,7 @@ def database(postgres: Server, empty_database: str) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | Backend]:
+def database_at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | Backend]:
     if request.param == "sqlite":
         yield tmp_path / "memory.db"
         return

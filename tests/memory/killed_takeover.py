@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from tests.memory.files import original
 from tests.memory.stores import Clock
 
@@ -33,7 +33,7 @@ def killed_at(path: Path, statement: int) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         sqlite3.connect = traced  # type: ignore[assignment]
-        Store(path, Clock())
+        MemoryStore(path, Clock())
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
@@ -46,11 +46,11 @@ def main(folder: Path, new: bool) -> None:
     number = 0
     while True:
         number += 1
-        place = folder / str(number)
-        place.mkdir()
+        home = folder / str(number)
+        home.mkdir()
         if not new:
-            original(place / "memory.db")
-        if not killed_at(place / "memory.db", number):
+            original(home / "memory.db")
+        if not killed_at(home / "memory.db", number):
             break
     print(number - 1)
 

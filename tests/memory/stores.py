@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from rumi.memory.store import Store
-from rumi.memory.types import Fact, Facts, Forget, Learn, NewFact, Remember
+from rumi.memory.store import MemoryStore
+from rumi.memory.types import Fact, Facts, Forget, NewFact, Remember, StoreExtracted
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 
@@ -18,25 +18,27 @@ class Clock:
         return self.now
 
 
-def open_store(place: Path | Backend, clock: Clock) -> Store:
-    return Store(place, clock)
+def open_store(database_at: Path | Backend, clock: Clock) -> MemoryStore:
+    return MemoryStore(database_at, clock)
 
 
-def facts(store: Store, owner: str = LOCAL) -> tuple[Fact, ...]:
+def facts(store: MemoryStore, owner: str = LOCAL) -> tuple[Fact, ...]:
     found = store.do(Facts(owner))
     assert isinstance(found, tuple)
     return found
 
 
-def explicit(store: Store, key: str, value: str, owner: str = LOCAL) -> tuple[Fact, ...]:
+def explicit(store: MemoryStore, key: str, value: str, owner: str = LOCAL) -> tuple[Fact, ...]:
     others = store.do(Remember(owner, NewFact(key, value)))
     assert isinstance(others, tuple)
     return others
 
 
-def learn(store: Store, *heard: tuple[str, str], upto: int = 1, began: float | None = None) -> object:
-    return store.do(Learn(LOCAL, "cli", 1, upto, tuple(NewFact(*fields) for fields in heard), began))
+def store_extracted(
+    store: MemoryStore, *heard: tuple[str, str], upto: int = 1, began: float | None = None
+) -> object:
+    return store.do(StoreExtracted(LOCAL, "cli", 1, upto, tuple(NewFact(*fields) for fields in heard), began))
 
 
-def forget(store: Store, key: str) -> object:
+def forget(store: MemoryStore, key: str) -> object:
     return store.do(Forget(LOCAL, key))

@@ -13,16 +13,16 @@ from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.memory.actor import Memory, asking, open_memory
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from rumi.memory.types import (
     FactRefused,
     Facts,
     Forget,
-    Learn,
     MemoryMessage,
     MemoryUnavailable,
     NewFact,
     Remember,
+    StoreExtracted,
 )
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.threads import Threads
@@ -30,7 +30,7 @@ from rumi.platform.threads import Threads
 T = TypeVar("T")
 
 
-class InPlace:
+class InlineOffload:
     async def __call__(self, work: Callable[[], T]) -> T:
         await trio.lowlevel.checkpoint()
         return work()
@@ -38,7 +38,7 @@ class InPlace:
 
 @asynccontextmanager
 async def memory_at(
-    path: Path, offload: InPlace | Threads | None = None
+    path: Path, offload: InlineOffload | Threads | None = None
 ) -> AsyncIterator[ActorRef[MemoryMessage]]:
     root = Supervisor("root")
     memory = root.add(ChildSpec("memory", lambda: Memory(path, offload or Threads(), time.time)))
@@ -79,10 +79,10 @@ async def test_a_full_disk_is_told_and_is_no_crash(tmp_path: Path) -> None:
         heard = tuple(NewFact(f"key {number}", "v" * 900) for number in range(20))
         for _ in range(10):
             with pytest.raises(MemoryUnavailable, match="full"):
-                await ask(Learn(LOCAL, "cli", 1, 1, heard))
+                await ask(StoreExtracted(LOCAL, "cli", 1, 1, heard))
         assert [fact.value for fact in await ask(Facts(LOCAL))] == ["Rosario"]
         database.execute("PRAGMA max_page_count = 10000")
-        assert await ask(Learn(LOCAL, "cli", 1, 1, heard)) == 20
+        assert await ask(StoreExtracted(LOCAL, "cli", 1, 1, heard)) == 20
     assert len(made) == 1
 
 
@@ -96,14 +96,14 @@ async def test_a_refusal_is_told_and_is_no_crash(tmp_path: Path) -> None:
 async def test_a_crash_is_told_and_the_next_request_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Store.do
+    real = MemoryStore.do
 
-    def broken(self: Store, request: MemoryMessage) -> object:
+    def broken(self: MemoryStore, request: MemoryMessage) -> object:
         if isinstance(request, Forget):
             raise KeyError("a fault of ours")
         return real(self, request)
 
-    monkeypatch.setattr(Store, "do", broken)
+    monkeypatch.setattr(MemoryStore, "do", broken)
     async with memory_at(tmp_path / "memory.db") as memory:
         ask = asking(memory)
         await ask(Remember(LOCAL, NewFact("city", "Rosario")))
@@ -121,7 +121,7 @@ async def test_a_memory_that_has_stopped_is_told(tmp_path: Path) -> None:
 
 async def test_a_file_of_a_newer_program_is_a_clear_failure_to_start(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    Store(path).close()
+    MemoryStore(path).close()
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
@@ -132,12 +132,12 @@ async def test_a_file_of_a_newer_program_is_a_clear_failure_to_start(tmp_path: P
 
 async def test_who_leaves_has_stored_all_of_it_or_nothing(autojump_clock: MockClock, tmp_path: Path) -> None:
     heard = tuple(NewFact("key", str(number)) for number in range(5))
-    async with memory_at(tmp_path / "memory.db", InPlace()) as memory:
+    async with memory_at(tmp_path / "memory.db", InlineOffload()) as memory:
         ask = asking(memory)
         for upto in range(8):
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(ask, Learn(LOCAL, "cli", 1, upto, heard))
+                    nursery.start_soon(ask, StoreExtracted(LOCAL, "cli", 1, upto, heard))
                     for _ in range(upto):
                         await trio.lowlevel.checkpoint()
                     scope.cancel()

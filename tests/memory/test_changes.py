@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from rumi.memory.types import Forget, NewFact, Remember, TakeFactsBack, TakenBack
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
@@ -16,13 +16,13 @@ from tests.memory.stores import Clock, facts, open_store
 
 
 @pytest.fixture
-def store(place: Path | Backend) -> Iterator[Store]:
-    opened = open_store(place, Clock())
+def store(database_at: Path | Backend) -> Iterator[MemoryStore]:
+    opened = open_store(database_at, Clock())
     yield opened
     opened.close()
 
 
-def test_all_changes_of_a_turn_are_taken_back_once(store: Store) -> None:
+def test_all_changes_of_a_turn_are_taken_back_once(store: MemoryStore) -> None:
     store.do(Remember(LOCAL, NewFact("city", "Rosario")))
     before = facts(store)
     store.do(Forget(LOCAL, "City", turn="t5"))
@@ -33,14 +33,14 @@ def test_all_changes_of_a_turn_are_taken_back_once(store: Store) -> None:
     assert store.do(TakeFactsBack("t5")) == TakenBack()
 
 
-def test_what_was_changed_since_stays(store: Store) -> None:
+def test_what_was_changed_since_stays(store: MemoryStore) -> None:
     store.do(Remember(LOCAL, NewFact("dog", "Toby"), turn="t5"))
     store.do(Remember(LOCAL, NewFact("dog", "Rex")))
     assert store.do(TakeFactsBack("t5")) == TakenBack((), ("dog",))
     assert {fact.value for fact in facts(store)} == {"Toby", "Rex"}
 
 
-def test_a_person_who_forgets_a_fact_leaves_nothing_for_an_undo(tmp_path: Path, store: Store) -> None:
+def test_a_person_who_forgets_a_fact_leaves_nothing_for_an_undo(tmp_path: Path, store: MemoryStore) -> None:
     store.do(Remember(LOCAL, NewFact("dog", "Tobyxyz"), turn="t5"))
     store.do(Forget(LOCAL, "dog"))
     store.close()

@@ -10,14 +10,14 @@ from trio.testing import MockClock
 
 from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
-from rumi.memory.actor import Ask, open_memory
+from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
-from rumi.memory.serving import PAGE_CHARS, memory_calls
-from rumi.memory.types import FactRefused, Learn, NewFact, Remember
+from rumi.memory.serving import PAGE_CHARS, memory_call
+from rumi.memory.types import FactRefused, NewFact, Remember, StoreExtracted
 from rumi.platform.caller import TERMINAL
 
 
-async def remember(ask: Ask, owner: str, key: str, value: str) -> None:
+async def remember(ask: AskMemory, owner: str, key: str, value: str) -> None:
     await ask(Remember(owner, NewFact(key, value)))
 
 
@@ -52,7 +52,7 @@ async def test_nothing_in_a_fact_is_markdown(tmp_path: Path) -> None:
 async def test_a_long_list_is_cut_and_says_so(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         facts = tuple(NewFact(f"key {number}", "x") for number in range(130))
-        await ask(Learn("local", "cli", 1, 1, facts))
+        await ask(StoreExtracted("local", "cli", 1, 1, facts))
         shown = await memory_command(ask, "local", "en", "")
     assert shown.count("\n- ") == 100
     assert "… and 30 more." in shown
@@ -65,8 +65,8 @@ async def none(owner: str) -> int:
 async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         facts = tuple(NewFact(f"key {number}", "🚀" * 1000) for number in range(300))
-        await ask(Learn("local", "cli", 1, 1, facts))
-        serve = memory_calls(ask, none, BUILT_IN)
+        await ask(StoreExtracted("local", "cli", 1, 1, facts))
+        serve = memory_call(ask, none, BUILT_IN)
         seen: list[dict[str, object]] = []
         while True:
             answer = await serve(TERMINAL, {"do": "list", "after": len(seen)})
@@ -91,7 +91,7 @@ async def test_a_list_of_any_length_comes_in_pages(tmp_path: Path) -> None:
 
 async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
-        serve = memory_calls(ask, none, BUILT_IN)
+        serve = memory_call(ask, none, BUILT_IN)
         await serve(TERMINAL, {"do": "set", "owner": "tg-100_5", "key": "city", "value": "Rosario"})
         for owner in ("tg-100", "tg-100_7", "-100"):
             answer = await serve(TERMINAL, {"do": "list", "owner": owner})
@@ -115,13 +115,13 @@ async def test_topics_of_a_group_share_its_owner(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_refused(tmp_path: Path, request_: dict[str, object]) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(UsageError):
-            await memory_calls(ask, none, BUILT_IN)(TERMINAL, request_)
+            await memory_call(ask, none, BUILT_IN)(TERMINAL, request_)
 
 
 async def test_secrets_are_refused_from_outside_too(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "memory.db") as ask:
         with pytest.raises(FactRefused, match="password"):
-            await memory_calls(ask, none, BUILT_IN)(
+            await memory_call(ask, none, BUILT_IN)(
                 TERMINAL, {"do": "set", "key": "password", "value": "hunter2"}
             )
 
@@ -137,5 +137,5 @@ async def test_an_extraction_that_takes_long_goes_on_behind(
         return 0
 
     async with open_memory(tmp_path / "memory.db") as ask:
-        assert await memory_calls(ask, one, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": 1}
-        assert await memory_calls(ask, forever, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": None}
+        assert await memory_call(ask, one, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": 1}
+        assert await memory_call(ask, forever, BUILT_IN)(TERMINAL, {"do": "extract"}) == {"learned": None}

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import pytest
 
 from rumi.memory.extractor import extract
-from rumi.memory.store import Store
-from rumi.memory.types import Facts, Learn, NewFact, Remember
+from rumi.memory.store import MemoryStore
+from rumi.memory.types import Facts, NewFact, Remember, StoreExtracted
 from rumi.models.types import Message
 from rumi.platform.chat_ids import LOCAL as OWNER
 from rumi.platform.texts import Language
@@ -124,19 +124,19 @@ def test_there_are_sixty_and_more() -> None:
 async def test_what_is_known_after_a_conversation(tmp_path: Path, row: Row) -> None:
     said, before, answer, after = row
     after = answer if after == "=" else after
-    store = Store(tmp_path / "memory.db", lambda: 1000.0)
+    store = MemoryStore(tmp_path / "memory.db", lambda: 1000.0)
     for number, (key, value, _) in enumerate(facts_in(before)):
         if value.endswith("!"):
             store.do(Remember(OWNER, NewFact(key, value.rstrip("!"))))
         else:
-            store.do(Learn(OWNER, "cli", 1, number + 1, (NewFact(key, value),)))
+            store.do(StoreExtracted(OWNER, "cli", 1, number + 1, (NewFact(key, value),)))
     store.do(Remember("tg7", NewFact("city", "lives in Rosario")))
     known = store.do(Facts(OWNER))
     facts = [{"key": key, "value": value, "replaces": old or None} for key, value, old in facts_in(answer)]
     messages = [Message("user", text) for text in said.split(" | ")]
     language: Language = "es" if any(c in said for c in "áéíóúñ¿") else "en"
     found = (await extract(Says(json.dumps({"facts": facts})), language, messages, known, TODAY)).facts
-    store.do(Learn(OWNER, "cli", 2, 100, found))
+    store.do(StoreExtracted(OWNER, "cli", 2, 100, found))
     assert {(fact.key, fact.value) for fact in store.do(Facts(OWNER))} == {
         (key, " ".join(value.rstrip("!").split())) for key, value, _ in facts_in(after)
     }

@@ -13,7 +13,7 @@ from rumi.models.body import Sampling
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.fitting import request_tokens
 from rumi.models.offline import Offline
-from rumi.models.server import Server
+from rumi.models.server import ModelServer
 from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply
 from rumi.platform.texts import Language
 from tests.fakes.groq_server import KEY, Answer, serve_groq
@@ -266,7 +266,7 @@ async def test_instructions_in_the_conversation_change_nothing_that_code_holds()
 async def test_a_server_gets_the_conversation_and_its_answer_is_read() -> None:
     script = Answer(json.dumps(answer(("city", "lives in Rosario"))), pieces=5)
     async with serve_groq(script) as fake:
-        server = Server("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
+        server = ModelServer("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
         model = ChatCompletions(server, "m", name="groq:m", timeout_s=5, sampling=Sampling(0.9))
         try:
             found = await extract(model, "en", user("I live in Rosario"), (), TODAY)

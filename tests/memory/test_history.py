@@ -8,28 +8,28 @@ from rumi.memory.actor import open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
-from rumi.memory.serving import memory_calls
-from rumi.memory.store import Store
-from rumi.memory.types import Facts, Forget, ForgetOwner, Learn, NewFact, PastFacts, Remember
+from rumi.memory.serving import memory_call
+from rumi.memory.store import MemoryStore
+from rumi.memory.types import Facts, Forget, ForgetOwner, NewFact, PastFacts, Remember, StoreExtracted
 from rumi.platform.caller import TERMINAL
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 
 
-def values(store: Store, owner: str = "local") -> list[str]:
+def values(store: MemoryStore, owner: str = "local") -> list[str]:
     return [fact.value for fact in store.do(Facts(owner))]
 
 
-def past(store: Store, key: str = "city", owner: str = "local") -> list[tuple[str, str, float]]:
+def past(store: MemoryStore, key: str = "city", owner: str = "local") -> list[tuple[str, str, float]]:
     return [
         (past_fact.fact.value, past_fact.fact.turn, past_fact.ended)
         for past_fact in store.do(PastFacts(owner, key))
     ]
 
 
-def test_a_new_value_replaces_the_old_one_which_the_history_keeps(place: Path | Backend) -> None:
+def test_a_new_value_replaces_the_old_one_which_the_history_keeps(database_at: Path | Backend) -> None:
     now = 100.0
-    store = Store(place, lambda: now)
+    store = MemoryStore(database_at, lambda: now)
     store.do(Remember("local", NewFact("city", "Rosario"), chat="cli", turn="t1", also=False))
     store.do(Remember("tg1", NewFact("city", "Salta")))
     now = 200.0
@@ -41,17 +41,17 @@ def test_a_new_value_replaces_the_old_one_which_the_history_keeps(place: Path | 
     store.close()
 
 
-def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(place: Path | Backend) -> None:
-    store = Store(place, lambda: 100.0)
-    store.do(Learn("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
-    store.do(Learn("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
+def test_an_extracted_fact_that_replaces_another_one_keeps_it_too(database_at: Path | Backend) -> None:
+    store = MemoryStore(database_at, lambda: 100.0)
+    store.do(StoreExtracted("local", "cli", 3, 1, (NewFact("city", "Rosario"),)))
+    store.do(StoreExtracted("local", "cli", 4, 9, (NewFact("home", "Lima", "city"),)))
     assert values(store) == ["Lima"]
     assert past(store) == [("Rosario", "session 3", 100.0)]
     store.close()
 
 
 def test_what_is_forgotten_has_no_history_and_leaves_no_trace(tmp_path: Path) -> None:
-    store = Store(tmp_path / "memory.db", lambda: 100.0)
+    store = MemoryStore(tmp_path / "memory.db", lambda: 100.0)
     for value in ("Xanadu", "Zembla"):
         for key in ("city", "town"):
             store.do(Remember("local", NewFact(key, value), also=False))
@@ -64,7 +64,7 @@ def test_what_is_forgotten_has_no_history_and_leaves_no_trace(tmp_path: Path) ->
 
 
 def test_the_history_is_bounded(tmp_path: Path) -> None:
-    store = Store(tmp_path / "memory.db", lambda: 100.0)
+    store = MemoryStore(tmp_path / "memory.db", lambda: 100.0)
     store._db.execute("PRAGMA synchronous = OFF")
     for number in range(MOST_PAST + 20):
         store.do(Remember("local", NewFact("n", str(number)), also=False))
@@ -81,7 +81,7 @@ def test_a_file_of_the_first_schema_becomes_what_a_new_one_is(tmp_path: Path) ->
         "INSERT INTO facts VALUES (1, 'local', 'city', 'city', 'Rosario', 'explicit', 'cli', 0, 1.0, 2.0);"
     )
     db.close()
-    store = Store(path)
+    store = MemoryStore(path)
     assert values(store) == ["Rosario"]
     store.do(Remember("local", NewFact("city", "Lima"), also=False))
     assert [row[0] for row in past(store)] == ["Rosario"]
@@ -101,7 +101,7 @@ async def test_people_see_what_a_key_was_and_where_that_was_said(tmp_path: Path)
         assert "`Rosario` (cli t1)" in shown
         assert "`Lima` (cli t2)" in shown
         assert await memory_command(ask, "tg1", "en", "history city") == "I know nothing under `city`."
-        found = await memory_calls(ask, none, BUILT_IN)(TERMINAL, {"do": "history", "key": "CITY"})
+        found = await memory_call(ask, none, BUILT_IN)(TERMINAL, {"do": "history", "key": "CITY"})
     assert isinstance(found, list)
     assert [(fact["value"], fact["turn"], fact["ended"] is None) for fact in found] == [
         ("Rosario", "t1", False),

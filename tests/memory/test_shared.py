@@ -10,15 +10,15 @@ from actors import ChildSpec
 from actors.testing import Tree, crash
 from rumi.memory.actor import Memory, asking
 from rumi.memory.schema import MEMORY
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from rumi.memory.types import (
     Fact,
     Facts,
     Forget,
-    Learn,
     MemoryUnwritable,
     NewFact,
     Remember,
+    StoreExtracted,
     TakeFactsBack,
     TakenBack,
 )
@@ -45,11 +45,11 @@ def test_the_tables_of_the_memory_and_of_the_journal_have_different_names() -> N
 
 
 def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
-    stores = [Store(PostgresServer(url)) for _ in range(2)]
+    stores = [MemoryStore(PostgresServer(url)) for _ in range(2)]
 
-    def change(place: int) -> list[tuple[Fact, ...]]:
+    def change(database_at: int) -> list[tuple[Fact, ...]]:
         return [
-            stores[place].do(Remember("local", NewFact("city", f"{place} {number}"), also=False))
+            stores[database_at].do(Remember("local", NewFact("city", f"{database_at} {number}"), also=False))
             for number in range(15)
         ]
 
@@ -66,8 +66,8 @@ def test_changes_of_one_persons_facts_follow_one_another(url: str) -> None:
 def test_a_commit_without_an_answer_is_looked_up_and_a_server_comes_back(url: str, postgres: Server) -> None:
     proxy = Proxy(postgres.port)
     try:
-        store = Store(PostgresServer(url.replace(str(postgres.port), str(proxy.port))))
-        learn = Learn("local", "cli", 1, 1, (NewFact("city", "Lima"), NewFact("dog", "Toby")))
+        store = MemoryStore(PostgresServer(url.replace(str(postgres.port), str(proxy.port))))
+        learn = StoreExtracted("local", "cli", 1, 1, (NewFact("city", "Lima"), NewFact("dog", "Toby")))
         proxy.cut = "after"
         assert store.do(learn) == 2, "as it was committed; done twice it would be 0"
         proxy.cut = "after"
@@ -90,9 +90,9 @@ async def test_a_memory_that_is_restarted_while_the_database_is_away_waits_for_i
 ) -> None:
     """As below a lease that was lost: a process that ended because of it would be started in vain."""
     proxy = Proxy(postgres.port)
-    place = PostgresServer(url.replace(str(postgres.port), str(proxy.port)))
+    database = PostgresServer(url.replace(str(postgres.port), str(proxy.port)))
     tree = Tree()
-    memory = tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))
+    memory = tree.add(ChildSpec("memory", lambda: Memory(database, Threads(), time.time)))
     ask = asking(memory)
     try:
         async with tree.up(within_s=30):
@@ -111,9 +111,9 @@ async def test_a_memory_that_is_restarted_while_the_database_is_away_waits_for_i
 
 
 async def test_a_memory_says_at_the_start_that_the_database_is_away() -> None:
-    place = PostgresServer(f"postgresql://127.0.0.1:{free_port()}/rumi")
+    database = PostgresServer(f"postgresql://127.0.0.1:{free_port()}/rumi")
     tree = Tree()
-    tree.add(ChildSpec("memory", lambda: Memory(place, Threads(), time.time)))
+    tree.add(ChildSpec("memory", lambda: Memory(database, Threads(), time.time)))
     with pytest.raises(MemoryUnwritable, match="does not answer"):
         async with tree.up():
             raise AssertionError("it started")

@@ -7,7 +7,7 @@ import pytest
 
 from rumi.memory.schema import MIGRATIONS
 from rumi.memory.sharing import MOST_SHARED
-from rumi.memory.store import Store
+from rumi.memory.store import MemoryStore
 from rumi.memory.types import FactRefused, Forget, NewFact, Remember, Share, Shared, Unshare
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
@@ -15,14 +15,14 @@ from tests.memory.earlier import FIRST
 ANN, BOB, GROUP = "tg11", "tg12", "tg-100"
 
 
-def shown(store: Store, group: str = GROUP) -> list[tuple[str, str, str]]:
+def shown(store: MemoryStore, group: str = GROUP) -> list[tuple[str, str, str]]:
     return [(owner, fact.key, fact.value) for owner, fact in store.do(Shared(group))]
 
 
 def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotten(
-    place: Path | Backend,
+    database_at: Path | Backend,
 ) -> None:
-    store = Store(place)
+    store = MemoryStore(database_at)
     for owner in (ANN, BOB):
         store.do(Remember(owner, NewFact("city", f"of {owner}"), tainted=owner == BOB))
     assert store.do(Share(ANN, "shoes", GROUP)) == 0
@@ -40,8 +40,8 @@ def test_a_group_sees_a_shared_key_as_it_is_now_until_it_is_unshared_or_forgotte
     store.close()
 
 
-def test_so_many_facts_can_be_shared_and_no_more(place: Path | Backend) -> None:
-    store = Store(place)
+def test_so_many_facts_can_be_shared_and_no_more(database_at: Path | Backend) -> None:
+    store = MemoryStore(database_at)
     for number in range(MOST_SHARED + 1):
         store.do(Remember(ANN, NewFact(f"key {number}", "x")))
     for number in range(MOST_SHARED):
@@ -60,7 +60,7 @@ def test_a_file_of_the_first_version_keeps_its_facts_and_can_share_them(tmp_path
         )
     db.close()
     assert set(MIGRATIONS) >= {1}
-    store = Store(path)
+    store = MemoryStore(path)
     assert store.do(Share(ANN, "city", GROUP)) == 1
     assert shown(store) == [(ANN, "city", "Salta")]
     store.close()

@@ -9,7 +9,7 @@ import pytest
 from rumi.memory.extractor import SCHEMA
 from rumi.models.body import Sampling, body_of
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.server import OWN_SERVER, Server
+from rumi.models.server import OWN_SERVER, ModelServer
 from rumi.models.types import Message, ModelError, ModelRequest, TextDelta, ToolSpec, Usage
 from rumi.platform.config.providers import PROVIDERS, Dialect
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Fail, GroqServer, Raw, Script, serve_groq
@@ -27,9 +27,9 @@ async def model_of(
 ) -> AsyncIterator[tuple[ChatCompletions, GroqServer]]:
     async with serve_groq(script, key=None if custom else KEY) as fake:
         server = (
-            Server("custom:x", fake.openai_url, "", dialect="openai")
+            ModelServer("custom:x", fake.openai_url, "", dialect="openai")
             if custom
-            else Server("groq", fake.base_url, KEY, dialect="groq")
+            else ModelServer("groq", fake.base_url, KEY, dialect="groq")
         )
         try:
             yield ChatCompletions(server, name, name=f"m:{name}", timeout_s=5), fake

@@ -44,7 +44,7 @@ def test_another_model_can_be_chosen_and_shares_servers_and_fallbacks() -> None:
     assert [step.model.name for step in models.steps_of("groq:c")] == ["groq:c", "groq:b"]
     assert len(models.servers) == 1
     first, *_ = models.steps_of("custom:mine")
-    assert (first.room.context_tokens, len(models.servers)) == (8192, 2)
+    assert (first.budget.context_tokens, len(models.servers)) == (8192, 2)
     assert models.steps_of("custom:mine")[0] is first, "what is known of its room lasts"
     assert [step.model.name for step in models.steps_of("offline")] == ["offline"]
     with pytest.raises(ConfigError, match="NO_KEY"):
@@ -207,4 +207,4 @@ def test_each_model_has_its_own_room_and_an_unknown_fallback_is_not_cut() -> Non
     settings = ModelSettings(
         "custom:mine", ("groq:openai/gpt-oss-20b", "groq:new"), custom=custom, groq_api_key=KEY
     )
-    assert [step.room.context_tokens for step in build_models(settings).steps] == [8192, 131_072, None]
+    assert [step.budget.context_tokens for step in build_models(settings).steps] == [8192, 131_072, None]

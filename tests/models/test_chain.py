@@ -12,11 +12,11 @@ from trio.testing import MockClock
 from actors import Supervisor
 from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.build import ModelSet
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
 from rumi.models.fitting import request_tokens
 from rumi.models.rates import RateLimits
-from rumi.models.room import Room
+from rumi.models.room import TokenBudget
 from rumi.models.types import (
     Discarded,
     Emit,
@@ -81,7 +81,7 @@ def chain(
     *models: Scripted, servers: Sequence[str] = (), permits: ModelsRef | None = None, **more: object
 ) -> Chain:
     names = servers or ["groq"] * len(models)
-    steps = [Step(model, server) for model, server in zip(models, names, strict=True)]
+    steps = [ChainStep(model, server) for model, server in zip(models, names, strict=True)]
     return Chain(steps, chat="c1", permits=permits, random=Random(7), **more)  # type: ignore[arg-type]
 
 
@@ -296,7 +296,7 @@ async def test_no_more_calls_run_at_once_than_allowed(autojump_clock: MockClock)
     model = Scripted("groq:a", takes_s=1)
     async with running_models(concurrency=3) as desk, trio.open_nursery() as nursery:
         for number in range(10):
-            one = Chain([Step(model, "groq")], chat=f"c{number}", permits=desk.ref)
+            one = Chain([ChainStep(model, "groq")], chat=f"c{number}", permits=desk.ref)
             nursery.start_soon(one.reply, HELLO, lambda _: None)
     assert model.most == 3
     assert len(model.calls) == 10
@@ -309,7 +309,9 @@ async def test_a_server_that_takes_few_at_once_refuses_little_and_no_call_fails(
     async with running_models(None) as desk:
         async with trio.open_nursery() as nursery:
             for number in range(300):
-                one = Chain([Step(server, "s")], chat=f"c{number}", permits=desk.ref, random=Random(number))
+                one = Chain(
+                    [ChainStep(server, "s")], chat=f"c{number}", permits=desk.ref, random=Random(number)
+                )
                 nursery.start_soon(one.reply, HELLO, lambda _: None)
         began = trio.current_time()
         assert server.answered == 300
@@ -346,7 +348,7 @@ async def test_a_busy_chat_does_not_starve_another(autojump_clock: MockClock) ->
     order: list[str] = []
 
     async def ask(chat: str) -> None:
-        await Chain([Step(model, "groq")], chat=chat, permits=desk.ref).reply(HELLO, lambda _: None)
+        await Chain([ChainStep(model, "groq")], chat=chat, permits=desk.ref).reply(HELLO, lambda _: None)
         order.append(chat)
 
     async with running_models(concurrency=1) as desk, trio.open_nursery() as nursery:
@@ -409,7 +411,7 @@ async def test_how_long_a_call_would_wait_can_be_asked(autojump_clock: MockClock
 
 async def test_without_a_server_no_permit_is_asked_for(autojump_clock: MockClock) -> None:
     async with running_models(concurrency=0) as desk:
-        free = Chain([Step(Scripted("offline", Reply("x")))], chat="c1", permits=desk.ref)
+        free = Chain([ChainStep(Scripted("offline", Reply("x")))], chat="c1", permits=desk.ref)
         assert (await free.reply(HELLO, lambda _: None)).text == "x"
 
 
@@ -451,7 +453,7 @@ def refused(told: TooLarge | None) -> ModelError:
 
 async def test_each_model_is_asked_as_much_as_it_takes() -> None:
     small, large = Scripted("groq:small", failed("timeout")), Scripted("custom:large", Reply("x"))
-    steps = [Step(small, room=Room(8000)), Step(large, room=Room(131_072))]
+    steps = [ChainStep(small, budget=TokenBudget(8000)), ChainStep(large, budget=TokenBudget(131_072))]
     await Chain(steps, chat="c").reply(LONG, lambda _: None)
     assert request_tokens(small.requests[0]) <= 6000
     assert large.requests == [LONG]
@@ -463,7 +465,7 @@ async def test_what_is_too_large_is_cut_to_what_the_server_told_and_asked_once_m
 ) -> None:
     events: list[ModelEvent] = []
     model = Scripted("groq:a", refused(TooLarge(8000, 16_000, a_minute=True)), Reply("it fits"))
-    one = Chain([Step(model, room=Room(131_072))], chat="c", language=language)
+    one = Chain([ChainStep(model, budget=TokenBudget(131_072))], chat="c", language=language)
     start = trio.current_time()
     assert (await one.reply(LONG, events.append)).text == "it fits"
     assert trio.current_time() == start
@@ -481,7 +483,7 @@ async def test_what_is_too_large_is_cut_to_what_the_server_told_and_asked_once_m
 async def test_what_is_still_too_large_goes_to_the_next_model() -> None:
     told = refused(TooLarge(8000, 16_000, a_minute=True))
     small, large = Scripted("groq:a", told, told, told), Scripted("custom:large", Reply("x"))
-    steps = [Step(small, room=Room()), Step(large)]
+    steps = [ChainStep(small, budget=TokenBudget()), ChainStep(large)]
     assert (await Chain(steps, chat="c").reply(LONG, lambda _: None)).text == "x"
     assert len(small.requests) == 2
     assert large.requests == [LONG]
@@ -490,7 +492,7 @@ async def test_what_is_still_too_large_goes_to_the_next_model() -> None:
 async def test_what_cannot_be_made_smaller_is_not_asked_again() -> None:
     model = Scripted("groq:a", refused(None))
     with pytest.raises(ModelError) as caught:
-        await Chain([Step(model)], chat="c").reply(HELLO, lambda _: None)
+        await Chain([ChainStep(model)], chat="c").reply(HELLO, lambda _: None)
     assert caught.value.kind == "too_large"
     assert len(model.requests) == 1
 

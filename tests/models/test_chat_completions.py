@@ -15,8 +15,8 @@ import trio
 from rumi.models.body import Sampling
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.rates import RateLimits, Window
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.room import TokenBudget
+from rumi.models.server import ModelServer
 from rumi.models.types import (
     Message,
     ModelError,
@@ -61,11 +61,11 @@ async def groq_model(
     first_s: float | None = None,
     sampling: Sampling | None = None,
     named: str = "openai/gpt-oss-120b",
-    room: Room | None = None,
+    budget: TokenBudget | None = None,
     plan: Plan | None = None,
 ) -> AsyncIterator[tuple[ChatCompletions, GroqServer]]:
     async with serve_groq(script, plan=plan) as fake:
-        server = Server("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
+        server = ModelServer("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
         model = ChatCompletions(
             server,
             named,
@@ -73,7 +73,7 @@ async def groq_model(
             timeout_s=timeout_s,
             first_token_timeout_s=first_s,
             sampling=sampling,
-            room=room,
+            budget=budget,
         )
         await server.client()  # its import takes time, and is no silence
         try:
@@ -349,15 +349,15 @@ async def test_a_refusal_for_its_size_has_the_limit_that_the_server_told(
 
 
 async def test_groqs_own_refusals_are_told_apart_and_its_headers_are_the_room() -> None:
-    room, plan = Room(131_072), Plan(8000, minute_s=3600)
+    budget, plan = TokenBudget(131_072), Plan(8000, minute_s=3600)
     long = ModelRequest((Message("user", "word " * 8000),))
-    async with groq_model(Answer("x"), room=room, plan=plan) as (model, _):
+    async with groq_model(Answer("x"), room=budget, plan=plan) as (model, _):
         with pytest.raises(ModelError) as caught:
             await model.reply(long, ignore)
         told = caught.value.too_large
         assert told is not None
         assert (caught.value.kind, told.limit, told.a_minute) == ("too_large", 8000, True)
-        assert room.context_tokens == 8000
+        assert budget.context_tokens == 8000
         half = ModelRequest((Message("user", "word " * 4000),))
         await model.reply(half, ignore)
         with pytest.raises(ModelError) as caught:
@@ -367,9 +367,9 @@ async def test_groqs_own_refusals_are_told_apart_and_its_headers_are_the_room() 
 
 
 async def test_the_longest_reply_is_not_asked_of_a_plan_that_would_count_it() -> None:
-    room = Room(131_072)
+    budget = TokenBudget(131_072)
     script, plan = Answer("x"), Plan(8000, minute_s=1)
-    async with groq_model(script, sampling=Sampling(None, 7000), room=room, plan=plan) as (model, fake):
+    async with groq_model(script, sampling=Sampling(None, 7000), room=budget, plan=plan) as (model, fake):
         for _ in range(2):
             await model.reply(HELLO, ignore)
     asked = [(request.body or {}).get("max_completion_tokens") for request in fake.requests]
@@ -448,7 +448,7 @@ async def test_a_refused_key_names_where_the_key_is_set() -> None:
 
 async def test_a_wrong_key_is_an_auth_error() -> None:
     async with serve_groq(Answer("x")) as fake:
-        server = Server("groq", fake.base_url, "gsk_wrong_key_000000", dialect="groq")
+        server = ModelServer("groq", fake.base_url, "gsk_wrong_key_000000", dialect="groq")
         with pytest.raises(ModelError) as caught:
             await ChatCompletions(server, "m", name="groq:m", timeout_s=5).reply(HELLO, ignore)
         await server.aclose()
@@ -456,7 +456,7 @@ async def test_a_wrong_key_is_an_auth_error() -> None:
 
 
 async def test_nothing_listening_is_unreachable_and_says_where() -> None:
-    server = Server("groq", "http://127.0.0.1:9", KEY, dialect="groq")
+    server = ModelServer("groq", "http://127.0.0.1:9", KEY, dialect="groq")
     with pytest.raises(ModelError) as caught:
         await ChatCompletions(server, "m", name="groq:m", timeout_s=5).reply(HELLO, ignore)
     await server.aclose()
@@ -653,7 +653,7 @@ async def test_bytes_after_the_end_do_not_keep_a_reply_waiting() -> None:
 @asynccontextmanager
 async def custom_model(script: Script, key: str = "") -> AsyncIterator[tuple[ChatCompletions, GroqServer]]:
     async with serve_groq(script, key=key or None) as fake:
-        server = Server("custom:mine", fake.openai_url, key, dialect="openai")
+        server = ModelServer("custom:mine", fake.openai_url, key, dialect="openai")
         sampling = Sampling(max_output_tokens=50)
         yield ChatCompletions(server, "qwen3:4b", name="custom:mine", timeout_s=5, sampling=sampling), fake
         await server.aclose()
@@ -725,7 +725,7 @@ async def test_an_environment_that_cannot_work_is_an_error_of_the_model(
     name: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
-    server = Server("groq", "http://127.0.0.1:1", KEY, dialect="groq")
+    server = ModelServer("groq", "http://127.0.0.1:1", KEY, dialect="groq")
     with pytest.raises(ModelError, match=words) as raised:
         await ChatCompletions(server, "m", name="groq:m", timeout_s=5).reply(HELLO, ignore)
     assert "canary" not in str(raised.value)

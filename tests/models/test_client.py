@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.server import Server
+from rumi.models.server import ModelServer
 from rumi.models.transcription import Transcriber
 from rumi.models.types import Message, ModelError, ModelRequest
 from tests.fakes.groq_server import KEY, Answer, Drop, GroqServer, Raw, Script, serve_groq
@@ -15,7 +15,7 @@ HELLO = ModelRequest((Message("user", "hola"),))
 
 async def ask(fake: GroqServer, times: int) -> list[str]:
     """One request behind the other with the same client; what each came to."""
-    server = Server("groq", fake.base_url, KEY, dialect="groq")
+    server = ModelServer("groq", fake.base_url, KEY, dialect="groq")
     model = ChatCompletions(server, "m", name="groq:m", timeout_s=5)
     outcomes = []
     for _ in range(times):

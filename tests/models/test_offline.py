@@ -20,7 +20,7 @@ from rumi.models.types import (
     ToolCallNamed,
     ToolSpec,
 )
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 
 NAMES = (
     "bash",
@@ -284,7 +284,7 @@ async def test_a_long_answer_comes_in_a_bounded_number_of_pieces() -> None:
 
 
 def handed_on(text: str) -> Message:
-    return Message("user", f"[The user hands this on.]\n{block('Eve', text)}")
+    return Message("user", f"[The user hands this on.]\n{untrusted_block('Eve', text)}")
 
 
 @pytest.mark.parametrize("own", ["", "summarize this", "hola, ¿qué es esto?"])
@@ -350,7 +350,7 @@ async def test_a_research_in_a_repository_shows_its_history() -> None:
 
     def run(call: ToolCall) -> str:
         assert (call.name, call.arguments) == ("git_log", "{}")
-        return f"1 commit\n{block('git_log', log)}"
+        return f"1 commit\n{untrusted_block('git_log', log)}"
 
     calls, reply = await work("Who began it?", run, tools=tools)
     assert len(calls) == 1

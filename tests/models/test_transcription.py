@@ -36,19 +36,19 @@ async def transcriber(
     audio: Script, *, timeout_s: float = 5.0, key: str = KEY
 ) -> AsyncIterator[tuple[Transcriber, GroqServer]]:
     async with serve_groq(Answer("not asked"), audio=audio) as fake:
-        ears = Transcriber(key, fake.base_url, timeout_s=timeout_s, pauses_s=(0.01, 0.02))
+        server = Transcriber(key, fake.base_url, timeout_s=timeout_s, pauses_s=(0.01, 0.02))
         try:
-            yield ears, fake
+            yield server, fake
         finally:
-            await ears.aclose()
+            await server.aclose()
 
 
 async def failure_of(audio: Script, *, timeout_s: float = 5.0, requests: int = 1) -> ModelError:
-    async with transcriber(audio, timeout_s=timeout_s) as (ears, fake):
+    async with transcriber(audio, timeout_s=timeout_s) as (server, fake):
         with pytest.raises(ModelError) as caught:
-            await ears.transcribe("voice.ogg", RECORDING)
+            await server.transcribe("voice.ogg", RECORDING)
         with trio.fail_after(30):
-            await ears.aclose()
+            await server.aclose()
             await fake.wait_idle()
     assert len(fake.requests) == requests
     assert KEY not in "".join(traceback.format_exception(caught.value))
@@ -57,8 +57,8 @@ async def failure_of(audio: Script, *, timeout_s: float = 5.0, requests: int = 1
 
 
 async def test_a_recording_becomes_words() -> None:
-    async with transcriber(HOLA) as (ears, fake):
-        assert await ears.transcribe("voice.ogg", RECORDING) == "hola, ¿qué tal?"
+    async with transcriber(HOLA) as (server, fake):
+        assert await server.transcribe("voice.ogg", RECORDING) == "hola, ¿qué tal?"
     (request,) = fake.requests
     assert request.path == "/openai/v1/audio/transcriptions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -73,8 +73,8 @@ async def test_a_recording_becomes_words() -> None:
 
 
 async def test_the_spoken_language_is_told_where_it_is_known() -> None:
-    async with transcriber(HOLA) as (ears, fake):
-        await ears.transcribe("voice.ogg", RECORDING, "es")
+    async with transcriber(HOLA) as (server, fake):
+        await server.transcribe("voice.ogg", RECORDING, "es")
     assert fake.requests[0].body is not None
     assert fake.requests[0].body["language"] == "es"
 
@@ -90,21 +90,21 @@ async def test_the_spoken_language_is_told_where_it_is_known() -> None:
     ],
 )
 async def test_of_a_name_only_the_ending_leaves_the_house(name: str, sent: str) -> None:
-    async with transcriber(HOLA) as (ears, fake):
-        assert await ears.transcribe(name, RECORDING) == HOLA.text
+    async with transcriber(HOLA) as (server, fake):
+        assert await server.transcribe(name, RECORDING) == HOLA.text
     assert fake.requests[0].body is not None
     assert fake.requests[0].body["file_name"] == sent
 
 
 async def test_silence_is_no_words_and_no_error() -> None:
-    async with transcriber(Transcript(" \n")) as (ears, _):
-        assert await ears.transcribe("voice.ogg", RECORDING) == ""
+    async with transcriber(Transcript(" \n")) as (server, _):
+        assert await server.transcribe("voice.ogg", RECORDING) == ""
 
 
 async def test_the_largest_voice_message_of_telegram_passes_whole() -> None:
     recording = b"OggS" + bytes(20 * 1024 * 1024 - 4)
-    async with transcriber(HOLA) as (ears, fake):
-        assert await ears.transcribe("voice.ogg", recording) == HOLA.text
+    async with transcriber(HOLA) as (server, fake):
+        assert await server.transcribe("voice.ogg", recording) == HOLA.text
     assert fake.requests[0].body is not None
     assert fake.requests[0].body["file"] == recording
 
@@ -114,9 +114,9 @@ async def test_the_largest_voice_message_of_telegram_passes_whole() -> None:
     [(b"", "refused the recording: it is empty"), (bytes(MAX_AUDIO_BYTES + 1), "too large")],
 )
 async def test_what_cannot_be_taken_is_not_sent(recording: bytes, words: str) -> None:
-    async with transcriber(HOLA) as (ears, fake):
+    async with transcriber(HOLA) as (server, fake):
         with pytest.raises(ModelError, match=words):
-            await ears.transcribe("voice.ogg", recording)
+            await server.transcribe("voice.ogg", recording)
     assert fake.requests == []
 
 
@@ -125,8 +125,8 @@ async def test_what_cannot_be_taken_is_not_sent(recording: bytes, words: str) ->
     [Fail(429, "slow down"), Fail(500), Fail(503, body="<html>"), Drop(), Raw(b'{"te', cut=True)],
 )
 async def test_trouble_that_passes_is_waited_for(trouble: Script) -> None:
-    async with transcriber([trouble, trouble, HOLA]) as (ears, fake):  # type: ignore[list-item]
-        assert await ears.transcribe("voice.ogg", RECORDING) == HOLA.text
+    async with transcriber([trouble, trouble, HOLA]) as (server, fake):  # type: ignore[list-item]
+        assert await server.transcribe("voice.ogg", RECORDING) == HOLA.text
     assert len(fake.requests) == 3
     assert all(request.body == fake.requests[0].body for request in fake.requests)
 
@@ -140,8 +140,8 @@ async def test_trouble_that_stays_is_told_after_two_more_attempts() -> None:
 
 async def test_a_wish_for_patience_is_followed_within_reason() -> None:
     before = time.monotonic()
-    async with transcriber([Fail(429, headers={"retry-after": "0.3"}), HOLA]) as (ears, _):
-        assert await ears.transcribe("voice.ogg", RECORDING) == HOLA.text
+    async with transcriber([Fail(429, headers={"retry-after": "0.3"}), HOLA]) as (server, _):
+        assert await server.transcribe("voice.ogg", RECORDING) == HOLA.text
     assert time.monotonic() - before >= 0.3
     error = await failure_of(Fail(429, "tomorrow", headers={"retry-after": "3600"}))
     assert error.kind == "rate_limited"
@@ -181,10 +181,10 @@ async def test_an_answer_that_is_no_transcript_is_told_as_one(answer: Raw) -> No
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:
-    ears = Transcriber(KEY, "http://127.0.0.1:1", pauses_s=())
+    server = Transcriber(KEY, "http://127.0.0.1:1", pauses_s=())
     with pytest.raises(ModelError, match=r"cannot connect to http://127\.0\.0\.1:1"):
-        await ears.transcribe("voice.ogg", RECORDING)
-    await ears.aclose()
+        await server.transcribe("voice.ogg", RECORDING)
+    await server.aclose()
 
 
 async def test_silence_of_the_server_ends_the_attempt_and_the_connection() -> None:
@@ -194,9 +194,9 @@ async def test_silence_of_the_server_ends_the_attempt_and_the_connection() -> No
 
 
 async def test_cancelled_it_closes_its_connection_before_it_leaves() -> None:
-    async with transcriber(Hang()) as (ears, fake):
+    async with transcriber(Hang()) as (server, fake):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ears.transcribe, "voice.ogg", RECORDING)
+            nursery.start_soon(server.transcribe, "voice.ogg", RECORDING)
             with trio.fail_after(30):
                 await fake.wait_requests(1)
             nursery.cancel_scope.cancel()
@@ -207,19 +207,19 @@ async def test_cancelled_it_closes_its_connection_before_it_leaves() -> None:
 
 async def test_cancelled_between_attempts_it_leaves_at_once() -> None:
     async with serve_groq(Answer(""), audio=Fail(500)) as fake:
-        ears = Transcriber(KEY, fake.base_url, pauses_s=(15.0,))
+        server = Transcriber(KEY, fake.base_url, pauses_s=(15.0,))
         with trio.move_on_after(0.5) as scope:
-            await ears.transcribe("voice.ogg", RECORDING)
+            await server.transcribe("voice.ogg", RECORDING)
         assert scope.cancelled_caught
-        await ears.aclose()
+        await server.aclose()
 
 
 async def test_the_key_gets_into_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with transcriber([Fail(500), Drop(), HOLA, Fail(401, KEY)]) as (ears, _):
-        await ears.transcribe("voice.ogg", RECORDING)
+    async with transcriber([Fail(500), Drop(), HOLA, Fail(401, KEY)]) as (server, _):
+        await server.transcribe("voice.ogg", RECORDING)
         with pytest.raises(ModelError) as caught:
-            await ears.transcribe("voice.ogg", RECORDING)
+            await server.transcribe("voice.ogg", RECORDING)
     assert KEY not in str(caught.value)
     assert caplog.records
     assert KEY not in caplog.text

@@ -78,7 +78,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     loaded = load_settings(home.root, ENV, {"model.default": "offline"})
     with trio.fail_after(120):
         async with open_app(home, loaded, FakeEngine(), channels=(Telegram(),)) as app:
-            app.windows.open()
+            app.attach_server.open()
             tasks = {}
             for owner, word in OWNERS.items():
                 await say(app, f"remember city = {word}", CHATS[owner])

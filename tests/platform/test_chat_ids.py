@@ -4,15 +4,15 @@ import pytest
 
 from rumi.channels.built_in import BUILT_IN, TELEGRAM
 from rumi.errors import UsageError
-from rumi.platform.chat_ids import ChatIds, Prefix
+from rumi.platform.chat_ids import ChannelPrefix, ChatIds
 
-LINES = Prefix("ln", "the line server")
+LINES = ChannelPrefix("ln", "the line server")
 
 
 @pytest.mark.parametrize("others", [("t",), ("tgx",), ("tg",), ("",), ("a", "ab")])
 def test_no_chat_belongs_to_two_channels(others: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="does not tell one channel's chats"):
-        BUILT_IN.including(Prefix(other, "another") for other in others)
+        BUILT_IN.including(ChannelPrefix(other, "another") for other in others)
 
 
 def test_channels_that_run_are_added_once() -> None:

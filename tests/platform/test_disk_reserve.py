@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.app.disk_check import require_room
+from rumi.app.disk_check import require_writable_disk
 from rumi.errors import UsageError
 from rumi.platform.disk_reserve import MOST_BYTES, Reserve, free_bytes, largest
 from rumi.platform.home import Home
@@ -86,20 +86,20 @@ def test_a_start_needs_room_and_takes_the_reserve_for_it(small_disk: Path) -> No
     home = Home(small_disk / "home").make()
     reserve = Reserve(home.reserve)
     assert reserve.make()
-    assert not require_room(home, "en")
+    assert not require_writable_disk(home, "en")
     fill(small_disk)
-    assert require_room(home, "en")
+    assert require_writable_disk(home, "en")
     assert not home.reserve.exists()
     (small_disk / "more").write_bytes(bytes(free_bytes(small_disk)))
     with pytest.raises(UsageError, match=r"is full\. Make room"):
-        require_room(home, "en")
+        require_writable_disk(home, "en")
     assert list(home.run.iterdir()) == []
 
 
 def test_a_full_disk_keeps_nobody_from_holding_the_home(small_disk: Path) -> None:
     home = Home(small_disk / "home").make()
-    with home.hold("rumi chat"):
+    with home.lock("rumi chat"):
         pass
     fill(small_disk)
-    with home.hold("rumi chat"):
-        assert home.holder()
+    with home.lock("rumi chat"):
+        assert home.lock_holder()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from rumi.errors import UsageError
-from rumi.platform.home import Home, HomeHeld, UnsafeHome
-from rumi.platform.texts import told_error
+from rumi.platform.home import Home, HomeLocked, UnsafeHome
+from rumi.platform.texts import error_text
 
 
 def test_an_installation_keeps_its_id(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ with Home(Path(sys.argv[1])).hold("a test"):
 
 def test_one_process_holds_it_and_a_second_is_told_who(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    assert home.holder() == ""
+    assert home.lock_holder() == ""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -72,21 +72,21 @@ def test_one_process_holds_it_and_a_second_is_told_who(tmp_path: Path) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     try:
-        assert home.holder() == f"a test (process {holder.pid})"
-        with pytest.raises(HomeHeld, match=rf"a test \(process {holder.pid}\)"), home.hold("another"):
+        assert home.lock_holder() == f"a test (process {holder.pid})"
+        with pytest.raises(HomeLocked, match=rf"a test \(process {holder.pid}\)"), home.lock("another"):
             pass
     finally:
         holder.kill()
         holder.communicate()
-    assert home.holder() == ""
-    with home.hold("another"):
+    assert home.lock_holder() == ""
+    with home.lock("another"):
         pass
 
 
 def test_a_home_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file where a folder should be")
     home = Home(tmp_path)
-    for use in (home.make, home.holder):
+    for use in (home.make, home.lock_holder):
         with pytest.raises(UsageError, match="cannot be used") as caught:
             use()
         assert "RUMI_HOME" in caught.value.advice
@@ -250,7 +250,7 @@ def test_the_refusal_is_in_the_persons_language(home: Home) -> None:
     home.root.chmod(0o777)
     with pytest.raises(UnsafeHome) as caught:
         home.refuse_if_unsafe()
-    said = told_error("es", caught.value)
+    said = error_text("es", caught.value)
     assert said.startswith("Otros pueden escribir en")
     assert "Fijate" in said
 
@@ -258,6 +258,6 @@ def test_the_refusal_is_in_the_persons_language(home: Home) -> None:
 def test_the_lock_is_never_a_link(home: Home, tmp_path: Path) -> None:
     (home.run / "lock").unlink()
     (home.run / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises((OSError, UsageError), match="symbolic links"), home.hold("a test"):
+    with pytest.raises((OSError, UsageError), match="symbolic links"), home.lock("a test"):
         pass
     assert not (tmp_path / "elsewhere").exists()

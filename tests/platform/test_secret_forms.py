@@ -22,8 +22,8 @@ from rumi.platform import redact
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import HIDDEN, Redactor
-from rumi.platform.secret_forms import TABLE, Table
-from rumi.platform.texts import told_error
+from rumi.platform.secret_forms import TABLE, SecretTable
+from rumi.platform.texts import error_text
 
 BODY = "q9XzK0aa" * 8
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\nQm9iQm9i\n-----END RSA PRIVATE KEY-----"
@@ -84,49 +84,49 @@ PARTS = {
 """What must not be left of each form."""
 
 
-def log(text: str, place: Path, hide: Redactor) -> str:
-    with program_log(place / "rumi.jsonl", max_mb=1, keep=1, redact=hide):
+def log(text: str, folder: Path, hide: Redactor) -> str:
+    with program_log(folder / "rumi.jsonl", max_mb=1, keep=1, redact=hide):
         logging.getLogger("test").warning("a server said %s", text)
         try:
             raise ValueError(text)
         except ValueError:
             logging.getLogger("test").exception("it failed")
-    return (place / "rumi.jsonl").read_text()
+    return (folder / "rumi.jsonl").read_text()
 
 
-def audit(text: str, place: Path, hide: Redactor) -> str:
-    writer = AuditLog(place / "audit.jsonl", 1, 1, hide)
+def audit(text: str, folder: Path, hide: Redactor) -> str:
+    writer = AuditLog(folder / "audit.jsonl", 1, 1, hide)
     writer.write("command", chat_id="c", argv=["echo", text], command=text, more={text: [text]})
     writer.close()
-    return (place / "audit.jsonl").read_text()
+    return (folder / "audit.jsonl").read_text()
 
 
-def recording(text: str, place: Path, hide: Redactor) -> str:
+def recording(text: str, folder: Path, hide: Redactor) -> str:
     arguments = json.dumps({"command": text})
     return json.dumps(hide.json({"content": f"it says {text}", "calls": [{"arguments": arguments}], text: 1}))
 
 
-def report(text: str, place: Path, hide: Redactor) -> str:
+def report(text: str, folder: Path, hide: Redactor) -> str:
     """Pack a recording that an earlier version made, with everything in it."""
-    old = place / "t1.jsonl"
+    old = folder / "t1.jsonl"
     old.write_text(json.dumps({"kind": "turn", "content": text}) + "\n" + '{"torn')
-    pack(old, place / "t1.zip", hide)
-    with zipfile.ZipFile(place / "t1.zip") as packed:
+    pack(old, folder / "t1.zip", hide)
+    with zipfile.ZipFile(folder / "t1.zip") as packed:
         return packed.read("recording.jsonl").decode()
 
 
-def model_error(text: str, place: Path, hide: Redactor) -> str:
+def model_error(text: str, folder: Path, hide: Redactor) -> str:
     return scrub(f"wrong: {text}", hide)
 
 
-def doctor(text: str, place: Path, hide: Redactor) -> str:
+def doctor(text: str, folder: Path, hide: Redactor) -> str:
     told: list[Check] = []
     Examination("en", told.append, redact=hide).add(Check("x", "failure", text, f"look at {text}"))
     return str(told)
 
 
-def fault(text: str, place: Path, hide: Redactor) -> str:
-    return told_error("en", ValueError(text))
+def fault(text: str, folder: Path, hide: Redactor) -> str:
+    return error_text("en", ValueError(text))
 
 
 SINKS: dict[str, Callable[[str, Path, Redactor], str]] = {
@@ -258,7 +258,7 @@ def test_a_form_that_is_taken_out_of_the_table_is_missed_everywhere(
     """The planted fault: without this entry of the table, the tests above fail, in every place."""
     without = [form for form in TABLE.forms if "ghp_" not in form.needles]
     assert len(without) == len(TABLE.forms) - 1
-    monkeypatch.setattr(redact, "TABLE", Table(without))
+    monkeypatch.setattr(redact, "TABLE", SecretTable(without))
     for sink in SINKS.values():
         assert FORMS["github"] in sink(FORMS["github"], tmp_path, Redactor(()))
         for file in tmp_path.iterdir():

@@ -21,7 +21,7 @@ from rumi.store.journal.piece_store import JournalPieces
 AUDITED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.utime")
 
 
-async def carry(place: Path, what: str, kill_at: int) -> None:
+async def carry(home: Path, what: str, kill_at: int) -> None:
     """Do it, and die at that call."""
     calls = 0
 
@@ -32,7 +32,7 @@ async def carry(place: Path, what: str, kill_at: int) -> None:
             if calls == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    async with open_journal(place / "state.db") as ask:
+    async with open_journal(home / "state.db") as ask:
 
         async def asked(request):  # type: ignore[no-untyped-def]
             count("open", ())  # before a transaction, and after it
@@ -41,37 +41,37 @@ async def carry(place: Path, what: str, kill_at: int) -> None:
             return reply
 
         carrier = WorkspaceCarrier(
-            place / "one", (os.getuid(), os.getgid()), JournalPieces(asked), Threads(), PackLimits()
+            home / "one", (os.getuid(), os.getgid()), JournalPieces(asked), Threads(), PackLimits()
         )
         fence = 1 if what == "store" else 2
         if what == "store":
             await carrier.fetch("cli", fence)
-            replaced(place, place.parent / "new")
+            replaced(home, home.parent / "new")
         sys.addaudithook(count)
         calls = 0
         await (carrier.store if what == "store" else carrier.fetch)("cli", fence)
         calls = -(10**9)
 
 
-def replaced(place: Path, version: Path) -> None:
-    shutil.rmtree(place / "one" / "cli", ignore_errors=True)
-    shutil.copytree(version, place / "one" / "cli", symlinks=True)
+def replaced(home: Path, version: Path) -> None:
+    shutil.rmtree(home / "one" / "cli", ignore_errors=True)
+    shutil.copytree(version, home / "one" / "cli", symlinks=True)
 
 
-async def prepared(place: Path, folder: Path, what: str) -> None:
+async def prepared(home: Path, folder: Path, what: str) -> None:
     """The old version is stored; for a fetch the new one is too, and the folder has the old one."""
-    place.mkdir()
-    replaced(place, folder / "old")
-    async with open_journal(place / "state.db") as ask:
+    home.mkdir()
+    replaced(home, folder / "old")
+    async with open_journal(home / "state.db") as ask:
         carrier = WorkspaceCarrier(
-            place / "one", (os.getuid(), os.getgid()), JournalPieces(ask), Threads(), PackLimits()
+            home / "one", (os.getuid(), os.getgid()), JournalPieces(ask), Threads(), PackLimits()
         )
         await carrier.fetch("cli", 1)
         await carrier.store("cli", 1)
         if what == "fetch":
-            replaced(place, folder / "new")
+            replaced(home, folder / "new")
             await carrier.store("cli", 1)
-            replaced(place, folder / "old")
+            replaced(home, folder / "old")
 
 
 def main(folder: Path) -> None:
@@ -79,11 +79,11 @@ def main(folder: Path) -> None:
         number, killed = 0, True
         while killed:
             number += 2
-            place = folder / f"{what}-{number}"
-            trio.run(prepared, place, folder, what)
+            home = folder / f"{what}-{number}"
+            trio.run(prepared, home, folder, what)
             child = os.fork()
             if child == 0:
-                trio.run(carry, place, what, number)
+                trio.run(carry, home, what, number)
                 os._exit(0)
             killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
             print(number, what, flush=True)

@@ -19,7 +19,7 @@ from rumi.sandbox.carrying import WorkspaceCarrier
 from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.packing import PIECE_BYTES, PackLimits, SpoiltWorkspace, Unpackable, entries_of, pack
 from rumi.sandbox.types import SandboxLimits
-from rumi.store.journal.actor import Ask, open_journal
+from rumi.store.journal.actor import AskJournal, open_journal
 from rumi.store.journal.piece_store import JournalPieces
 from rumi.store.journal.store import Store
 from rumi.store.journal.workspaces import LoadWorkspace
@@ -33,12 +33,12 @@ OLD_NS = 1_600_000_000_123_456_789
 
 
 @pytest.fixture
-async def ask(tmp_path: Path) -> AsyncIterator[Ask]:
+async def ask(tmp_path: Path) -> AsyncIterator[AskJournal]:
     async with open_journal(tmp_path / "state.db") as asked:
         yield asked
 
 
-def carrier(ask: Ask, folder: Path, limits: PackLimits = LIMITS) -> WorkspaceCarrier:
+def carrier(ask: AskJournal, folder: Path, limits: PackLimits = LIMITS) -> WorkspaceCarrier:
     """The carrier of a machine, whose workspaces are in this folder."""
     folder.mkdir(exist_ok=True)
     return WorkspaceCarrier(folder, USER, JournalPieces(ask), Threads(), limits)
@@ -84,7 +84,7 @@ def hostile(files: Path, outside: Path) -> None:
     os.utime(files / "d", ns=(OLD_NS, OLD_NS))
 
 
-async def test_a_hostile_workspace_is_the_same_on_another_machine(ask: Ask, tmp_path: Path) -> None:
+async def test_a_hostile_workspace_is_the_same_on_another_machine(ask: AskJournal, tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     (one / "cli").mkdir(parents=True)
     hostile(one / "cli", tmp_path / "secret")
@@ -107,7 +107,7 @@ async def test_a_hostile_workspace_is_the_same_on_another_machine(ask: Ask, tmp_
 
 
 async def test_only_what_changed_is_read_and_sent(
-    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: AskJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = tmp_path / "one" / "cli"
     files.mkdir(parents=True)
@@ -142,7 +142,7 @@ async def test_only_what_changed_is_read_and_sent(
     db.close()
 
 
-async def test_an_owner_that_lost_its_lease_stores_nothing(ask: Ask, tmp_path: Path) -> None:
+async def test_an_owner_that_lost_its_lease_stores_nothing(ask: AskJournal, tmp_path: Path) -> None:
     first, second = carrier(ask, tmp_path / "one"), carrier(ask, tmp_path / "other")
     (tmp_path / "one" / "cli").mkdir()
     (tmp_path / "one" / "cli" / "a").write_text("first")
@@ -161,7 +161,7 @@ async def test_an_owner_that_lost_its_lease_stores_nothing(ask: Ask, tmp_path: P
 
 
 async def test_what_is_too_much_is_refused_with_a_reason_and_the_stored_files_stay(
-    ask: Ask, tmp_path: Path
+    ask: AskJournal, tmp_path: Path
 ) -> None:
     files = tmp_path / "one" / "cli"
     files.mkdir(parents=True)
@@ -218,7 +218,7 @@ def test_a_list_that_leads_outside_is_refused(entries: list[object]) -> None:
         entries_of(zlib.compress(json.dumps({"entries": entries}).encode()), USER)
 
 
-async def test_stored_files_that_are_damaged_change_nothing_here(ask: Ask, tmp_path: Path) -> None:
+async def test_stored_files_that_are_damaged_change_nothing_here(ask: AskJournal, tmp_path: Path) -> None:
     first, second = carrier(ask, tmp_path / "one"), carrier(ask, tmp_path / "other")
     (tmp_path / "one" / "cli").mkdir()
     (tmp_path / "one" / "cli" / "a").write_text("fine")
@@ -239,7 +239,7 @@ async def test_stored_files_that_are_damaged_change_nothing_here(ask: Ask, tmp_p
 
 @pytest.mark.bubblewrap
 async def test_a_sandbox_goes_on_with_the_files_of_a_sandbox_on_another_machine(
-    ask: Ask, make_bubblewrap: MakeEngine, new_installation: str, tmp_path: Path
+    ask: AskJournal, make_bubblewrap: MakeEngine, new_installation: str, tmp_path: Path
 ) -> None:
     engine = make_bubblewrap(SandboxLimits(), new_installation)
     made = "mkdir -p a/b; echo one > a/b/c; cp a/b/c run; touch -d @1600000000 run; ls -l > list; mv list a"

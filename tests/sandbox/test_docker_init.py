@@ -19,7 +19,7 @@ from rumi.sandbox.docker import init
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
-from rumi.sandbox.docker.init import Listener
+from rumi.sandbox.docker.init import InitListener
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner import init as runner_init
@@ -82,7 +82,7 @@ async def until_gone(container_id: str, within_s: float) -> None:
 
 
 async def test_only_the_expected_process_is_accepted(autojump_clock: MockClock, tmp_path: Path) -> None:
-    listener = Listener(tmp_path / ("a-long-name/" * 15), "container", (os.getuid(), os.getgid()))
+    listener = InitListener(tmp_path / ("a-long-name/" * 15), "container", (os.getuid(), os.getgid()))
     assert listener.path.stat().st_mode & 0o777 == 0o600
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
         here = os.open(listener.path.parent, os.O_PATH)
@@ -96,9 +96,9 @@ async def test_only_the_expected_process_is_accepted(autojump_clock: MockClock, 
 
 async def test_a_socket_that_a_killed_process_left_is_replaced(tmp_path: Path) -> None:
     user = os.getuid(), os.getgid()
-    Listener(tmp_path, "container", user)._socket.close()
+    InitListener(tmp_path, "container", user)._socket.close()
     assert len(list(tmp_path.iterdir())) == 1
-    Listener(tmp_path, "container", user).close()
+    InitListener(tmp_path, "container", user).close()
     assert not list(tmp_path.iterdir())
 
 

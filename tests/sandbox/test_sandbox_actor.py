@@ -17,7 +17,7 @@ from rumi.sandbox.disk import Disk
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
 from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from rumi.sandbox.use import Processes, only_frees
-from tests.fakes.containers import FakeBox, FakeEngine, roomy
+from tests.fakes.containers import FakeBox, FakeEngine, disk_with_space
 
 LIMITS = SandboxLimits(timeout_s=5, workspace_bytes=1000, workspace_files=10, idle_ttl_s=60, output_limit=100)
 
@@ -55,7 +55,7 @@ async def running(
     home: Path, engine: FakeEngine | None = None, limits: SandboxLimits = LIMITS
 ) -> AsyncIterator[Bench]:
     engine, scale, root = engine or FakeEngine(), Scale(), Supervisor("root")
-    disk = Disk(home, statvfs=roomy)
+    disk = Disk(home, statvfs=disk_with_space)
     sandboxes = add_sandboxes(root, engine, limits, home, measure=scale, disk=disk)
     async with root.running():
         yield Bench(engine, sandboxes, scale, root)

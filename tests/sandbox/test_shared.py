@@ -16,9 +16,9 @@ USER = (54321, 54321) if os.geteuid() == 0 else (os.getuid(), os.getgid())
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "files"
-    place.mkdir(mode=0o700)
-    return place
+    path = tmp_path / "files"
+    path.mkdir(mode=0o700)
+    return path
 
 
 def found(folder: Path) -> list[str]:

@@ -52,7 +52,9 @@ class Answering:
         acts = self._random.choice(REACTIONS)
         if self._stale(asked) and self._random.random() < 0.5:
             acts = ("stale", *acts)
-        self._world.note(asked.place.chat, f"{asked.owner.first_name} is asked {asked.id} and will: {acts}")
+        self._world.note(
+            asked.sim_chat.chat, f"{asked.owner.first_name} is asked {asked.id} and will: {acts}"
+        )
         if acts[:1] != ("early",):
             await self._look(asked)
         for act in acts:
@@ -60,7 +62,7 @@ class Answering:
             if not (self._world.calm and asked.over) or act in PRESSES:  # it is to become quiet
                 self._act(asked, act)
         if asked.verdict is None and asked.life.dead and not self._world.calm:
-            self._people.say(asked.place, "/retry", asked.owner)  # it was restarted, they are told
+            self._people.say(asked.sim_chat, "/retry", asked.owner)  # it was restarted, they are told
 
     async def _look(self, asked: Asked) -> None:
         """Wait until there is something to press, for a while."""
@@ -73,9 +75,9 @@ class Answering:
 
     def _found(self, asked: Asked) -> list[tuple[Message, dict[bool, str]]]:
         """Where the question can be seen."""
-        seen = self._seen[asked.place.chat]
+        seen = self._seen[asked.sim_chat.chat]
         known = {message for message, _ in seen}
-        for message in reversed(asked.place.room.messages):
+        for message in reversed(asked.sim_chat.telegram_chat.messages):
             if message.time < asked.at:
                 break
             if message not in known and message.buttons and shows(message, asked.thing):
@@ -87,13 +89,13 @@ class Answering:
 
     def _stale(self, asked: Asked) -> list[tuple[Message, dict[bool, str]]]:
         """Other questions of the place: those that still have buttons, or old versions of the rest."""
-        others = [one for one in self._seen[asked.place.chat] if not shows(one[0], asked.thing)]
-        others = [one for one in others if one[0].chat is asked.place.room]
+        others = [one for one in self._seen[asked.sim_chat.chat] if not shows(one[0], asked.thing)]
+        others = [one for one in others if one[0].chat is asked.sim_chat.telegram_chat]
         return [one for one in others if one[0].buttons] or others
 
     def _act(self, asked: Asked, act: str) -> None:
-        random, people, place, owner = self._random, self._people, asked.place, asked.owner
-        others = [person for person in (*place.people, place.stranger) if person not in (None, owner)]
+        random, people, sim_chat, owner = self._random, self._people, asked.sim_chat, asked.owner
+        others = [person for person in (*sim_chat.people, sim_chat.stranger) if person not in (None, owner)]
         match act:
             case "yes" | "no" | "late":
                 self._press(asked, owner, yes=act != "no")
@@ -105,14 +107,14 @@ class Answering:
                     self._send(owner, *random.choice(stale[-3:]), yes=random.random() < 0.8)
             case "typed" | "typed no" | "early":
                 self._type(asked, owner, yes=act != "typed no")
-            case "typed other" if len(place.people) > 1:
-                self._type(asked, next(person for person in place.people if person is not owner), yes=True)
+            case "typed other" if len(sim_chat.people) > 1:
+                self._type(asked, next(person for person in sim_chat.people if person is not owner), yes=True)
             case "stop" | "reset":
-                people.say(place, f"/{act}")
+                people.say(sim_chat, f"/{act}")
             case "talk":
-                people.say(place, people.words(place))
+                people.say(sim_chat, people.words(sim_chat))
             case "outside":
-                people.call_from_outside(place)
+                people.call_from_outside(sim_chat)
             case _:
                 pass
 
@@ -138,13 +140,16 @@ class Answering:
         text = word + "".join("!" if bit == "1" else "." for bit in f"{self._worded:b}")
         found = self._found(asked)
         to = self._random.choice(found)[0] if found and self._random.random() < 0.7 else None
-        self._asking.typed(asked.place, self._people.say(asked.place, text, person, to), yes)
+        self._asking.typed(asked.sim_chat, self._people.say(asked.sim_chat, text, person, to), yes)
 
     # In the end
 
     def standing(self) -> list[Message]:
         """The messages that have buttons."""
-        rooms = {asked.place.room.id: asked.place.room for asked in self._asking.questions.values()}
+        rooms = {
+            asked.sim_chat.telegram_chat.id: asked.sim_chat.telegram_chat
+            for asked in self._asking.questions.values()
+        }
         return [message for room in rooms.values() for message in room.said if message.buttons]
 
     def press_what_stands(self) -> list[Query]:

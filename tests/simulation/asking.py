@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import trio
 
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.platform import texts
 from rumi.platform.texts import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
-from tests.simulation.places import Place
+from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
 from tests.simulation.world import World
 
@@ -68,7 +68,7 @@ class Typed:
 class Asked:
     """A question, as the house told it."""
 
-    place: Place
+    sim_chat: SimChat
     turn: str
     id: str
     thing: str
@@ -88,9 +88,9 @@ class Asked:
 class Asking:
     """All questions of a history."""
 
-    def __init__(self, world: World, places: Mapping[str, Place]) -> None:
+    def __init__(self, world: World, sim_chats: Mapping[str, SimChat]) -> None:
         self._world = world
-        self._places = places
+        self._sim_chats = sim_chats
         self.questions: dict[str, Asked] = {}
         """By what they are about, which is said once."""
         self._last: dict[str, Asked] = {}
@@ -100,17 +100,17 @@ class Asking:
         self._typed: defaultdict[str, list[Typed]] = defaultdict(list)
         self._done: set[str] = set()
 
-    def chat_of(self, address: Address) -> str:
+    def chat_of(self, address: TelegramAddress) -> str:
         """Which chat is there."""
-        place = self._places.get(address.chat)
-        return address.chat if place is None else place.chat
+        sim_chat = self._sim_chats.get(address.chat)
+        return address.chat if sim_chat is None else sim_chat.chat
 
     # What the house tells
 
     def begin(self, chat: str, turn: str, origin: int | None, text: str, *, retry: bool) -> None:
         """A turn begins: it belongs to the sender of its message. `retry`: the message is a /retry."""
         assert origin is not None
-        owner = self._places[chat].sender_of(origin, text, retry=retry)
+        owner = self._sim_chats[chat].sender_of(origin, text, retry=retry)
         self._owners[chat, turn] = (owner, trio.current_time())
 
     def ask(self, chat: str, turn: str, id: str, text: str, life: Life) -> Asked:
@@ -124,7 +124,7 @@ class Asking:
             world.complain(f"{chat} {turn}: asks though there was no yes so often")
         owner, _ = self._owners[chat, turn]
         thing = thing_in(text)
-        asked = Asked(self._places[chat], turn, id, thing, owner, life, trio.current_time())
+        asked = Asked(self._sim_chats[chat], turn, id, thing, owner, life, trio.current_time())
         self._last[chat] = self.questions[thing] = asked
         return asked
 
@@ -163,45 +163,45 @@ class Asking:
         asked = self.questions[thing_in(query.message.text)]
         asked.presses.append(Press(query, yes, late=asked.over))
 
-    def typed(self, place: Place, message: Message, yes: bool) -> None:
+    def typed(self, sim_chat: SimChat, message: Message, yes: bool) -> None:
         """Somebody wrote a yes or a no."""
         self._world.counts["typed"] += 1
-        self._typed[place.chat].append(Typed(message, yes))
+        self._typed[sim_chat.chat].append(Typed(message, yes))
 
     # What is done
 
-    def do(self, place: Place, thing: str) -> None:
+    def do(self, sim_chat: SimChat, thing: str) -> None:
         """Something is done that has to be asked for."""
-        complain, what = self._world.complain, f"{place.chat}: {thing} was done"
-        self._world.note(place.chat, f"{thing} is done")
+        complain, what = self._world.complain, f"{sim_chat.chat}: {thing} was done"
+        self._world.note(sim_chat.chat, f"{thing} is done")
         self._world.counts["done"] += 1
         if thing in self._done:
             complain(f"{what} twice")
         self._done.add(thing)
         asked = self.questions.get(thing)
-        if asked is None or asked.place is not place:
+        if asked is None or asked.sim_chat is not sim_chat:
             complain(f"{what}, and nobody was asked")
         elif asked.verdict != "yes":
             complain(f"{what}, and its question is {asked.verdict}")
         elif not self._may(asked):
             complain(f"{what} without a yes of {asked.owner.first_name} to it")
 
-    def sent(self, place: Place, name: str) -> None:
+    def sent(self, sim_chat: SimChat, name: str) -> None:
         """A file was sent. Only in a chat that had read something from outside there was a question."""
         asked = self.questions.get(name)
         if name in self._done:  # the same file again, because an answer was lost
             return
         self._done.add(name)
         if asked is not None and not (asked.verdict == "yes" and self._may(asked)):
-            self._world.complain(f"{place.chat}: {name} was sent without a yes, but {asked.verdict}")
+            self._world.complain(f"{sim_chat.chat}: {name} was sent without a yes, but {asked.verdict}")
 
     def _may(self, asked: Asked) -> bool:
         """Whether its person has said yes to this very question."""
         if any(press.yes and press.query.person is asked.owner for press in asked.presses):
             return True
-        order = {message: at for at, message in enumerate(asked.place.messages)}
+        order = {message: at for at, message in enumerate(asked.sim_chat.messages)}
         standing = [message for message in order if shows(message, asked.thing)]
-        for typed in self._typed[asked.place.chat]:
+        for typed in self._typed[asked.sim_chat.chat]:
             theirs = typed.yes and not typed.used and typed.message.sender is asked.owner
             if theirs and standing and order[typed.message] > order[standing[0]]:
                 typed.used = True
@@ -218,7 +218,7 @@ class Asking:
                 self._check_heard(asked)
 
     def _check_toasts(self, asked: Asked) -> None:
-        what = f"{asked.place.chat}: the press for {asked.thing}"
+        what = f"{asked.sim_chat.chat}: the press for {asked.thing}"
         told = [(press, TOASTS[toast]) for press in asked.presses if (toast := press.query.toast) in TOASTS]
         if len(told) > 1:
             self._world.complain(f"{what} counted {len(told)} times")
@@ -232,15 +232,15 @@ class Asking:
     def _check_heard(self, asked: Asked) -> None:
         """Who answers in time is heard, and whoever presses is told what came of it."""
         for press in asked.presses:
-            if press.query.toast is None and press.query.person in asked.place.people:
-                self._world.complain(f"{asked.place.chat}: the press for {asked.thing} was told nothing")
+            if press.query.toast is None and press.query.person in asked.sim_chat.people:
+                self._world.complain(f"{asked.sim_chat.chat}: the press for {asked.thing} was told nothing")
         if asked.verdict != "expired":
             return
-        if not any(shows(message, asked.thing) for message in asked.place.messages):
-            self._world.complain(f"{asked.place.chat}: nobody could read what was asked of {asked.thing}")
+        if not any(shows(message, asked.thing) for message in asked.sim_chat.messages):
+            self._world.complain(f"{asked.sim_chat.chat}: nobody could read what was asked of {asked.thing}")
         for press in asked.presses:
             if press.query.person is asked.owner and press.query.time < asked.ended_at - HEARD_S:
-                self._world.complain(f"{asked.place.chat}: nobody heard the answer to {asked.thing}")
+                self._world.complain(f"{asked.sim_chat.chat}: nobody heard the answer to {asked.thing}")
 
 
 def shows(message: Message, thing: str) -> bool:

@@ -13,7 +13,7 @@ from tests.simulation.asking import CLOSED, thing_in
 from tests.simulation.book import Book
 from tests.simulation.ledger import NOT_STORED
 from tests.simulation.places import STRANGE, STRANGERS, Said, chat_of_moved, strays
-from tests.simulation.ports import room_of
+from tests.simulation.ports import wait_key
 from tests.simulation.process import Process
 from tests.simulation.tasks import left_of
 from tests.simulation.witness import BUSY
@@ -58,7 +58,7 @@ class Checks:
         limits = process.telegram._limits
         limits._sweep()
         kept = {
-            "messages without a reply": pending.untold,
+            "messages without a reply": pending.unreplied,
             "cursors": pending.cursors,
             "chats": list(inbox._chats.keys()),
             "lanes": sender._outboxes,
@@ -72,15 +72,15 @@ class Checks:
             "toasts": sender._toasts._under_way,
             "model calls": +process.calls,
             "permits": process.models.activity() if process.models.busy() else "",
-            "lessons": list(process.extractor._tries),
-            "sessions": self._unlearned(),
+            "lessons": list(process.extractor._attempts),
+            "sessions": self._sessions_to_extract(),
             **({} if process.tasks is None else left_of(process.tasks, boxes_fail=self._world.boxes_fail)),
         }
         for what, found in kept.items():
             if found:
                 self._complain(f"kept for ever: {what} {found}")
 
-    def _unlearned(self) -> list[object]:
+    def _sessions_to_extract(self) -> list[object]:
         """Sessions that are over, and were neither learned from nor ever tried in vain."""
         return self._book.ask(
             "SELECT chat, number FROM sessions WHERE fresh AND tries = 0"
@@ -113,7 +113,7 @@ class Checks:
         """Whether nothing came over the program: neither an end, nor its disk or its line."""
         history, world = self._history, self._world
         trouble = any(world.measure[family] for family in ("telegram", "updates", "disk"))
-        gone = any(place.gone for place in history.places)
+        gone = any(sim_chat.gone for sim_chat in history.sim_chats)
         return len(history.starts) == 1 and not world.counts["crashes"] and not trouble and not gone
 
     def of_buttons(self, pressed: Sequence[Query]) -> None:
@@ -139,10 +139,10 @@ class Checks:
     def _check_questions(self) -> None:
         """Nothing was done without a yes, and everybody was told the truth."""
         self._history.asking.check(undisturbed=self._undisturbed)
-        for place in self._history.all_places:
-            for message in place.messages:
+        for sim_chat in self._history.all_sim_chats:
+            for message in sim_chat.messages:
                 if message.from_bot and message.document is not None:
-                    self._history.asking.sent(place, message.document.name)
+                    self._history.asking.sent(sim_chat, message.document.name)
 
     def _check_messages(self) -> None:
         """What was said is stored once, and has one reply."""
@@ -166,14 +166,14 @@ class Checks:
                 self._complain(f"{chat}: the message {number} {text!r} was not meant for the house")
             elif text != said.text and said.text != "/retry":
                 self._complain(f"{chat}: {said.text!r} was stored as {text!r}")
-            elif said.polite and answer in BUSY and not said.place.meddled:
+            elif said.polite and answer in BUSY and not said.sim_chat.meddled:
                 self._complain(f"{chat}: {number} was wrongly told that the chat is busy")
         for said in self._history.people.said:
             stored = found[said]
             if len(stored) > 1 and not said.album:
-                self._complain(f"{said.place.chat}: {said.text!r} was stored more than once: {stored}")
+                self._complain(f"{said.sim_chat.chat}: {said.text!r} was stored more than once: {stored}")
             elif said.text is not None and not stored and not said.lost and said.message.update_id:
-                self._complain(f"{said.place.chat}: {said.text!r} was confirmed and not stored")
+                self._complain(f"{said.sim_chat.chat}: {said.text!r} was confirmed and not stored")
         orphans = self._book.ask(
             "SELECT id FROM outbox WHERE id NOT IN (SELECT reply FROM messages WHERE reply IS NOT NULL)"
         )
@@ -186,9 +186,9 @@ class Checks:
         In a group that moved, two messages may have a number, and 0 is one that counts no more: then it is
         the one that says so, and was not found yet.
         """
-        here = [said for said in self._history.people.said if said.place.chat == chat]
+        here = [said for said in self._history.people.said if said.sim_chat.chat == chat]
         known = [said for said in here if said.message.id == origin or not origin]
-        if not any(said.place.moved for said in known):
+        if not any(said.sim_chat.moved for said in known):
             return known[0] if known else None
         fits = [said for said in known if said.text in (text, "/retry") and said.message.update_id]
         return min(fits, key=lambda said: (bool(found.get(said)), said.text != text), default=None)
@@ -243,12 +243,12 @@ class Checks:
     def _check_said_to_strangers(self) -> None:
         """They are told at most once an hour, as far as a process knows."""
         told: dict[int, list[float]] = defaultdict(list)
-        for place in self._history.all_places:
-            if place.stranger is not None:
-                words = {texts.stranger(language, place.stranger.id) for language in ("es", "en")}
-                for message in place.messages:
+        for sim_chat in self._history.all_sim_chats:
+            if sim_chat.stranger is not None:
+                words = {texts.stranger(language, sim_chat.stranger.id) for language in ("es", "en")}
+                for message in sim_chat.messages:
                     if message.from_bot and message.text in words:
-                        told[place.stranger.id].append(message.time)
+                        told[sim_chat.stranger.id].append(message.time)
         for who, times in told.items():
             times.sort()
             for before, after in pairwise(times):
@@ -259,22 +259,22 @@ class Checks:
     def _check_boxes(self) -> None:
         """Commands stay with their chat."""
         for box in self._history.daemon.made:
-            place = self._history.doings.place_of(box.chat)
-            if place.mark == STRANGE:
+            sim_chat = self._history.doings.sim_chat_of(box.chat)
+            if sim_chat.mark == STRANGE:
                 self._complain(f"a box was made for a stranger: {box.chat}")
             for command in box.commands:
                 words = " ".join(command.argv) + command.stdin.decode()
-                if found := strays(words, place):
+                if found := strays(words, sim_chat):
                     self._complain(f"{box.chat}: the command {words[:60]!r} is of {found}")
 
     def _check_not_stored(self) -> None:
         """Nobody is told that nothing can be written where that was never so."""
         if self._history.world.counts["disk"]:
             return
-        for place in self._history.places:
-            said = [message for room in place.rooms for message in room.said]
+        for sim_chat in self._history.sim_chats:
+            said = [message for room in sim_chat.telegram_chats for message in room.said]
             if found := [message for message in said if message.text in NOT_STORED]:
-                self._complain(f"{place.chat}: {found[0]} although the disk worked")
+                self._complain(f"{sim_chat.chat}: {found[0]} although the disk worked")
 
     def _check_rates(self) -> None:
         """A sender that nothing came over is never too fast."""
@@ -325,7 +325,7 @@ class Checks:
         starts = [EPOCH + start for start in history.starts]
         for chat, text, received, created in rows:
             began = max([received, *(start for start in starts if start <= created)])
-            rooms = (room_of(room.id) for room in history.setting.places[chat].rooms)
+            rooms = (wait_key(room.id) for room in history.setting.sim_chats[chat].telegram_chats)
             besides = self._resetting(chat) + self._sending_files(chat)
             waited = self._world.waits.unexplained_s(
                 began - EPOCH, created - EPOCH, chat, *rooms, besides=besides
@@ -361,11 +361,11 @@ class Checks:
 
     def _sending(self, chat: str) -> list[tuple[float, float]]:
         """When replies were on their way to the chat's room: a file goes behind them."""
-        places = self._history.setting.places
+        sim_chats = self._history.setting.sim_chats
         return [
             (created - EPOCH, (delivered or inf) - EPOCH)
-            for other, place in places.items()
-            if place.room is places[chat].room
+            for other, sim_chat in sim_chats.items()
+            if sim_chat.telegram_chat is sim_chats[chat].telegram_chat
             for created, delivered in self._book.ask(
                 "SELECT created, delivered FROM outbox WHERE chat = ?", other
             )
@@ -377,8 +377,8 @@ class Checks:
         disturbed = {one.chat for one in history.api.faults.injected}
         if history.world.measure["telegram"] or history.latency[1] > 1:
             return
-        for chat, place in history.setting.places.items():
-            if place.room.id < 0 or place.room.id in disturbed or place.gone:
+        for chat, sim_chat in history.setting.sim_chats.items():
+            if sim_chat.telegram_chat.id < 0 or sim_chat.telegram_chat.id in disturbed or sim_chat.gone:
                 continue  # a group's replies may wait for a minute, so many may be sent in it
             rows = self._book.ask(
                 "SELECT DISTINCT outbox.id, created, delivered FROM outbox JOIN messages ON reply = outbox.id"
@@ -389,7 +389,7 @@ class Checks:
             for reply, created, delivered in rows:
                 began = max([created, free_at, *(start for start in starts if start <= delivered)])
                 waited = self._world.waits.unexplained_s(
-                    began - EPOCH, delivered - EPOCH, chat, room_of(place.room.id)
+                    began - EPOCH, delivered - EPOCH, chat, wait_key(sim_chat.telegram_chat.id)
                 )
                 if waited > SENT_S:
                     self._complain(f"{chat}: the reply {reply} waited {waited:.1f} s for something of others")
@@ -399,6 +399,6 @@ class Checks:
         """Each belongs to whom it came from."""
         memory = Book(self._history.home.memory_db)
         for owner, chat, value in memory.ask("SELECT owner, chat, value FROM facts"):
-            if owner != chat.partition("_")[0] or strays(value, self._history.setting.places[chat]):
+            if owner != chat.partition("_")[0] or strays(value, self._history.setting.sim_chats[chat]):
                 self._complain(f"{owner} has a fact of {chat}: {value}")
         memory.close()

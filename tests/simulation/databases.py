@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from rumi.memory.store import Store as Memory
+from rumi.memory.store import MemoryStore as Memory
 from rumi.platform.home import Home
 from rumi.store.journal.store import Store as Journal
 from tests.simulation.world import World

@@ -26,7 +26,7 @@ from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
-from tests.simulation.places import BASIC_GROUP, Place, by_chat, settle_places
+from tests.simulation.places import BASIC_GROUP, SimChat, by_chat, make_sim_chats
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
 from tests.simulation.reminders import Reminders
@@ -103,21 +103,23 @@ class History:
             empty_drafts=random.random() < 0.5,
             privacy=random.random() < 0.3,
         )
-        self.all_places = settle_places(self.api, basic=world.theme == "move")
-        self.places = random.sample(self.all_places, random.choice((1, 1, 2, 3, 4)))
+        self.all_sim_chats = make_sim_chats(self.api, basic=world.theme == "move")
+        self.sim_chats = random.sample(self.all_sim_chats, random.choice((1, 1, 2, 3, 4)))
         if world.theme == "move":
-            moves = next(place for place in self.all_places if place.rooms[0].id == BASIC_GROUP)
-            self.places = [moves, *(place for place in self.places if place is not moves)]
+            moves = next(
+                sim_chat for sim_chat in self.all_sim_chats if sim_chat.telegram_chats[0].id == BASIC_GROUP
+            )
+            self.sim_chats = [moves, *(sim_chat for sim_chat in self.sim_chats if sim_chat is not moves)]
         if world.theme == "stuck":
-            self.places = [place for place in self.all_places if place.people]
-            random.shuffle(self.places)
-            world.stuck = self.places[0].chat
+            self.sim_chats = [sim_chat for sim_chat in self.all_sim_chats if sim_chat.people]
+            random.shuffle(self.sim_chats)
+            world.stuck = self.sim_chats[0].chat
         self.daemon = Daemon(world)
         self.book = Book(self.home.state_db)
-        self.ledger = Ledger(world, self.api, self.all_places, self.book)
-        places = by_chat(self.all_places)
-        self.asking = Asking(world, places)
-        self.doings = Doings(world, self.book, places, lambda *work: self._nursery.start_soon(*work))
+        self.ledger = Ledger(world, self.api, self.all_sim_chats, self.book)
+        sim_chats = by_chat(self.all_sim_chats)
+        self.asking = Asking(world, sim_chats)
+        self.doings = Doings(world, self.book, sim_chats, lambda *work: self._nursery.start_soon(*work))
         self.stops = Stops(world, self.book, self.daemon, self.doings, lambda: self.witness.turn_now)
         self.purse = Purse(world)
         self.reminders = Reminders(world, self.book)
@@ -135,7 +137,7 @@ class History:
             self.home,
             self.api,
             self.daemon,
-            places,
+            sim_chats,
             self.witness,
             self.ledger,
             self.latency,
@@ -151,13 +153,13 @@ class History:
         self.answering: Answering
         self._nursery: trio.Nursery
         self._done = trio.Event()
-        self._calm_at = self._told_at = math.inf
+        self._calm_at = self._replied_at = math.inf
         self._settled = False
 
     async def run(self) -> None:
         """The whole course of it."""
         random = self.world.random
-        weather.brew(self.world, self.api, self.places[0].room)
+        weather.brew(self.world, self.api, self.sim_chats[0].telegram_chat)
         async with trio.open_nursery() as nursery:
             self.api.nursery = self._nursery = nursery
             self.people = People(self.world, self.api, self.daemon, nursery, self._quiet, self.ledger)
@@ -186,18 +188,18 @@ class History:
         self.book.close()
 
     async def _live(self) -> None:
-        deeds = self.world.random.randint(5, 14)
+        actions = self.world.random.randint(5, 14)
         if self.world.stuck is not None:
-            deeds *= 2
+            actions *= 2
         if self.world.tasks or self.world.stops or self.world.reminders:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.people.live, self.places, deeds)
-                nursery.start_soon(self.doings.live, self.people, self.places)
-                nursery.start_soon(self.reminders.live, self.people, self.places)
+                nursery.start_soon(self.people.live, self.sim_chats, actions)
+                nursery.start_soon(self.doings.live, self.people, self.sim_chats)
+                nursery.start_soon(self.reminders.live, self.people, self.sim_chats)
                 if self.world.stops:
-                    nursery.start_soon(self.stops.live, self.people, self.places)
+                    nursery.start_soon(self.stops.live, self.people, self.sim_chats)
         else:
-            await self.people.live(self.places, deeds)
+            await self.people.live(self.sim_chats, actions)
         self._done.set()
 
     async def _gap(self) -> None:
@@ -245,7 +247,7 @@ class History:
         process = Process(self.setting, death)
         self.people.process = process
         self.starts.append(trio.current_time())
-        self._told_at = math.inf
+        self._replied_at = math.inf
         self.world.note("process", f"begins, to be {end} {death or ''}")
         async with trio.open_nursery() as around:
             around.start_soon(self._watch_boxes, process)
@@ -270,7 +272,7 @@ class History:
                 self.world.complain(f"the process ended with {error!r}")
         if process.life.dead or failed:
             return
-        took_s = trio.current_time() - self._told_at
+        took_s = trio.current_time() - self._replied_at
         if took_s > END_S:
             self.world.complain(f"the process took {took_s:.0f} s to end")
         if self.daemon.live and (self._settled or not self.world.boxes_fail):
@@ -322,10 +324,10 @@ class History:
                     self._calm()
                     await self._settle(process)
         self.world.note("process", "is told to end")
-        self._told_at = trio.current_time()
+        self._replied_at = trio.current_time()
         hurry_s = random.choice((math.inf, math.inf, 0.1, 5)) if not last else math.inf
         with trio.move_on_after(hurry_s):  # a second signal
-            await wind_down((process.telegram,), process.inbox, process.services.lessons)
+            await wind_down((process.telegram,), process.inbox, process.services.fact_extraction)
 
     async def _press_what_stands(self) -> Sequence[Query]:
         """Press the buttons that are left though nothing is asked any more; a live process leaves none."""
@@ -342,11 +344,11 @@ class History:
         waiting = [f"the updates {pending} wait"] if pending else []
         return self.book.unfinished() + self.reminders.unfinished() + waiting
 
-    def _quiet(self, place: Place) -> bool:
+    def _quiet(self, sim_chat: SimChat) -> bool:
         """Whether everything that was said in a place is answered, as far as anybody there can know."""
-        if place.chat in self.witness.turn_now or self.api.pending or self.people.process is None:
+        if sim_chat.chat in self.witness.turn_now or self.api.pending or self.people.process is None:
             return False
-        return self.book.answered(place.chat)
+        return self.book.answered(sim_chat.chat)
 
     async def _settle(self, process: Process) -> None:
         """Everything is answered and delivered, and nothing is kept of it."""

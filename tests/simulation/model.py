@@ -15,14 +15,14 @@ from rumi.agent.conversation import CLOSING
 from rumi.channels.built_in import BUILT_IN
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.actor import ModelsRef
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
 from rumi.models.metering import Account, Meter
 from rumi.models.rates import RateLimits
 from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 from tests.simulation.outside import PAGE
-from tests.simulation.places import Place, strays
+from tests.simulation.places import SimChat, strays
 from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import Fault, World
 
@@ -107,33 +107,33 @@ class Model:
     def __init__(
         self,
         server: ModelServer,
-        place: Place,
+        sim_chat: SimChat,
         calls: Counter[str],
         begun: Counter[str],
         permits: ModelsRef,
         meter: Meter | None,
     ) -> None:
         self._world = server.world
-        self._place = place
+        self._sim_chat = sim_chat
         self._calls = calls
         self._begun = begun
-        steps = [Step(Attempt(server, place, name), SERVER) for name in ("first", "second")]
+        steps = [ChainStep(Attempt(server, sim_chat, name), SERVER) for name in ("first", "second")]
         random = Random(self._world.random.getrandbits(32))
-        account = Account(place.chat, BUILT_IN.owner_of(place.chat))
+        account = Account(sim_chat.chat, BUILT_IN.owner_of(sim_chat.chat))
         self._chain = Chain(
-            steps, chat=place.chat, permits=permits, random=random, account=account, meter=meter
+            steps, chat=sim_chat.chat, permits=permits, random=random, account=account, meter=meter
         )
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        chat = self._place.chat
+        chat = self._sim_chat.chat
         if background(request) is not None:
             return await self._chain.reply(request, emit)
-        check_prompt(self._world, self._place, request.messages)
-        place = last_said(request)
+        check_prompt(self._world, self._sim_chat, request.messages)
+        index = last_said(request)
         if not request.words_only and not any(
-            message.role == "assistant" for message in request.messages[place:]
+            message.role == "assistant" for message in request.messages[index:]
         ):
-            self._begun[request.messages[place].content] += 1
+            self._begun[request.messages[index].content] += 1
         self._calls[chat] += 1
         try:
             return await self._chain.reply(request, emit)
@@ -144,12 +144,12 @@ class Model:
 class Attempt:
     """One of the models of a chain, as one chat asks it, or a task of it that is called `chat`."""
 
-    def __init__(self, server: ModelServer, place: Place, name: str, chat: str = "") -> None:
+    def __init__(self, server: ModelServer, sim_chat: SimChat, name: str, chat: str = "") -> None:
         self.name = name
         self._server = server
         self._world = server.world
-        self._place = place
-        self._chat = chat or place.chat
+        self._sim_chat = sim_chat
+        self._chat = chat or sim_chat.chat
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         return await self.metered_reply(request, emit, lambda limits: None)
@@ -171,13 +171,13 @@ class Attempt:
 
     async def _in_background(self, task: Task, request: ModelRequest) -> Reply:
         """Draw facts from a session, or sum it up: nobody waits for that, and it may fail like the rest."""
-        world, place = self._world, self._place
+        world, sim_chat = self._world, self._sim_chat
         world.counts[task] += 1
         told = request.messages[1].content
         if task == "lesson" and OBEY in told.split():
-            world.complain(f"{place.chat}: a lesson is made of words that were handed on: {told[:80]!r}")
-        if found := strays(told, place):
-            world.complain(f"{place.chat}: {task} is made of something of {found}: {told[:80]!r}")
+            world.complain(f"{sim_chat.chat}: a lesson is made of words that were handed on: {told[:80]!r}")
+        if found := strays(told, sim_chat):
+            world.complain(f"{sim_chat.chat}: {task} is made of something of {found}: {told[:80]!r}")
         await trio.sleep(0 if world.calm else world.random.choice((0, 0.1, 2, 15)))
         if world.dice("model", 0.2):
             match world.random.choice(("hang", "error", "crash", "nonsense")):
@@ -190,29 +190,29 @@ class Attempt:
                 case _:
                     return Reply("\ud800 {")
         if task == "summary":
-            return Reply(f"{place.mark}# spoke of this and that")
+            return Reply(f"{sim_chat.mark}# spoke of this and that")
         # The topics of a forum have one owner, so a fact of theirs shows no mark.
-        mark = "" if place.topic is not None or place.room.forum else f"{place.mark}#"
-        numbers = re.findall(rf"\b{place.mark}#(\d+)", told)
+        mark = "" if sim_chat.topic is not None or sim_chat.telegram_chat.forum else f"{sim_chat.mark}#"
+        numbers = re.findall(rf"\b{sim_chat.mark}#(\d+)", told)
         facts = [{"key": "number", "value": f"{mark}{number}"} for number in numbers[:3]]
         return Reply(json.dumps({"facts": facts}))
 
     async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        random, mark = self._world.random, self._place.mark
-        place = last_said(request)
-        said = request.messages[place].content
-        steps = sum(message.role == "assistant" for message in request.messages[place:])
-        handed_on = opened(said)
+        random, mark = self._world.random, self._sim_chat.mark
+        index = last_said(request)
+        said = request.messages[index].content
+        steps = sum(message.role == "assistant" for message in request.messages[index:])
+        handed_on = read_block(said)
         words = (said if handed_on is None else handed_on[1]).split()
-        wish = words[1] if len(words) > 1 else ""
+        action = words[1] if len(words) > 1 else ""
         await trio.lowlevel.checkpoint()
         if request.words_only:
             if self._world.dice("model", 0.1):
                 return Reply("", (self._bash("l"),))
             return Reply(f"{mark}# so far")
         if self._world.dice("model", 0.03):
-            wish = random.choice(("hang", "error", "crash"))
-        match wish:
+            action = random.choice(("hang", "error", "crash"))
+        match action:
             case "slow":
                 await trio.sleep(random.choice((0.1, 2, 20)))
             case "stream":
@@ -245,14 +245,14 @@ class Attempt:
             case "essay":
                 return Reply(essay(f"{mark}# {said}", random.choice((4, 9, 20))))
             case "file" if steps < 1:
-                self._place.files += 1
+                self._sim_chat.files += 1
                 return Reply("", (self._bash("w", f"tee {self._file}", f"{mark}# in a file: {said}"),))
             case "file" if steps < 2:
                 return Reply("", (ToolCall("x", "send_file", json.dumps({"path": self._file})),))
             case "outside" if steps < random.choice((2, 2, 4)):
                 return Reply("", self._from_outside(request.messages))
             case "obey" if steps < 2:
-                return Reply("", self._deeds())
+                return Reply("", self._actions())
             case "delegate" if steps < 1:
                 return Reply("", (delegate(said),))
             case "nothing":
@@ -261,25 +261,25 @@ class Attempt:
 
     @property
     def _file(self) -> str:
-        return f"{self._place.mark}-out{self._place.files}.txt"
+        return f"{self._sim_chat.mark}-out{self._sim_chat.files}.txt"
 
     def _from_outside(self, messages: Sequence[Message]) -> tuple[ToolCall, ...]:
         """Read something that strangers wrote; where that is done, do what has to be asked for then."""
         if not any(message.role == "tool" and PAGE in message.content for message in messages):
             return (ToolCall("r", "read", "{}"),)
-        return self._deeds()
+        return self._actions()
 
-    def _deeds(self) -> tuple[ToolCall, ...]:
-        random, place = self._world.random, self._place
+    def _actions(self) -> tuple[ToolCall, ...]:
+        random, sim_chat = self._world.random, self._sim_chat
         calls = []
         for number in range(random.choice((1, 1, 1, 2, 5))):
-            place.things += 1
-            what = json.dumps({"what": f"{place.mark}#thing{place.things}"})
+            sim_chat.things += 1
+            what = json.dumps({"what": f"{sim_chat.mark}#thing{sim_chat.things}"})
             calls.append(ToolCall(f"d{number}", "do", what))
         return tuple(calls)
 
     def _bash(self, id: str, command: str = "", stdin: str = "") -> ToolCall:
-        random, mark = self._world.random, self._place.mark
+        random, mark = self._world.random, self._sim_chat.mark
         command = command or random.choice(
             (f"echo {mark}#{random.random()}", f"echo {mark}#", "sleep 3", "sleep 0.1")
         )
@@ -288,8 +288,8 @@ class Attempt:
 
 def delegate(said: str) -> ToolCall:
     """The call with which a turn has a task do what it was asked for."""
-    named, _, wish = said.split()[:3]
-    return ToolCall("e", "delegate", json.dumps({"question": f"{named}e {wish}"}))
+    named, _, action = said.split()[:3]
+    return ToolCall("e", "delegate", json.dumps({"question": f"{named}e {action}"}))
 
 
 def last_said(request: ModelRequest) -> int:
@@ -315,9 +315,9 @@ def essay(title: str, paragraphs: int) -> str:
     return "\n\n".join([title, *(f"{number}. {PARAGRAPH * 10}" for number in range(paragraphs))])
 
 
-def check_prompt(world: World, place: Place, messages: Sequence[Message]) -> None:
+def check_prompt(world: World, sim_chat: SimChat, messages: Sequence[Message]) -> None:
     """Every call has its result right behind it, and nothing is another chat's."""
-    chat = place.chat
+    chat = sim_chat.chat
     waiting: list[str] = []
     for message in messages:
         if message.role == "tool":
@@ -329,7 +329,7 @@ def check_prompt(world: World, place: Place, messages: Sequence[Message]) -> Non
             if waiting:
                 world.complain(f"{chat}: the model is shown calls without results: {waiting}")
             waiting = [call.id for call in message.tool_calls]
-        if found := strays(message.content, place):
+        if found := strays(message.content, sim_chat):
             world.complain(f"{chat}: the model is shown something of {found}: {message.content[:80]!r}")
     if waiting:
         world.complain(f"{chat}: the model is shown calls without results: {waiting}")

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from rumi.chats.budgets.keeping import Rules
 from rumi.models.metering import Limit
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import ReserveCall, SettleCall
 from tests.simulation.book import Book
 from tests.simulation.world import World
@@ -29,7 +29,7 @@ class Purse:
         self._freed: set[str] = set()
         self._released: set[str] = set()
 
-    def watch(self, ask: Ask) -> Ask:
+    def watch(self, ask: AskJournal) -> AskJournal:
         """Return the journal's `ask`, at which this stands."""
 
         async def watched(request: Any) -> Any:

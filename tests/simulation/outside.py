@@ -8,7 +8,7 @@ from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from tests.simulation.asking import Asking
-from tests.simulation.places import Place
+from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
 
 PAGE = "a page"
@@ -23,14 +23,14 @@ class Reading:
     spec = READ
     concurrent = False
 
-    def __init__(self, life: Life, place: Place) -> None:
+    def __init__(self, life: Life, sim_chat: SimChat) -> None:
         self._life = life
-        self._place = place
+        self._sim_chat = sim_chat
 
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -38,12 +38,12 @@ class Reading:
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
         world = self._life.world
-        progress(f"{self._place.mark}# asks")
-        progress(f"{self._place.mark}# reads")
-        with world.waits.of(self._place.chat):
+        progress(f"{self._sim_chat.mark}# asks")
+        progress(f"{self._sim_chat.mark}# reads")
+        with world.waits.of(self._sim_chat.chat):
             await trio.sleep(world.random.choice((0, 0, 0.5)))
-        progress(f"{self._place.mark}# has read")
-        return ToolResult(True, f"{self._place.mark}# {PAGE}", tainted=True)
+        progress(f"{self._sim_chat.mark}# has read")
+        return ToolResult(True, f"{self._sim_chat.mark}# {PAGE}", tainted=True)
 
 
 class Doing:
@@ -52,28 +52,28 @@ class Doing:
     spec = DO
     concurrent = True
 
-    def __init__(self, life: Life, place: Place, asking: Asking) -> None:
+    def __init__(self, life: Life, sim_chat: SimChat, asking: Asking) -> None:
         self._life = life
-        self._place = place
+        self._sim_chat = sim_chat
         self._asking = asking
 
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return Question("send_file", {"path": str(arguments["what"])})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         await trio.lowlevel.checkpoint()
         if self._life.dead:
             raise RumiError("The process is dead.")
-        self._asking.do(self._place, str(arguments["what"]))
+        self._asking.do(self._sim_chat, str(arguments["what"]))
         world = self._life.world
-        with world.waits.of(self._place.chat):
+        with world.waits.of(self._sim_chat.chat):
             await trio.sleep(world.random.choice((0, 0, 0.5, 5)))
-        return ToolResult(True, f"{self._place.mark}# did it")
+        return ToolResult(True, f"{self._sim_chat.mark}# did it")
 
 
-def tools_of(life: Life, place: Place, asking: Asking) -> tuple[Tool, ...]:
+def tools_of(life: Life, sim_chat: SimChat, asking: Asking) -> tuple[Tool, ...]:
     """Both, in one process, for one chat."""
-    return (Reading(life, place), Doing(life, place, asking))
+    return (Reading(life, sim_chat), Doing(life, sim_chat, asking))

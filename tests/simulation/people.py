@@ -12,7 +12,7 @@ from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.containers import Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
-from tests.simulation.places import BASIC_GROUP, GROUP, STRANGE, Place, Said
+from tests.simulation.places import BASIC_GROUP, GROUP, STRANGE, Said, SimChat
 from tests.simulation.process import Process
 from tests.simulation.world import World
 
@@ -23,7 +23,7 @@ COMMANDS = (
 PAUSES_S = (0, 0, 0, 0.01, 0.1, 0.7, 1.2, 2, 2, 4, 9, 25)
 LONG_PAUSES_S = (60, 110, 200, 400, 4000)
 
-DEEDS = (
+PERSON_ACTIONS = (
     *("say", "say", "say", "say", "say", "command", "command", "burst", "polite", "document", "unsupported"),
     "forward",
     *("answer", "edit", "outside", "leave", "unheard", "wipe", "cut", "full", "vanish"),
@@ -53,7 +53,7 @@ class People:
         api: BotApi,
         daemon: Daemon,
         nursery: trio.Nursery,
-        quiet: Callable[[Place], bool],
+        quiet: Callable[[SimChat], bool],
         ledger: Ledger,
     ) -> None:
         self.said: list[Said] = []
@@ -65,98 +65,100 @@ class People:
         self._nursery = nursery
         self._quiet = quiet
         self._ledger = ledger
-        self._places: list[Place] = []
+        self._sim_chats: list[SimChat] = []
         self._numbered = 0
         self.curious = world.random.choice((0.0, 0.0, 0.1, 0.7))
         """How often they want something from outside."""
 
-    async def live(self, places: list[Place], deeds: int) -> None:
+    async def live(self, sim_chats: list[SimChat], actions: int) -> None:
         """Do so many things in all, each place for itself."""
-        self._places = places
-        shares = [0] * len(places)
-        for _ in range(deeds):
-            shares[self._random.randrange(len(places))] += 1
+        self._sim_chats = sim_chats
+        shares = [0] * len(sim_chats)
+        for _ in range(actions):
+            shares[self._random.randrange(len(sim_chats))] += 1
         async with trio.open_nursery() as nursery:
-            for place, share in zip(places, shares, strict=True):
-                nursery.start_soon(self._live_in, place, share)
+            for sim_chat, share in zip(sim_chats, shares, strict=True):
+                nursery.start_soon(self._live_in, sim_chat, share)
 
-    async def _live_in(self, place: Place, deeds: int) -> None:
+    async def _live_in(self, sim_chat: SimChat, actions: int) -> None:
         random = self._random
-        if self._world.stuck not in (None, place.chat):
+        if self._world.stuck not in (None, sim_chat.chat):
             await trio.sleep(random.choice((0, 5, 20, 40)))  # somebody is stuck by now
-        moves = place.room.id == BASIC_GROUP
-        moves_at = random.randrange(deeds + 1) if moves else -1
-        for deed in range(deeds + moves):
+        moves = sim_chat.telegram_chat.id == BASIC_GROUP
+        moves_at = random.randrange(actions + 1) if moves else -1
+        for turn_number in range(actions + moves):
             long = random.random() < 0.03
             await trio.sleep(random.choice(LONG_PAUSES_S if long else PAUSES_S))
-            if deed == moves_at:
-                await self._move(place)
+            if turn_number == moves_at:
+                await self._move(sim_chat)
             elif self._world.stuck is not None and random.random() < 0.6:
-                await (self._get_stuck(place) if place.chat == self._world.stuck else self._go_on(place))
-            elif self._world.theme == "storm" and place.people and random.random() < 0.4:
-                self._storm(place)
-            elif place.stranger is not None and (not place.people or random.random() < 0.3):
-                self._stranger(place)
+                await (
+                    self._get_stuck(sim_chat) if sim_chat.chat == self._world.stuck else self._go_on(sim_chat)
+                )
+            elif self._world.theme == "storm" and sim_chat.people and random.random() < 0.4:
+                self._storm(sim_chat)
+            elif sim_chat.stranger is not None and (not sim_chat.people or random.random() < 0.3):
+                self._stranger(sim_chat)
             else:
-                await self._do(place, random.choice(DEEDS))
+                await self._do(sim_chat, random.choice(PERSON_ACTIONS))
 
-    async def _do(self, place: Place, deed: str) -> None:
+    async def _do(self, sim_chat: SimChat, action: str) -> None:
         random = self._random
-        match deed:
+        match action:
             case "say":
-                self.say(place, self.words(place))
+                self.say(sim_chat, self.words(sim_chat))
             case "command":
-                self.say(place, random.choice(COMMANDS))
+                self.say(sim_chat, random.choice(COMMANDS))
             case "burst":
                 for _ in range(random.choice((2, 3, 5))):
-                    self.say(place, random.choice((self.words(place), *COMMANDS)))
+                    self.say(sim_chat, random.choice((self.words(sim_chat), *COMMANDS)))
             case "polite":
-                await self._polite(place)
+                await self._polite(sim_chat)
             case "document":
-                self._document(place)
+                self._document(sim_chat)
             case "forward":
-                self._forward(place)
+                self._forward(sim_chat)
             case "unsupported":
-                self._unsupported(place)
+                self._unsupported(sim_chat)
             case "answer":
-                self._answer(place)
+                self._answer(sim_chat)
             case "edit":
                 said = [message for message in self.said if message.message.chat.migrated_to is None]
                 if said:
                     self._api.edit(random.choice(said).message, f"{STRANGE}#edited")
             case "outside":
-                self.call_from_outside(place)
+                self.call_from_outside(sim_chat)
             case "leave":
-                self._nursery.start_soon(self._leave, place)
+                self._nursery.start_soon(self._leave, sim_chat)
             case "unheard":
-                self._unheard(place)
+                self._unheard(sim_chat)
             case "wipe":
-                self._wipe(place)
+                self._wipe(sim_chat)
             case _:
-                self._befall(place, deed)
+                self._befall(sim_chat, action)
 
     # What they say
 
-    def words(self, place: Place, wish: str = "") -> str:
+    def words(self, sim_chat: SimChat, action: str = "") -> str:
         """Something that was not said before, and the wish in it."""
         self._numbered += 1
-        if not wish:
+        if not action:
             curious = self._random.random() < self.curious
-            wish = "outside" if curious else self._random.choice(BEHAVIOURS)
+            action = "outside" if curious else self._random.choice(BEHAVIOURS)
             if self._world.theme == "late" and self._random.random() < 0.5:
-                wish = self._random.choice(("stream", "slow", "sleeper"))
-        return f"{place.mark}#{self._numbered} {wish}"
+                action = self._random.choice(("stream", "slow", "sleeper"))
+        return f"{sim_chat.mark}#{self._numbered} {action}"
 
     def _said(
-        self, place: Place, message: Message, text: str | None, what: str, *, polite: bool = False
+        self, sim_chat: SimChat, message: Message, text: str | None, what: str, *, polite: bool = False
     ) -> None:
-        self.said.append(Said(place, message, text, polite))
-        self._world.note(place.chat, f"< {what}", lambda: f"(update {message.update_id})")
+        self.said.append(Said(sim_chat, message, text, polite))
+        self._world.note(sim_chat.chat, f"< {what}", lambda: f"(update {message.update_id})")
         self._world.counts["messages"] += 1
 
     def say(
         self,
-        place: Place,
+        sim_chat: SimChat,
         text: str,
         person: Person | None = None,
         reply_to: Message | None = None,
@@ -164,194 +166,198 @@ class People:
         polite: bool = False,
     ) -> Message:
         """Say something that is meant for the bot, whoever does, and perhaps in answer to it."""
-        person = person or self._random.choice(place.people)
+        person = person or self._random.choice(sim_chat.people)
         name = f"@{self._api.bot.username}"
         sent = text
         if text == "/what":  # a command of some other bot, unless it is called by name
             sent = f"{text}{name}"
-        elif not place.private and not text.startswith("/") and reply_to is None:
+        elif not sim_chat.private and not text.startswith("/") and reply_to is None:
             sent = f"{name} {text}"
-        message = self._api.say(person, sent, place.room, topic=place.topic, reply_to=reply_to)
-        self._said(place, message, text, repr(text), polite=polite)
+        message = self._api.say(person, sent, sim_chat.telegram_chat, topic=sim_chat.topic, reply_to=reply_to)
+        self._said(sim_chat, message, text, repr(text), polite=polite)
         return message
 
-    async def _polite(self, place: Place) -> None:
+    async def _polite(self, sim_chat: SimChat) -> None:
         """Say something when nothing runs and everything is answered."""
         with trio.move_on_after(100):
-            while not self._quiet(place):  # noqa: ASYNC110  # a person looks now and then
+            while not self._quiet(sim_chat):  # noqa: ASYNC110  # a person looks now and then
                 await trio.sleep(self._random.choice((0.1, 0.5, 2)))
-            self.say(place, self.words(place), polite=True)
+            self.say(sim_chat, self.words(sim_chat), polite=True)
 
-    def _answer(self, place: Place) -> None:
+    def _answer(self, sim_chat: SimChat) -> None:
         """Answer to something that the bot said, without calling it."""
-        mine = [message for message in place.room.said if place.holds(message)]
+        mine = [message for message in sim_chat.telegram_chat.said if sim_chat.holds(message)]
         if mine:
-            self.say(place, self.words(place), reply_to=self._random.choice(mine))
+            self.say(sim_chat, self.words(sim_chat), reply_to=self._random.choice(mine))
 
-    def _document(self, place: Place) -> None:
+    def _document(self, sim_chat: SimChat) -> None:
         """A file, or an album, which is one message."""
-        person = self._random.choice(place.people)
-        text = self._random.choice(("", self.words(place), f"/help {self.words(place)}"))
-        caption = text if place.private else f"@{self._api.bot.username} {text}".strip()
+        person = self._random.choice(sim_chat.people)
+        text = self._random.choice(("", self.words(sim_chat), f"/help {self.words(sim_chat)}"))
+        caption = text if sim_chat.private else f"@{self._api.bot.username} {text}".strip()
         album = {"media_group_id": f"album{self._numbered}"} if self._random.random() < 0.2 else {}
         size = self._random.choice((None, None, 30_000_000))
         for number in range(3 if album else 1):
             words = {"caption": caption, "caption_entities": detected(caption)} if number == 0 else {}
             message = self._api.send_document(
                 person,
-                f"{place.mark}-{number}.txt",
-                f"{place.mark}#file".encode(),
-                place.room,
+                f"{sim_chat.mark}-{number}.txt",
+                f"{sim_chat.mark}#file".encode(),
+                sim_chat.telegram_chat,
                 size=size,
-                topic=place.topic,
+                topic=sim_chat.topic,
                 **words,
                 **album,
             )
             if number == 0:
-                self._said(place, message, text, f"a file, {caption!r}")
+                self._said(sim_chat, message, text, f"a file, {caption!r}")
             else:
                 self.said[-1].album.append(message)
 
-    def _forward(self, place: Place) -> None:
+    def _forward(self, sim_chat: SimChat) -> None:
         """Hand on what somebody else wrote, and the model obeys it; in a group it calls nobody."""
         self._numbered += 1
-        text = f"{place.mark}#{self._numbered} {OBEY}"
-        person = self._random.choice(place.people)
-        origin = self._api.origin_of(self._random.choice((person, "Somebody", place.room)))
-        message = self._api.forward(person, origin, place.room, text=text, topic=place.topic)
-        self._said(place, message, "" if place.private else None, f"forwarded: {text!r}")
+        text = f"{sim_chat.mark}#{self._numbered} {OBEY}"
+        person = self._random.choice(sim_chat.people)
+        origin = self._api.origin_of(self._random.choice((person, "Somebody", sim_chat.telegram_chat)))
+        message = self._api.forward(person, origin, sim_chat.telegram_chat, text=text, topic=sim_chat.topic)
+        self._said(sim_chat, message, "" if sim_chat.private else None, f"forwarded: {text!r}")
 
-    def _unsupported(self, place: Place) -> None:
+    def _unsupported(self, sim_chat: SimChat) -> None:
         """Something besides words; in a group nobody can say for whom it is."""
-        person = self._random.choice(place.people)
+        person = self._random.choice(sim_chat.people)
         kind = self._random.choice(("location", "sticker", "voice", "poll"))
         match kind:
             case "location":
-                message = self._api.send_location(person, 1.0, 2.0, place.room, topic=place.topic)
+                message = self._api.send_location(
+                    person, 1.0, 2.0, sim_chat.telegram_chat, topic=sim_chat.topic
+                )
             case "sticker":
-                message = self._api.send_sticker(person, place.room, topic=place.topic)
+                message = self._api.send_sticker(person, sim_chat.telegram_chat, topic=sim_chat.topic)
             case "voice":
-                message = self._api.send_voice(person, b"OggS", place.room, topic=place.topic)
+                message = self._api.send_voice(person, b"OggS", sim_chat.telegram_chat, topic=sim_chat.topic)
             case _:
-                message = self._api.send_poll(person, "Which?", place.room, topic=place.topic)
-        self._said(place, message, "" if place.private else None, f"a {kind}")
+                message = self._api.send_poll(person, "Which?", sim_chat.telegram_chat, topic=sim_chat.topic)
+        self._said(sim_chat, message, "" if sim_chat.private else None, f"a {kind}")
 
-    def _unheard(self, place: Place) -> None:
+    def _unheard(self, sim_chat: SimChat) -> None:
         """In a group, something that is meant for others."""
-        if not place.private:
-            person = self._random.choice(place.people)
+        if not sim_chat.private:
+            person = self._random.choice(sim_chat.people)
             text = self._random.choice((f"{STRANGE}#gossip", "/stop@another_bot"))
-            message = self._api.say(person, text, place.room, topic=place.topic)
-            self._said(place, message, None, f"for others: {text!r}")
+            message = self._api.say(person, text, sim_chat.telegram_chat, topic=sim_chat.topic)
+            self._said(sim_chat, message, None, f"for others: {text!r}")
 
-    def _stranger(self, place: Place) -> None:
-        assert place.stranger is not None
+    def _stranger(self, sim_chat: SimChat) -> None:
+        assert sim_chat.stranger is not None
         text = self._random.choice((f"{STRANGE}#hello hang", "/stop", "/start"))
-        sent = text if place.private else f"@{self._api.bot.username} {text}"
-        message = self._api.say(place.stranger, sent, place.room, topic=place.topic)
-        self._said(place, message, None, f"a stranger: {text!r}")
+        sent = text if sim_chat.private else f"@{self._api.bot.username} {text}"
+        message = self._api.say(sim_chat.stranger, sent, sim_chat.telegram_chat, topic=sim_chat.topic)
+        self._said(sim_chat, message, None, f"a stranger: {text!r}")
 
-    def _storm(self, place: Place) -> None:
+    def _storm(self, sim_chat: SimChat) -> None:
         """Much at once, with things in it over which the chat breaks: it is stopped, and has more queued."""
         for _ in range(self._random.choice((6, 12, 18))):
-            wish = self._random.choice(("judge", "judge", "judge", "echo"))
-            self.say(place, self.words(place, wish))
+            action = self._random.choice(("judge", "judge", "judge", "echo"))
+            self.say(sim_chat, self.words(sim_chat, action))
 
-    async def _go_on(self, place: Place) -> None:
+    async def _go_on(self, sim_chat: SimChat) -> None:
         """Want a box, and another one, while somebody else's hangs."""
         for _ in range(self._random.choice((1, 3))):
             await trio.sleep(self._random.choice((0, 0.3, 2)))
-            self.say(place, self.words(place, self._random.choice(("tools", "tools", "file", "echo"))))
+            self.say(sim_chat, self.words(sim_chat, self._random.choice(("tools", "tools", "file", "echo"))))
             await trio.sleep(self._random.choice((2, 6)))
-            self.say(place, "/reset")
+            self.say(sim_chat, "/reset")
 
-    async def _get_stuck(self, place: Place) -> None:
+    async def _get_stuck(self, sim_chat: SimChat) -> None:
         """Reach for something that may hang; be gone in the middle of it, and back."""
         random = self._random
         act = random.choice(("stop", "leave", "leave", "leave", "storm", "wait", "wait"))
-        wishes = ("tools",) if act == "leave" else ("tools", "sleeper", "forker", "file", "hang")
-        self.say(place, self.words(place, random.choice(wishes)))
+        actions = ("tools",) if act == "leave" else ("tools", "sleeper", "forker", "file", "hang")
+        self.say(sim_chat, self.words(sim_chat, random.choice(actions)))
         await trio.sleep(random.choice((0.5, 2, 5)))
         match act:
             case "stop":
-                self.say(place, "/stop")
+                self.say(sim_chat, "/stop")
             case "storm":
-                self._storm(place)
+                self._storm(sim_chat)
             case "leave":
-                self.say(place, "/status")
-                await self._leave(place)
-                self.say(place, self.words(place))
+                self.say(sim_chat, "/status")
+                await self._leave(sim_chat)
+                self.say(sim_chat, self.words(sim_chat))
                 await trio.sleep(random.choice((0.1, 1)))
-                for other in self._places:  # whose chats have left memory
-                    if other is not place:
+                for other in self._sim_chats:  # whose chats have left memory
+                    if other is not sim_chat:
                         self.say(other, self.words(other, "echo"))
             case _:
                 pass
 
     # What else they do
 
-    def call_from_outside(self, place: Place) -> None:
+    def call_from_outside(self, sim_chat: SimChat) -> None:
         """Have somebody give a chat a command who is not in it."""
         process = self.process
         if process is not None and process.root.state == "running" and not process.life.dead:
-            process.callers.start_soon(self._outside, place, process)
+            process.callers.start_soon(self._outside, sim_chat, process)
 
-    async def _outside(self, place: Place, process: Process) -> None:
+    async def _outside(self, sim_chat: SimChat, process: Process) -> None:
         """`rumi stop` or `rumi reset`, by somebody who may not wait for the answer."""
         command = self._random.choice(("/stop", "/stop", "/reset"))
-        self._world.note(place.chat, f"from outside: {command}")
-        place.meddled = True
+        self._world.note(sim_chat.chat, f"from outside: {command}")
+        sim_chat.meddled = True
         with trio.move_on_after(self._random.choice((0.001, 0.05, 70))), suppress(RumiError):
-            await process.inbox.command(place.chat, command)
+            await process.inbox.command(sim_chat.chat, command)
 
-    async def _leave(self, place: Place) -> None:
+    async def _leave(self, sim_chat: SimChat) -> None:
         """Block the bot, or throw it out, and come back or let it in again."""
-        if place.room.kicked or (place.room.person is not None and place.room.person.blocked):
+        if sim_chat.telegram_chat.kicked or (
+            sim_chat.telegram_chat.person is not None and sim_chat.telegram_chat.person.blocked
+        ):
             return
-        self._world.note(place.chat, "nobody can be reached")
+        self._world.note(sim_chat.chat, "nobody can be reached")
         self._world.counts["gone"] += 1
-        place.gone.append((self._world.now(), float("inf")))
-        self._set_gone(place, gone=True)
+        sim_chat.gone.append((self._world.now(), float("inf")))
+        self._set_gone(sim_chat, gone=True)
         await trio.sleep(self._random.choice(GONE_S))
-        self._set_gone(place, gone=False)
-        began, _ = place.gone.pop()
-        place.gone.append((began, self._world.now() + LATE_S))
-        self._world.note(place.chat, "can be reached again")
+        self._set_gone(sim_chat, gone=False)
+        began, _ = sim_chat.gone.pop()
+        sim_chat.gone.append((began, self._world.now() + LATE_S))
+        self._world.note(sim_chat.chat, "can be reached again")
 
-    def _set_gone(self, place: Place, *, gone: bool) -> None:
-        if place.room.person is None:
-            place.room.kicked = gone
+    def _set_gone(self, sim_chat: SimChat, *, gone: bool) -> None:
+        if sim_chat.telegram_chat.person is None:
+            sim_chat.telegram_chat.kicked = gone
         else:
-            place.room.person.blocked = gone
+            sim_chat.telegram_chat.person.blocked = gone
 
-    def _wipe(self, place: Place) -> None:
+    def _wipe(self, sim_chat: SimChat) -> None:
         """Take away what the bot said last."""
-        mine = [message for message in place.room.said if place.holds(message)]
+        mine = [message for message in sim_chat.telegram_chat.said if sim_chat.holds(message)]
         if mine:
-            self._world.note(place.chat, f"message {mine[-1].id} is taken away")
+            self._world.note(sim_chat.chat, f"message {mine[-1].id} is taken away")
             mine[-1].deleted = True
-            place.wiped.append(mine[-1])
+            sim_chat.wiped.append(mine[-1])
 
-    async def _move(self, place: Place) -> None:
+    async def _move(self, sim_chat: SimChat) -> None:
         """The group becomes a supergroup, while something runs or not, and a kill may follow."""
         random = self._random
         if random.random() < 0.7:
-            wishes = ("slow", "stream", "sleeper", "essay", "file", "hang", "outside", "outside")
-            self.say(place, self.words(place, random.choice(wishes)))
+            actions = ("slow", "stream", "sleeper", "essay", "file", "hang", "outside", "outside")
+            self.say(sim_chat, self.words(sim_chat, random.choice(actions)))
             await trio.sleep(random.choice((0, 0.01, 0.1, 0.7, 2, 5)))
         if random.random() < 0.3:
-            self.say(place, random.choice((self.words(place), "/stop", "/status")))
-        while place.room.kicked:  # noqa: ASYNC110  # nobody tells the bot of anything
+            self.say(sim_chat, random.choice((self.words(sim_chat), "/stop", "/status")))
+        while sim_chat.telegram_chat.kicked:  # noqa: ASYNC110  # nobody tells the bot of anything
             await trio.sleep(1)
-        self._ledger.moved(place)
-        place.rooms.append(self._api.migrate(place.room, GROUP))
-        self._world.note(place.chat, f"has the number {GROUP} from now on")
+        self._ledger.moved(sim_chat)
+        sim_chat.telegram_chats.append(self._api.migrate(sim_chat.telegram_chat, GROUP))
+        self._world.note(sim_chat.chat, f"has the number {GROUP} from now on")
         self._world.counts["moved"] += 1
         if self._world.dice("kill", 0.3):
             self._nursery.start_soon(self._kill, random.choice((0, 0.01, 0.05, 0.3, 2)))
         for _ in range(random.choice((0, 1, 3, 7))):
             await trio.sleep(random.choice((0, 0, 0.01, 0.3, 2)))
-            self.say(place, random.choice((self.words(place), *AFTER_A_MOVE)))
+            self.say(sim_chat, random.choice((self.words(sim_chat), *AFTER_A_MOVE)))
 
     async def _kill(self, after_s: float) -> None:
         await trio.sleep(after_s)
@@ -360,7 +366,7 @@ class People:
 
     # What comes over the machine
 
-    def _befall(self, place: Place, what: str) -> None:
+    def _befall(self, sim_chat: SimChat, what: str) -> None:
         world, random = self._world, self._random
         if what == "cut" and world.dice("telegram", 0.3):
             seconds = random.choice((2, 15, 90))
@@ -373,4 +379,4 @@ class People:
             world.waits.until(world.full_until + FREE_S)
             world.note("disk", f"is full for {seconds} s")
         elif what == "vanish" and world.dice("sandbox", 0.3):
-            self._daemon.lose(place.chat)
+            self._daemon.lose(sim_chat.chat)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from rumi.agent.permissions.rights import ADMIN, MEMBER, Rights
 from rumi.channels.built_in import BUILT_IN
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.receiving.reading import Who
-from rumi.chats.people.people import People, Speaker
+from rumi.chats.people.people import People, Principal
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 
@@ -29,9 +29,9 @@ GUEST = Rights("guest", tools=("read", "do", "*_file", "delegate", "research"))
 PEOPLE = People(
     BUILT_IN,
     {
-        ANN: Speaker("ann", ADMIN, (ANN,)),
-        BOB: Speaker("bob", MEMBER, (BOB,)),
-        CYN: Speaker("cyn", GUEST, (CYN,)),
+        ANN: Principal("ann", ADMIN, (ANN,)),
+        BOB: Principal("bob", MEMBER, (BOB,)),
+        CYN: Principal("cyn", GUEST, (CYN,)),
     },
 )
 
@@ -48,14 +48,14 @@ _CHAT = re.compile(r"(?<![\w-])tg(-?\d+(?:_\d+)?)(?!\w)")
 
 
 @dataclass(eq=False)
-class Place:
+class SimChat:
     """A chat, or a topic of one. `people` may talk there, `stranger` may not and does.
 
     `rooms` are what Telegram has of it: a group that gets another number becomes another one, the last.
     """
 
     mark: str
-    rooms: list[Chat]
+    telegram_chats: list[Chat]
     people: tuple[Person, ...]
     topic: int | None = None
     stranger: Person | None = None
@@ -74,28 +74,28 @@ class Place:
     @property
     def chat(self) -> str:
         """Its id in the house, which its first number gives for ever."""
-        return Address(self.rooms[0].id, self.topic).chat
+        return TelegramAddress(self.telegram_chats[0].id, self.topic).chat
 
     @property
-    def room(self) -> Chat:
+    def telegram_chat(self) -> Chat:
         """Where people write now."""
-        return self.rooms[-1]
+        return self.telegram_chats[-1]
 
     @property
     def moved(self) -> bool:
         """Whether it got another number."""
-        return len(self.rooms) > 1
+        return len(self.telegram_chats) > 1
 
     @property
     def messages(self) -> list[Message]:
         """All that was ever written there, in order; another topic's messages too."""
         if not self.moved:
-            return self.room.messages
-        return [message for room in self.rooms for message in room.messages]
+            return self.telegram_chat.messages
+        return [message for room in self.telegram_chats for message in room.messages]
 
     @property
     def private(self) -> bool:
-        return self.room.person is not None
+        return self.telegram_chat.person is not None
 
     @property
     def has_admin(self) -> bool:
@@ -104,11 +104,11 @@ class Place:
 
     def holds(self, message: Message) -> bool:
         """Whether a message of the room stands here."""
-        return not self.room.forum or message.topic == self.topic
+        return not self.telegram_chat.forum or message.topic == self.topic
 
     def has(self, number: int | None) -> bool:
         """Whether this is or was one of its numbers."""
-        return any(room.id == number for room in self.rooms)
+        return any(room.id == number for room in self.telegram_chats)
 
     def sender_of(self, number: int, text: str, *, retry: bool) -> Person:
         """Who wrote the message of that number, with which a turn about `text` began.
@@ -116,7 +116,7 @@ class Place:
         In a group that moved there may be two: then it is the one that says so, unless a turn has begun with
         it before. `retry`: it is a /retry, which does not say what its turn is about.
         """
-        both = [room.by_id[number] for room in self.rooms if number in room.by_id]
+        both = [room.by_id[number] for room in self.telegram_chats if number in room.by_id]
         if retry:
             both = [message for message in both if message.text.startswith("/retry")] or both
         found = [message for message in both if message not in self.begun] or both
@@ -134,7 +134,7 @@ class Said:
     `album` is what belongs to it besides.
     """
 
-    place: Place
+    sim_chat: SimChat
     message: Message
     text: str | None
     polite: bool = False
@@ -142,7 +142,7 @@ class Said:
     album: list[Message] = field(default_factory=list)
 
 
-def settle_places(api: BotApi, *, basic: bool) -> list[Place]:
+def make_sim_chats(api: BotApi, *, basic: bool) -> list[SimChat]:
     """All the places that there are. `basic`: the group has still to become a supergroup."""
     ann = api.user(ANN, language_code="es", first_name="Ann")
     bob = api.user(BOB, language_code="en", first_name="Bob")
@@ -153,29 +153,31 @@ def settle_places(api: BotApi, *, basic: bool) -> list[Place]:
     topic = api.topic(forum, bob)
     gone: list[tuple[float, float]] = []
     return [
-        Place("ann", [api.chats[ANN]], (ann,)),
-        Place("bob", [api.chats[BOB]], (bob,)),
-        Place("cyn", [api.chats[CYN]], (cyn,)),
-        Place("den", [group], (ann, bob), stranger=xav),
-        Place("eve", [forum], (bob, cyn), topic=topic, gone=gone),
-        Place("fay", [forum], (bob, cyn), gone=gone),
-        Place(STRANGE, [api.chats[xav.id]], (), stranger=xav),
-        Place(STRANGE, [api.chats[yak.id]], (), stranger=yak),
+        SimChat("ann", [api.chats[ANN]], (ann,)),
+        SimChat("bob", [api.chats[BOB]], (bob,)),
+        SimChat("cyn", [api.chats[CYN]], (cyn,)),
+        SimChat("den", [group], (ann, bob), stranger=xav),
+        SimChat("eve", [forum], (bob, cyn), topic=topic, gone=gone),
+        SimChat("fay", [forum], (bob, cyn), gone=gone),
+        SimChat(STRANGE, [api.chats[xav.id]], (), stranger=xav),
+        SimChat(STRANGE, [api.chats[yak.id]], (), stranger=yak),
     ]
 
 
-def by_chat(places: Sequence[Place]) -> dict[str, Place]:
+def by_chat(sim_chats: Sequence[SimChat]) -> dict[str, SimChat]:
     """The places by their ids, and a group that may move also by the id that its new number could give."""
-    found = {place.chat: place for place in places}
-    return found | {chat_of_moved(): place for place in places if place.rooms[0].id == BASIC_GROUP}
+    found = {sim_chat.chat: sim_chat for sim_chat in sim_chats}
+    return found | {
+        chat_of_moved(): sim_chat for sim_chat in sim_chats if sim_chat.telegram_chats[0].id == BASIC_GROUP
+    }
 
 
 def chat_of_moved() -> str:
     """What no chat is called in histories in which a group moves."""
-    return Address(GROUP).chat
+    return TelegramAddress(GROUP).chat
 
 
-def strays(text: str, place: Place) -> list[str]:
+def strays(text: str, sim_chat: SimChat) -> list[str]:
     """What stands in the text and belongs to another place."""
-    found = [mark for mark in _MARK.findall(text) if mark != place.mark]
-    return found + [f"tg{chat}" for chat in _CHAT.findall(text) if f"tg{chat}" != place.chat]
+    found = [mark for mark in _MARK.findall(text) if mark != sim_chat.mark]
+    return found + [f"tg{chat}" for chat in _CHAT.findall(text) if f"tg{chat}" != sim_chat.chat]

@@ -31,7 +31,7 @@ from tests.fakes import bot_api_updates
 from tests.simulation.databases import furnish, on_the_disk_of
 from tests.simulation.history import History
 from tests.simulation.model import MANY
-from tests.simulation.ports import room_of
+from tests.simulation.ports import wait_key
 from tests.simulation.steps import cheap_steps
 from tests.simulation.world import Fault, World
 
@@ -56,7 +56,7 @@ async def no_threads(work: object, *args: object, **how: object) -> None:
     raise AssertionError(f"{work} was to run in a thread")
 
 
-def told_when_few(world: World) -> Callable[[CallLimits, float], float]:
+def waits_when_few(world: World) -> Callable[[CallLimits, float], float]:
     """In place of the permits' pump: a server that refused calls gets few at once, and then chats wait for
     each other as they should, also for a call that hangs."""
     pump = CallLimits.pump
@@ -70,12 +70,12 @@ def told_when_few(world: World) -> Callable[[CallLimits, float], float]:
     return pump_and_tell
 
 
-def told_turn(world: World) -> Callable[[SendLimits, int], Awaitable[None]]:
+def waits_for_turn(world: World) -> Callable[[SendLimits, int], Awaitable[None]]:
     """In place of a wait for a turn to send: in a group that may take a minute, for a file as for a reply."""
     turn = SendLimits.turn
 
     async def turn_and_tell(self: SendLimits, number: int) -> None:
-        with world.waits.of(room_of(number)) if number < 0 else nullcontext():
+        with world.waits.of(wait_key(number)) if number < 0 else nullcontext():
             await turn(self, number)
 
     return turn_and_tell
@@ -106,8 +106,8 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(bot_api_updates, "POLL_LIMIT_S", LONG_POLL_S),
         patch.dict(Poller.__init__.__kwdefaults__ or {}, {"poll_s": poll_s}),
         patch.object(journal, "WATCH_S", LOOK_S),
-        patch.object(CallLimits, "pump", told_when_few(world)),
-        patch.object(SendLimits, "turn", told_turn(world)),
+        patch.object(CallLimits, "pump", waits_when_few(world)),
+        patch.object(SendLimits, "turn", waits_for_turn(world)),
         patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
         patch.object(worker, "token_hex", named),
         patch.object(room, "Random", seeded),

@@ -11,7 +11,7 @@ from telegram.error import NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import RequestData
 
 from rumi.channels.telegram.api.bot import wait_of
-from rumi.channels.telegram.api.guarded import Guarded, _Answer
+from rumi.channels.telegram.api.guarded import Guarded, _ApiResponse
 from rumi.errors import RumiError
 from rumi.memory.types import MemoryUnavailable
 from rumi.store.journal.records import Attachment
@@ -165,12 +165,12 @@ class Line(Guarded, InMemoryRequest):
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         waits = self._life.world.waits
         data: RequestData = kwargs["request_data"]
-        room = room_of(data.parameters.get("chat_id"))
+        key = wait_key(data.parameters.get("chat_id"))
         try:
-            with waits.of(room):
+            with waits.of(key):
                 return await self._request(url, *args, **kwargs)
         except TelegramError:
-            waits.until(trio.current_time() + TRIED_AGAIN_S, room)
+            waits.until(trio.current_time() + TRIED_AGAIN_S, key)
             raise
 
     async def _request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
@@ -248,11 +248,11 @@ class Line(Guarded, InMemoryRequest):
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
         if isinstance(payload, _Ready):
-            return _Answer(payload.body)
+            return _ApiResponse(payload.body)
         return Guarded.parse_json_payload(payload)
 
 
-def room_of(number: object) -> str:
+def wait_key(number: object) -> str:
     """How the waits call what a chat of Telegram's reaches for, all topics of a group together."""
     return f"room {number}"
 

@@ -23,9 +23,9 @@ from rumi.chats.context import ChatContext, ChatLimits
 from rumi.chats.events import ChatEvent
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import add_lessons
+from rumi.chats.lessons import add_fact_extraction
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.services import ChatServices, RoomCommands, Workspaces
+from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
 from rumi.models.build import ModelSet
@@ -37,7 +37,7 @@ from rumi.sandbox.disk import Disk as FileSystem
 from rumi.sandbox.sandboxes import add_sandboxes
 from rumi.sandbox.types import SandboxLimits
 from rumi.store.backend import Backend
-from rumi.store.journal.actor import Journal, Shelf
+from rumi.store.journal.actor import Journal, JournalState
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import Ownership
@@ -45,16 +45,16 @@ from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices
 from rumi.tasks.tasks import Tasks
-from rumi.tasks.tasks import places as places_of
+from rumi.tasks.tasks import task_slots as places_of
 from tests.fakes.bot_api import TOKEN, BotApi
-from tests.fakes.containers import roomy
+from tests.fakes.containers import disk_with_space
 from tests.simulation.asking import CONFIRM_S, Asking
 from tests.simulation.containers import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.money import RULES, Purse
 from tests.simulation.outside import tools_of
-from tests.simulation.places import PEOPLE, WHO, WHOLE_STATUS, Place
+from tests.simulation.places import PEOPLE, WHO, WHOLE_STATUS, SimChat
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.reminders import Reminders, WatchedJournal
 from tests.simulation.stopping import Stops, WatchedEverything
@@ -113,7 +113,7 @@ class Setting:
     home: Home
     api: BotApi
     daemon: Daemon
-    places: Mapping[str, Place]
+    sim_chats: Mapping[str, SimChat]
     witness: Witness
     ledger: Ledger
     latency: tuple[float, float]
@@ -204,14 +204,14 @@ class Process:
         self.telegram._reading = cast(Any, disk)
         if world.random.random() < 0.8:
             self.telegram._memory.registered = True  # the same calls each time: some processes are enough
-        home, places = setting.home, setting.places
-        place = home.state_db if membership is None else membership.backend
+        home, sim_chats = setting.home, setting.sim_chats
+        sim_chat = home.state_db if membership is None else membership.backend
         ownership = None if membership is None else membership.ownership
-        shelf = None if membership is None else Shelf()
+        journal_state = None if membership is None else JournalState()
         journal: ActorRef[JournalMessage] = self.root.add(
             ChildSpec(
                 "journal",
-                lambda: Journal(place, disk, now, shelf, ownership=ownership),
+                lambda: Journal(sim_chat, disk, now, journal_state, ownership=ownership),
                 capacity=1024,
                 shutdown=10.0,
             )
@@ -233,7 +233,7 @@ class Process:
             SandboxLimits(timeout_s=COMMAND_S, idle_ttl_s=BOX_S),
             home.root,
             measure=_measured,
-            disk=FileSystem(home.root, statvfs=roomy),
+            disk=FileSystem(home.root, statvfs=disk_with_space),
         )
         self.model_server = ModelServer(world, world.random.choice(AT_ONCE))
         models = ModelSet((), (), CONTEXT_TOKENS, max_concurrent=self.model_server.at_once)
@@ -258,8 +258,8 @@ class Process:
             bring=self.telegram.bring,
             tools_for=lambda view: (
                 *self.telegram.tools_for(view.chat),
-                *tools_of(self.life, places[view.chat], setting.asking),
-                *self._delegates(places[view.chat]),
+                *tools_of(self.life, sim_chats[view.chat], setting.asking),
+                *self._delegates(sim_chats[view.chat]),
             ),
             memory=asking(memory),
             thinks=True,
@@ -267,8 +267,8 @@ class Process:
         )
         audit, container_id = cast(AuditLog, NoAudit()), self.sandboxes.container_id
         publisher = Publisher(hub, audit, self.pending, now, container_id)
-        workspaces = Workspaces(home.workspaces, disk)
-        lessons = add_lessons(self.root, journal, context, extract)
+        workspaces = ChatWorkspaces(home.workspaces, disk)
+        fact_extraction = add_fact_extraction(self.root, journal, context, extract)
         self.tasks: Tasks | None = None
         if world.tasks or world.stops:
             task_services = TaskServices(
@@ -279,7 +279,7 @@ class Process:
                 model_for=lambda task: self._model_for(task_key(task.id), task.language, task.model),
                 kinds={KIND: Looking(self.life, setting.doings)},
                 limits=LIMITS,
-                places=places_of(LIMITS.max_running, LIMITS.per_owner),
+                slots=places_of(LIMITS.max_running, LIMITS.per_owner),
                 files=home.tasks,
                 now=now,
                 wake=self._wake,
@@ -288,7 +288,7 @@ class Process:
                 serves=lambda place: ownership is None or ownership.serves(place),
             )
             self.tasks = Tasks(self.root, task_services, BUILT_IN)
-        rooms: dict[str, RoomCommands] = {} if self.tasks is None else {"tasks": self.tasks}
+        handlers: dict[str, CommandHandler] = {} if self.tasks is None else {"tasks": self.tasks}
         self.services = ChatServices(
             journal=journal,
             sandboxes=self.sandboxes,
@@ -297,13 +297,13 @@ class Process:
             publisher=publisher,
             pending=self.pending,
             context=context,
-            lessons=lessons,
+            fact_extraction=fact_extraction,
             **(
                 {}
                 if self.budgets is None
-                else {"notices": self.budgets.notices, "noticed": self.budgets.told}
+                else {"notices": self.budgets.notices, "noticed": self.budgets.drop_notices}
             ),
-            rooms=rooms,
+            handlers=handlers,
             **({} if self.tasks is None else {"running_tasks": self.tasks.running}),
         )
         self.inbox: Inbox = add_chats(
@@ -325,12 +325,12 @@ class Process:
                     now=now,
                 )
             )
-            rooms["schedules"] = schedules
+            handlers["schedules"] = schedules
             self.clock = self.root.add(ChildSpec("schedules", lambda: ScheduleClock(schedules)))
         if self.tasks is not None:
             pauses = {} if self.schedules is None else {"schedules": self.schedules.pause_all}
             self.everything = Everything(self.inbox, self.tasks, BUILT_IN, pauses)
-            rooms["everything"] = WatchedEverything(self.everything, self, setting.stops)
+            handlers["everything"] = WatchedEverything(self.everything, self, setting.stops)
         if membership is not None:
             membership.add_partitions(self)
         else:
@@ -341,13 +341,13 @@ class Process:
         if chat.startswith(TASK):
             return TaskModel(self.model_server, setting.doings, chat, self.life, self._permits, self.budgets)
         return Model(
-            self.model_server, setting.places[chat], self.calls, setting.begun, self._permits, self.budgets
+            self.model_server, setting.sim_chats[chat], self.calls, setting.begun, self._permits, self.budgets
         )
 
-    def _delegates(self, place: Place) -> tuple[Delegate, ...]:
+    def _delegates(self, sim_chat: SimChat) -> tuple[Delegate, ...]:
         if self.tasks is None:
             return ()
-        return (Delegate(self.life, place, self._setting.doings, self.tasks),)
+        return (Delegate(self.life, sim_chat, self._setting.doings, self.tasks),)
 
     def _wake(self, message: Incoming) -> None:
         """A task has ended, and its result is stored."""
@@ -433,7 +433,7 @@ class Process:
     @property
     def extractor(self) -> Any:
         """The learner's actor as it is now."""
-        return _actor(self.services.lessons.extractor)
+        return _actor(self.services.fact_extraction.extractor)
 
 
 def _actor(ref: Any) -> Any:

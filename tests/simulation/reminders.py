@@ -14,7 +14,7 @@ from actors import ActorRef, Request
 from rumi.store.journal.schedules import AddSchedule
 from rumi.store.journal.transaction import JournalMessage
 from tests.simulation.book import Book
-from tests.simulation.places import Place
+from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
 from tests.simulation.world import World
 
@@ -59,25 +59,27 @@ class Reminders:
             return self._dice.choice(MOMENTS), self._dice.choice((1, 1, 2))
         return None
 
-    async def live(self, people: "People", places: Sequence[Place]) -> None:
+    async def live(self, people: "People", sim_chats: Sequence[SimChat]) -> None:
         """Set reminders here and there, and change some."""
         async with trio.open_nursery() as nursery:
-            for place in places:
-                if place.people and self._world.reminders:
-                    nursery.start_soon(self._live_in, people, place)
+            for sim_chat in sim_chats:
+                if sim_chat.people and self._world.reminders:
+                    nursery.start_soon(self._live_in, people, sim_chat)
 
-    async def _live_in(self, people: "People", place: Place) -> None:
+    async def _live_in(self, people: "People", sim_chat: SimChat) -> None:
         dice = self._dice
         for _ in range(dice.choice((1, 2, 3, 5))):
             await trio.sleep(dice.choice(PAUSES_S))
-            person = dice.choice(place.people)
+            person = dice.choice(sim_chat.people)
             if dice.random() < 0.6:
                 minutes = dice.choice((1, 1, 1, 2))
-                people.say(place, f"/remind in {minutes} minutes {people.words(place, 'remember')}", person)
+                people.say(
+                    sim_chat, f"/remind in {minutes} minutes {people.words(sim_chat, 'remember')}", person
+                )
             else:
                 ids = [id for (id,) in self._book.ask("SELECT id FROM schedules ORDER BY id DESC LIMIT 6")]
                 number = dice.choice((*ids, 99))
-                people.say(place, f"/schedules {dice.choice(CHANGES)} {number}", person)
+                people.say(sim_chat, f"/schedules {dice.choice(CHANGES)} {number}", person)
 
     def unfinished(self) -> list[str]:
         """Return what has still to come, in words."""

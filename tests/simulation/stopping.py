@@ -22,7 +22,7 @@ from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
-from tests.simulation.places import ANN, Place
+from tests.simulation.places import ANN, SimChat
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 
@@ -86,10 +86,10 @@ class Stops:
             return self._dice.choice(MOMENTS), self._dice.choice((1, 1, 2))
         return None
 
-    async def live(self, people: "People", places: Sequence[Place]) -> None:
+    async def live(self, people: "People", sim_chats: Sequence[SimChat]) -> None:
         """Ask for it here and there: admins mostly, others in vain, and somebody outside of all chats."""
         dice = self._dice
-        open_ = [place for place in places if place.people]
+        open_ = [place for place in sim_chats if place.people]
         admins = [(place, member) for place in open_ for member in place.people if member.id == ANN]
         others = [(place, member) for place in open_ for member in place.people if member.id != ANN]
         for _ in range(dice.choice((1, 2, 3, 4))):
@@ -98,10 +98,10 @@ class Stops:
             if not who or dice.random() < 0.3:
                 self._call_from_outside(people)
                 continue
-            place, person = dice.choice(who)
-            people.say(place, dice.choice(ALL), person)
+            sim_chat, person = dice.choice(who)
+            people.say(sim_chat, dice.choice(ALL), person)
             if dice.random() < 0.4:
-                people.say(place, dice.choice(BEHIND) or people.words(place, "echo"), person)
+                people.say(sim_chat, dice.choice(BEHIND) or people.words(sim_chat, "echo"), person)
 
     def _call_from_outside(self, people: "People") -> None:
         process = people.process
@@ -138,7 +138,7 @@ class Stops:
             process,
             frozenset(
                 (chat, number)
-                for chat, numbers in process.pending.untold.items()
+                for chat, numbers in process.pending.unreplied.items()
                 for number in numbers
                 if number < asking.get(chat, number + 1)
             ),
@@ -181,7 +181,7 @@ class Stops:
             if now.get(chat) == turn:
                 world.complain(f"{chat}: everything was said to be stopped, and the turn {turn} runs")
         for chat, number in working.messages:
-            if number in process.pending.untold.get(chat, ()):
+            if number in process.pending.unreplied.get(chat, ()):
                 world.complain(f"{chat}: everything was said to be stopped, and {number} has no reply")
         for id in working.tasks:
             self._look_at_task(id, process)

@@ -24,18 +24,18 @@ from rumi.channels.built_in import BUILT_IN
 from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.actor import ModelsRef
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform import texts
 from rumi.platform.chat_ids import TASK, task_key
 from rumi.store.journal.records import Reason, TaskRecord
-from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
+from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from rumi.tasks.services import TaskLimits
 from rumi.tasks.tasks import Tasks
 from tests.simulation.book import Book
 from tests.simulation.model import SERVER, Attempt, ModelServer, check_prompt, last_said
-from tests.simulation.places import Place
+from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
 from tests.simulation.world import World
 
@@ -48,7 +48,7 @@ KIND = "web"
 
 LIMITS = TaskLimits(TurnLimits(max_turns=6, timeout_s=150.0), max_running=3, per_owner=2, max_open=6)
 
-WISHES = (
+ACTIONS = (
     *(
         "look",
         "look",
@@ -98,7 +98,7 @@ class Doing:
     """
 
     key: str
-    place: Place
+    sim_chat: SimChat
     attached: bool
     question: str
     calls: int = 0
@@ -111,7 +111,7 @@ class Doing:
     life: Life | None = None
     """The process that made its last call."""
     ran: Counter[str] = field(default_factory=Counter)
-    told: Counter[str] = field(default_factory=Counter)
+    no_results: Counter[str] = field(default_factory=Counter)
     stopped_at: float | None = None
 
 
@@ -131,7 +131,7 @@ class Doings:
         self,
         world: World,
         book: Book,
-        places: Mapping[str, Place],
+        sim_chats: Mapping[str, SimChat],
         start_soon: Callable[..., None],
         *,
         stops_within_s: float = AT_ONCE_S,
@@ -142,7 +142,7 @@ class Doings:
         self._stops_within_s = stops_within_s
         self._world = world
         self._book = book
-        self._places = places
+        self._sim_chats = sim_chats
         self._start_soon = start_soon
         self._doings: dict[str, Doing] = {}
         self._delegated: list[Delegated] = []
@@ -155,12 +155,12 @@ class Doings:
                 "SELECT chat, attached, question FROM tasks WHERE id = ?", int(key.removeprefix(TASK))
             )
             ((chat, attached, question),) = found
-            self._doings[key] = Doing(key, self._places[chat], bool(attached), question)
+            self._doings[key] = Doing(key, self._sim_chats[chat], bool(attached), question)
         return self._doings[key]
 
-    def place_of(self, chat: str) -> Place:
+    def sim_chat_of(self, chat: str) -> SimChat:
         """Return the place of a chat, or of a task."""
-        return self.of(chat).place if chat.startswith(TASK) else self._places[chat]
+        return self.of(chat).sim_chat if chat.startswith(TASK) else self._sim_chats[chat]
 
     # People
 
@@ -170,28 +170,28 @@ class Doings:
             return self._dice.choice(MOMENTS), self._dice.choice((1, 1, 2, 3))
         return None
 
-    async def live(self, people: "People", places: Sequence[Place]) -> None:
+    async def live(self, people: "People", sim_chats: Sequence[SimChat]) -> None:
         """Ask for tasks here and there, look at them, and stop some."""
         async with trio.open_nursery() as nursery:
-            for place in places:
-                if place.people and self._world.tasks:
-                    nursery.start_soon(self._live_in, people, place)
+            for sim_chat in sim_chats:
+                if sim_chat.people and self._world.tasks:
+                    nursery.start_soon(self._live_in, people, sim_chat)
 
-    async def _live_in(self, people: "People", place: Place) -> None:
+    async def _live_in(self, people: "People", sim_chat: SimChat) -> None:
         dice = self._dice
         for _ in range(dice.choice((1, 2, 3, 3, 5, 8))):
             await trio.sleep(dice.choice(PAUSES_S))
-            wish, person = dice.choice(WISHES), dice.choice(place.people)
+            action, person = dice.choice(ACTIONS), dice.choice(sim_chat.people)
             match dice.choice((*("research",) * 6, *("stop",) * 4, "tasks", "delegate", "delegate")):
                 case "research":
-                    people.say(place, f"/research {people.words(place, wish)}", person)
+                    people.say(sim_chat, f"/research {people.words(sim_chat, action)}", person)
                 case "stop":
                     ids = [id for (id,) in self._book.ask("SELECT id FROM tasks ORDER BY id DESC LIMIT 6")]
-                    people.say(place, f"/stop {dice.choice((*ids, 99, 10**20))}", person)
-                case "tasks" if not place.room.forum:  # whose topics have one owner
-                    people.say(place, "/tasks", person)
+                    people.say(sim_chat, f"/stop {dice.choice((*ids, 99, 10**20))}", person)
+                case "tasks" if not sim_chat.telegram_chat.forum:  # whose topics have one owner
+                    people.say(sim_chat, "/tasks", person)
                 case _:
-                    people.say(place, people.words(place, f"delegate {wish}"), person)
+                    people.say(sim_chat, people.words(sim_chat, f"delegate {action}"), person)
 
     # The work
 
@@ -212,7 +212,7 @@ class Doings:
             for message in messages
             if message.role == "tool" and message.content == NO_RESULT and message.tool_call_id in named
         )
-        doing.told |= told
+        doing.no_results |= told
         said = [
             message.content
             for message in messages
@@ -257,7 +257,7 @@ class Doings:
         doing.since_kept = 0  # the call is stored, with all that was spent until then
         if doing.stopped_at is not None and now > doing.stopped_at + self._stops_within_s:
             world.complain(f"{key}: looks at {at} though it was stopped")
-        if doing.ran[at] > doing.told[at]:
+        if doing.ran[at] > doing.no_results[at]:
             world.complain(f"{key}: looks at {at} again, and its model was not told that it may have")
         rows = self._book.ask("SELECT message FROM history WHERE chat = ? ORDER BY id", key)
         stored = [json.loads(row) for (row,) in rows]
@@ -289,7 +289,7 @@ class Doings:
     def nothing_runs(self, chat: str, turn: str) -> None:
         """A turn is said to be over: so are the tasks that it waited for."""
         for doing in self._doings.values():
-            if doing.attached and doing.place.chat == chat and doing.running:
+            if doing.attached and doing.sim_chat.chat == chat and doing.running:
                 self._world.complain(f"{chat} {turn}: said to be over, and {doing.key} still looks")
 
     def delegates(self, question: str, life: Life) -> Delegated:
@@ -381,7 +381,7 @@ class Doings:
             id = int(text.split()[1])
             owner, ended = tasks.get(id, ("", None))
             over = UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-            said_over = any(reply == f"❌ {texts.told_error(one, over)}" for one in LANGUAGES)
+            said_over = any(reply == f"❌ {texts.error_text(one, over)}" for one in LANGUAGES)
             if owner != BUILT_IN.owner_of(chat) and (said_over or _STOPS.fullmatch(reply)):
                 self._world.complain(f"{chat}: {text!r} reached the task {id} of {owner}: {reply!r}")
             if said_over and (ended is None or ended > created + self._clocks_s):
@@ -416,20 +416,20 @@ class TaskModel:
         self._doings = doings
         self._life = life
         self._key = key
-        place = doings.of(key).place
-        steps = [Step(TaskAttempt(server, place, name, key), SERVER) for name in ("first", "second")]
+        sim_chat = doings.of(key).sim_chat
+        steps = [ChainStep(TaskAttempt(server, sim_chat, name, key), SERVER) for name in ("first", "second")]
         self._chain = Chain(
             steps,
             chat=key,
             permits=permits,
             random=Random(self._world.random.getrandbits(32)),
-            account=Account(place.chat, BUILT_IN.owner_of(place.chat), int(key.removeprefix(TASK))),
+            account=Account(sim_chat.chat, BUILT_IN.owner_of(sim_chat.chat), int(key.removeprefix(TASK))),
             meter=meter,
         )
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         doing = self._doings.calls(self._key, request.messages, self._life)
-        check_prompt(self._world, doing.place, request.messages)
+        check_prompt(self._world, doing.sim_chat, request.messages)
         self._life.moment("task calls")
         return await self._chain.reply(request, emit)
 
@@ -438,18 +438,18 @@ class TaskAttempt(Attempt):
     """One of the models of a task's chain."""
 
     async def _reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        world, mark = self._world, self._place.mark
+        world, mark = self._world, self._sim_chat.mark
         random = world.random
-        said, wish = request.messages[last_said(request)].content.split()[:2]
+        said, action = request.messages[last_said(request)].content.split()[:2]
         await trio.lowlevel.checkpoint()
         if request.words_only:
             if world.dice("model", 0.1):
                 return Reply("", (self._look(request, said, 0),))
             return Reply(f"{mark}# so far")
         if world.dice("model", 0.03):
-            wish = random.choice(("hang", "error", "crash"))
+            action = random.choice(("hang", "error", "crash"))
         seen = len(set(names_of(request.messages).values()))
-        match wish:
+        match action:
             case "hang" | "error":
                 return await super()._reply(request, emit)
             case "crash" if world.dice("model", 0.5) or random.random() < 0.2:
@@ -467,7 +467,7 @@ class TaskAttempt(Attempt):
             case "loop":
                 return Reply("", (self._look(request, said, 0),))
             case "look" | "sleeper" | "fails" | "breaks" | "crash" if seen < 1:
-                return Reply("", (self._look(request, said, 0, wish),))
+                return Reply("", (self._look(request, said, 0, action),))
             case "looks" if seen < 3:
                 return Reply("", (self._look(request, said, 0),))
         return Reply(f"{mark}# it is so: {said}, {seen}")
@@ -501,7 +501,7 @@ class Look:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -525,7 +525,7 @@ class Look:
         finally:
             doing.running -= 1
         life.moment("task looked")
-        return ToolResult(True, f"{doing.place.mark}# saw {at}", tainted=world.random.random() < 0.5)
+        return ToolResult(True, f"{doing.sim_chat.mark}# saw {at}", tainted=world.random.random() < 0.5)
 
 
 class Looking:
@@ -536,11 +536,11 @@ class Looking:
         self._doings = doings
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
         await trio.lowlevel.checkpoint()
-        self._doings.begins(room.key)
+        self._doings.begins(context.key)
         self._life.moment("task begins")
-        tools = (Look(self._life, self._doings, self._doings.of(room.key)), Bash(room.shell))
+        tools = (Look(self._life, self._doings, self._doings.of(context.key)), Bash(context.shell))
 
         async def finish(answer: str, reason: Reason) -> Finished:
             await trio.lowlevel.checkpoint()
@@ -555,20 +555,20 @@ class Delegate:
     spec = DELEGATE
     concurrent = False
 
-    def __init__(self, life: Life, place: Place, doings: Doings, tasks: Tasks) -> None:
+    def __init__(self, life: Life, sim_chat: SimChat, doings: Doings, tasks: Tasks) -> None:
         self._life = life
-        self._place = place
+        self._sim_chat = sim_chat
         self._doings = doings
         self._tasks = tasks
 
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        life, chat = self._life, self._place.chat
+        life, chat = self._life, self._sim_chat.chat
         if life.dead:
             raise RumiError("The process is dead.")
         question = str(arguments["question"])

@@ -26,7 +26,7 @@ from rumi.channels.telegram.sending.delivery import Delivery
 from rumi.channels.telegram.sending.destination import Destination
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.preview import Preview
-from rumi.channels.telegram.sending.questions import Question
+from rumi.channels.telegram.sending.questions import AskedQuestion
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats import recovery
@@ -38,7 +38,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.chats.jobs import Job, JobQueue
 from rumi.chats.learning import FactExtractor
-from rumi.chats.people.people import People, Speaker
+from rumi.chats.people.people import People, Principal
 from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
@@ -109,7 +109,7 @@ def counts_steps_that_nobody_sees(patch: pytest.MonkeyPatch) -> None:
 
 
 def shows_a_step_behind_the_end_of_its_call(patch: pytest.MonkeyPatch) -> None:
-    told = acting.Acting._told
+    told = acting.Acting._run_reported
 
     async def late(self: acting.Acting, call: Any, *more: Any) -> Any:
         result = await told(self, call, *more)
@@ -117,14 +117,14 @@ def shows_a_step_behind_the_end_of_its_call(patch: pytest.MonkeyPatch) -> None:
             self._watch(ToolProgress(call.id, "too late", 1))
         return result
 
-    patch.setattr(acting.Acting, "_told", late)
+    patch.setattr(acting.Acting, "_run_reported", late)
 
 
 def tells_strangers_each_time(patch: pytest.MonkeyPatch) -> None:
     meet = Strangers.meet
 
     def forgetful(self: Strangers, stranger: Any) -> None:
-        self._told.clear()
+        self._notified_at.clear()
         meet(self, stranger)
 
     patch.setattr(Strangers, "meet", forgetful)
@@ -296,7 +296,7 @@ def lets_the_time_run(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_the_buttons(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Question, "_show_verdict", nothing)
+    patch.setattr(AskedQuestion, "_show_verdict", nothing)
 
 
 def takes_old_buttons_for_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -418,10 +418,10 @@ def forgets_what_a_full_disk_refused(patch: pytest.MonkeyPatch) -> None:
     put_off = Journal._put_off
 
     async def loses_a_reply(self: Journal, store: Any, trouble: Any) -> None:
-        for job in self._kept:
+        for job in self._deferred:
             if isinstance(job.request, Settle):
                 job.answer(0)
-        self._kept = [job for job in self._kept if not job.done.is_set()]
+        self._deferred = [job for job in self._deferred if not job.done.is_set()]
         await put_off(self, store, trouble)
 
     patch.setattr(Journal, "_put_off", loses_a_reply)
@@ -438,7 +438,7 @@ def forgets_what_waited_at_a_stop(patch: pytest.MonkeyPatch) -> None:
 
 
 def drops_without_a_word(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Job, "told", lambda self, text: text)
+    patch.setattr(Job, "final_reply", lambda self, text: text)
 
 
 def runs_the_last_first(patch: pytest.MonkeyPatch) -> None:
@@ -689,7 +689,7 @@ def test_a_planted_fault_is_found_in_a_history_with_budgets(
 def takes_the_speaker_of_the_message_before(patch: pytest.MonkeyPatch) -> None:
     of, spoke = People.of, dict[str, list[Incoming]]()
 
-    def before(self: People, message: Incoming) -> Speaker:
+    def before(self: People, message: Incoming) -> Principal:
         two = spoke.setdefault(message.chat, [])
         if not two or two[-1].id != message.id:
             two[:] = [*two[-1:], message]

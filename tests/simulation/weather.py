@@ -61,14 +61,14 @@ CALLS = (
 IN_A_STUCK_CHAT: tuple[tuple[float, Fault], ...] = ((0.2, Slow(15)), (0.2, Silent()), (0.2, Late(50)))
 
 
-def brew(world: World, api: BotApi, room: Chat) -> None:
+def brew(world: World, api: BotApi, chat: Chat) -> None:
     """Let some of it happen from now on, until it is calm. `room` is where it is the worst."""
     random = world.random
     if world.theme == "late":
         api.faults.often(0.5, Late(50), "editMessageText")
     if world.theme == "stuck":
         for chance, fault in IN_A_STUCK_CHAT:
-            api.faults.often(chance, fault, chat=room.id)
+            api.faults.often(chance, fault, chat=chat.id)
     measure = world.measure["telegram"]
     for chance, fault in ON_THE_WAY:
         if random.random() < 0.3 * measure:

@@ -14,7 +14,7 @@ from rumi.agent.events import (
     ToolStarted,
     TurnFinished,
 )
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models.types import Waiting
 from rumi.platform import texts
@@ -61,7 +61,7 @@ class Witness:
         self._book = book
         self._daemon = daemon
         self._process: Process | None = None
-        self._told: dict[int, str] = {}
+        self._received: dict[int, str] = {}
         self._started: dict[str, str] = {}
         self._finished: dict[str, str] = {}
         self._replied: set[str] = set()
@@ -96,7 +96,7 @@ class Witness:
 
     def typing(self, number: int, topic: int | None) -> None:
         """Somebody seems to be typing there: a turn runs, or did until just now."""
-        chat = self._asking.chat_of(Address(number, topic))
+        chat = self._asking.chat_of(TelegramAddress(number, topic))
         runs = chat in self.turn_now or chat in self._ending
         if not runs and self._turn_was.get(chat, 0.0) < trio.current_time() - TYPING_S:
             self._world.complain(f"{chat}: somebody seems to be typing, and nothing runs")
@@ -180,10 +180,10 @@ class Witness:
             case Replied(delivery, messages, text):
                 self._world.note(chat, f"reply {delivery} to {messages}", lambda: repr(text[:60]))
                 for number in messages:
-                    if number in self._told:
-                        before = self._told[number]
+                    if number in self._received:
+                        before = self._received[number]
                         complain(f"{chat}: {number} replied to twice: {before!r} and {text!r}")
-                    self._told[number] = text
+                    self._received[number] = text
                 self._dropped(chat, messages, text)
                 if turn:
                     self._replied.add(turn)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from rumi.cli.group import group
 from rumi.errors import RumiError, UsageError
-from rumi.memory.store import Store as MemoryStore
+from rumi.memory.store import MemoryStore as MemoryStore
 from rumi.memory.types import NewFact, Remember
 from rumi.platform.home import Home
 from rumi.store.backend import PostgresServer
@@ -101,7 +101,7 @@ def test_new_rows_are_numbered_on_behind_all_that_were_ever_there(tmp_path: Path
 def test_a_copy_of_a_home_in_use_is_completed_once_nobody_uses_it(tmp_path: Path, url: str) -> None:
     home = tmp_path / "home"
     fill(home, 40)
-    with Home(home).hold("rumi serve"):
+    with Home(home).lock("rumi serve"):
         code, out, err = rumi(home, "copy", "--to", url)
         assert (code, err) == (1, "")
         assert "is held by rumi serve" in out

@@ -9,7 +9,7 @@ import trio
 from rumi.agent.tool import ToolResult
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from rumi.store.journal.records import Reason
-from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
+from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from tests.fakes.tools import Unasked
 
 INSTRUCTIONS = "You look things up."
@@ -20,8 +20,8 @@ class Look(Unasked):
 
     spec = ToolSpec("look", "Look up.", {"type": "object", "properties": {"at": {"type": "string"}}})
 
-    def __init__(self, room: TaskRoom, kind: "Looking") -> None:
-        self._room = room
+    def __init__(self, context: TaskContext, kind: "Looking") -> None:
+        self._context = context
         self._kind = kind
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -45,7 +45,7 @@ class Looking:
         self.opened = 0
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
         self.opened += 1
 
         async def finish(answer: str, reason: Reason) -> Finished:
@@ -53,7 +53,7 @@ class Looking:
             return Finished(answer, json.dumps({"whole": reason == "complete"}))
 
         try:
-            yield TaskWork(INSTRUCTIONS, (Look(room, self),), finish)
+            yield TaskWork(INSTRUCTIONS, (Look(context, self),), finish)
         finally:
             self.opened -= 1
 

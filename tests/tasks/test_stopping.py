@@ -19,7 +19,7 @@ from rumi.platform.texts import Language, bot_resume
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire
 from rumi.store.journal.transaction import JournalMessage
-from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
+from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.when import Every
 from tests.chats.house import House, house, reply_to
@@ -198,12 +198,12 @@ async def test_the_session_of_a_bot_that_sleeps_ends_as_stopped_and_can_go_on(
         """A bot that sleeps for a day after its first iteration."""
 
         @asynccontextmanager
-        async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
-            async def finish(answer: str, reason: Reason) -> Again | Finished:
+        async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
+            async def finish(answer: str, reason: Reason) -> NextIteration | Finished:
                 await trio.lowlevel.checkpoint()
-                return Finished("done") if room.iterations else Again("first", wall() + 86_400)
+                return Finished("done") if context.iterations else NextIteration("first", wall() + 86_400)
 
-            async with super().open(room) as work:
+            async with super().open(context) as work:
                 yield replace(work, finish=finish)
 
     async with house(tmp_path, looks(0), now=wall, kinds={"bot": Sleeping()}) as home:
@@ -267,7 +267,7 @@ async def test_what_does_not_end_in_time_is_named(
         assert said == ("⚠️ Not ended yet: slow. It is still being stopped; look at /status or rumi status.")
         assert trio.current_time() - began == pytest.approx(STOP_ALL_S, abs=1)
         with trio.fail_after(60):
-            await home.services.pending.all_told()
+            await home.services.pending.all_replied()
 
 
 async def test_only_an_admin_may_stop_everything(
@@ -282,6 +282,6 @@ async def test_only_an_admin_may_stop_everything(
                     [Incoming(chat="tg7", text="/stop all", language="en", admin=admin)]
                 )
                 assert new
-                number = max(home.services.pending.untold["tg7"])
+                number = max(home.services.pending.unreplied["tg7"])
                 assert (await reply_to(events, number)).startswith(expected)
             assert home.inbox.works("busy") is not admin

@@ -264,7 +264,7 @@ async def test_owners_share_the_places_and_too_many_are_refused(
 
 
 async def test_old_tasks_are_deleted(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    limits = TaskLimits(TurnLimits(), keep_s=86_400)
+    limits = TaskLimits(TurnLimits(), retention_s=86_400)
     begun = trio.current_time()
 
     def now() -> float:

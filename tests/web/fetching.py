@@ -12,15 +12,15 @@ import trio
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.web.fetch.download import FetchLimits
 from rumi.web.fetch.fetcher import Fetcher
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.network import GuardedNetwork
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.resolver import Resolver
 from rumi.web.tabstack import Tabstack
-from rumi.web.types import Fetch, FetchError, Method, Page, Search, SearchResults, WebMessage
+from rumi.web.types import Fetch, FetchError, Method, Page, SearchResults, SearchWeb, WebMessage
 
 BOUND_S = 30  # no fetch of a test takes longer, whatever is wrong with it
-Searching = Callable[[Search], Awaitable[SearchResults]]
+Searching = Callable[[SearchWeb], Awaitable[SearchResults]]
 
 
 class Names:
@@ -70,16 +70,16 @@ async def fetcher(
     tls: ssl.SSLContext | None = None,
     readers: Readers | None = None,
     search: Searching | None = None,
-    guard: Guard | None = None,
+    guard: AddressGuard | None = None,
     tabstack: Tabstack | None = None,
     **limits: float,
 ) -> AsyncIterator[World]:
     """A fetcher that may go to `allow` besides the public web. Nothing of it is left afterwards."""
-    network = GuardedNetwork(guard or Guard(resolver or Names(), allow))
+    network = GuardedNetwork(guard or AddressGuard(resolver or Names(), allow))
     chosen = replace(FetchLimits(), **limits)  # type: ignore[arg-type]
     reading = readers or Readers()
 
-    async def no_search(request: Search) -> SearchResults:
+    async def no_search(request: SearchWeb) -> SearchResults:
         raise FetchError("Nothing is searched here.")
 
     root = Supervisor("web")

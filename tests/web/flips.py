@@ -13,7 +13,7 @@ from functools import partial
 import httpcore
 import trio
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.network import GuardedNetwork
 from rumi.web.resolver import Resolver, SystemResolver
 from rumi.web.types import FetchRefused
@@ -43,7 +43,7 @@ async def serve(address: str, stream: trio.SocketStream) -> None:
         await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
 
-async def ask(guard: Guard, port: int) -> None:
+async def ask(guard: AddressGuard, port: int) -> None:
     async with httpcore.AsyncConnectionPool(network_backend=GuardedNetwork(guard)) as pool:
         for _ in range(TRIES):
             url = httpcore.URL(scheme="http", host=NAME, port=port, target="/")
@@ -70,7 +70,7 @@ async def main(how: str) -> None:
         names = {NAME: in_turn([allowed], [forbidden])}
         with DnsServer(names, port=53 if how == "public" else 0) as dns:
             resolver: Resolver = SystemResolver() if how == "public" else AskingResolver(dns)
-            guard = Guard(resolver, () if how == "public" else (f"{allowed}:{port}",))
+            guard = AddressGuard(resolver, () if how == "public" else (f"{allowed}:{port}",))
             await ask(guard, port)
         nursery.cancel_scope.cancel()
     # The questions to the DNS server are connections as well.

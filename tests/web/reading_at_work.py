@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import Text
+from rumi.web.types import PageText
 
 URL = "https://site.example/"
 # Half a minute of work inside one call of a C library, which holds Python's lock.
@@ -15,7 +15,7 @@ SLOW = b"<p " + b" ".join(b"a%d=1" % n for n in range(150_000)) + b">x"
 PATIENCE_S = 20
 
 
-async def read(readers: Readers, body: bytes, media_type: str = "text/html") -> Text:
+async def read(readers: Readers, body: bytes, media_type: str = "text/html") -> PageText:
     return await readers.read(body, media_type=media_type, charset=None, url=URL, max_chars=20_000)
 
 

@@ -186,11 +186,11 @@ async def test_a_head_of_any_size_is_bounded() -> None:
 def test_a_decoder_gives_no_more_than_there_is_room_for(coding: str, step: int) -> None:
     packed = {"gzip": gzip.compress, "deflate": zlib.compress, "": bytes}[coding](b"0" * 1_000_000)
     decoder = decoder_for([coding])
-    room = 5000
+    max_bytes = 5000
     for start in range(0, len(packed), step):
-        piece = decoder.decode(packed[start : start + step], room)
-        assert len(piece) <= room
-        room -= len(piece)
-        if not room:
+        piece = decoder.decode(packed[start : start + step], max_bytes)
+        assert len(piece) <= max_bytes
+        max_bytes -= len(piece)
+        if not max_bytes:
             return
     raise AssertionError("there was more")

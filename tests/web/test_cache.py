@@ -10,9 +10,9 @@ from tests.fakes.web_server import Answering, drips, gives, redirects, serving
 from tests.web.fetching import fetcher
 
 
-def kept_s(status: int = 200, **headers: str) -> float:
+def ttl_s(status: int = 200, **headers: str) -> float:
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Headers(pairs).kept_s(status, 300)
+    return Headers(pairs).ttl_s(status, 300)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def kept_s(status: int = 200, **headers: str) -> float:
     ],
 )
 def test_a_page_is_kept_as_long_as_its_server_lets_it(headers: dict[str, str], seconds: float) -> None:
-    assert kept_s(**headers) == seconds
+    assert ttl_s(**headers) == seconds
 
 
 def test_a_temporary_redirect_is_not_kept_unless_its_server_says_so() -> None:
-    assert [kept_s(status) for status in (301, 308, 302, 303, 307)] == [300, 300, 0, 0, 0]
-    assert kept_s(302, cache_control="max-age=60") == 60
+    assert [ttl_s(status) for status in (301, 308, 302, 303, 307)] == [300, 300, 0, 0, 0]
+    assert ttl_s(302, cache_control="max-age=60") == 60
 
 
 async def test_a_page_comes_from_the_cache_for_everybody_for_five_minutes(

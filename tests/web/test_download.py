@@ -7,7 +7,7 @@ import pytest
 import trio
 import trustme
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.types import Fetch, FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, never
@@ -309,7 +309,7 @@ async def test_a_page_that_came_but_cannot_be_read_in_time_is_said() -> None:
 @asynccontextmanager
 async def in_dns() -> AsyncIterator[tuple[World, str, Callable[[], bool]]]:
     with DnsServer({"slow.test": never()}) as dns:
-        async with fetcher(guard=Guard(AskingResolver(dns))) as world:
+        async with fetcher(guard=AddressGuard(AskingResolver(dns))) as world:
             yield world, "http://slow.test/", lambda: bool(dns.asked)
 
 
@@ -412,7 +412,7 @@ async def test_a_fetch_that_is_called_off_leaves_nothing(phase: Callable[[], obj
 
 async def test_a_resolver_that_never_answers_ends_at_the_deadline() -> None:
     with DnsServer({"slow.test": never()}) as dns:
-        async with fetcher(guard=Guard(AskingResolver(dns)), timeout_s=0.3) as world:
+        async with fetcher(guard=AddressGuard(AskingResolver(dns)), timeout_s=0.3) as world:
             sockets = open_sockets()
             error = await world.trouble("http://slow.test/")
             assert open_sockets() == sockets

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.judging import RememberingResolver
 from rumi.web.resolver import SystemResolver
 from rumi.web.types import FetchError, FetchRefused
@@ -37,23 +37,23 @@ PUBLIC, PUBLIC6 = "93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"
 async def test_a_name_with_one_forbidden_address_is_refused(addresses: tuple[str, ...]) -> None:
     with DnsServer({"name.example": always(*addresses)}) as dns:
         with pytest.raises(FetchRefused, match=r"name\.example stands for .*, which is not public"):
-            await Guard(AskingResolver(dns)).check("name.example", 443)
+            await AddressGuard(AskingResolver(dns)).check("name.example", 443)
 
 
 async def test_a_public_name_is_allowed_with_all_its_addresses_and_asked_for_once() -> None:
     with DnsServer({"name.example": always(PUBLIC, PUBLIC6)}) as dns:
-        assert await Guard(AskingResolver(dns)).check("name.example", 443) == (PUBLIC, PUBLIC6)
+        assert await AddressGuard(AskingResolver(dns)).check("name.example", 443) == (PUBLIC, PUBLIC6)
     assert dns.asked == [("name.example", "A"), ("name.example", "AAAA")]
 
 
 async def test_a_name_without_an_address_is_nowhere() -> None:
     with DnsServer() as dns, pytest.raises(FetchError, match="has no address"):
-        await Guard(AskingResolver(dns)).check("name.example", 443)
+        await AddressGuard(AskingResolver(dns)).check("name.example", 443)
 
 
 async def test_an_address_is_judged_without_asking_anybody() -> None:
     with DnsServer() as dns:
-        guard = Guard(AskingResolver(dns))
+        guard = AddressGuard(AskingResolver(dns))
         assert await guard.check(PUBLIC, 80) == (PUBLIC,)
         assert await guard.check(PUBLIC6, 443) == (PUBLIC6,)
         for address in ("127.0.0.1", "::1", "::ffff:8.8.8.8"):
@@ -66,7 +66,7 @@ async def test_an_address_is_judged_without_asking_anybody() -> None:
 async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up(port: int) -> None:
     with DnsServer({"name.example": always(PUBLIC)}) as dns:
         with pytest.raises(FetchRefused, match=f"Port {port} "):
-            await Guard(AskingResolver(dns)).check("name.example", port)
+            await AddressGuard(AskingResolver(dns)).check("name.example", port)
     assert dns.asked == []
 
 
@@ -78,7 +78,7 @@ async def test_an_exception_holds_for_exactly_its_address_and_port() -> None:
         "public.example": always("127.0.0.1", PUBLIC),
     }
     with DnsServer(names) as dns:
-        guard = Guard(AskingResolver(dns), ["127.0.0.1:8000", "[0::1]:8000", "10.0.0.1:80"])
+        guard = AddressGuard(AskingResolver(dns), ["127.0.0.1:8000", "[0::1]:8000", "10.0.0.1:80"])
         assert await guard.check("127.0.0.1", 8000) == ("127.0.0.1",)
         assert await guard.check("::1", 8000) == ("::1",)
         assert await guard.check("10.0.0.1", 80) == ("10.0.0.1",)
@@ -94,13 +94,13 @@ async def test_an_exception_holds_for_exactly_its_address_and_port() -> None:
 async def test_a_dns_server_that_never_answers_is_waited_for_no_longer_than_the_caller_does() -> None:
     with DnsServer({"name.example": never()}) as dns:
         with trio.move_on_after(0.2) as waiting:
-            await Guard(AskingResolver(dns)).check("name.example", 443)
+            await AddressGuard(AskingResolver(dns)).check("name.example", 443)
     assert waiting.cancelled_caught
 
 
 async def test_the_judge_says_why_and_what_it_found() -> None:
     with DnsServer({"name.example": always(PUBLIC), "mixed.example": always(PUBLIC, "10.0.0.1")}) as dns:
-        guard = Guard(AskingResolver(dns))
+        guard = AddressGuard(AskingResolver(dns))
         allowed = await guard.judge("https://NAME.example/a?b#c")
         assert (allowed.allowed, allowed.reason, allowed.host) == (True, "", "name.example")
         assert allowed.addresses == (PUBLIC,)

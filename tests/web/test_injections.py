@@ -22,13 +22,13 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.channels.built_in import BUILT_IN
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied
-from rumi.memory.actor import Ask, Memory, asking
+from rumi.memory.actor import AskMemory, Memory, asking
 from rumi.memory.extractor import extract
 from rumi.memory.types import Fact, Facts, NewFact, Remember
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
-from tests.chats.house import Answer, House, InPlace, house
+from tests.chats.house import Answer, House, InlineOffload, house
 from tests.fakes.web_server import WebServer, gives, serving
 from tests.web.fetching import fetcher
 
@@ -69,7 +69,7 @@ ORDER: Final = re.compile(r"!do (\w+) (\{.*?\})")
 async def obedient(request: ModelRequest, emit: Emit) -> Reply:
     """Reads what the user names, and then does whatever stands there, one thing after the other."""
     await trio.lowlevel.checkpoint()
-    last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+    last = max(index for index, m in enumerate(request.messages) if m.role == "user")
     said = request.messages[last].content
     results = [m.content for m in request.messages[last:] if m.role == "tool"]
     if request.words_only:
@@ -101,7 +101,7 @@ class Victim:
     house: House
     server: WebServer
     sent: list[str]
-    memory: Ask
+    memory: AskMemory
     facts: tuple[Fact, ...] = ()
 
     def url(self, number: int) -> str:
@@ -136,7 +136,9 @@ async def victim(
 ) -> AsyncIterator[Victim]:
     sent: list[str] = []
     root = Supervisor("memory")
-    memory = asking(root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", InPlace(), lambda: 1.0))))
+    memory = asking(
+        root.add(ChildSpec("memory", lambda: Memory(path / "memory.db", InlineOffload(), lambda: 1.0)))
+    )
 
     if learns:
         more = {"memory": memory, "extract": extract, "thinks": True, **more}

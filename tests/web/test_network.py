@@ -11,7 +11,7 @@ import httpcore
 import pytest
 import trio
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.network import GuardedNetwork
 from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, always
@@ -77,7 +77,7 @@ async def test_a_connection_goes_to_the_address_that_was_checked() -> None:
     listeners, port = await listening("127.0.0.1")
     door = Door()
     with DnsServer({"name.example": always("127.0.0.1")}) as dns:
-        network = GuardedNetwork(Guard(AskingResolver(dns), [f"127.0.0.1:{port}"]), door)
+        network = GuardedNetwork(AddressGuard(AskingResolver(dns), [f"127.0.0.1:{port}"]), door)
         stream = await network.connect_tcp("name.example", port, timeout=5)
     assert stream.get_extra_info("server_addr") == ("127.0.0.1", port)
     assert door.sent_to == ["127.0.0.1"]
@@ -90,7 +90,7 @@ async def test_nobody_is_connected_to_where_the_guard_says_no() -> None:
     door = Door(
         leads_to={"93.184.216.34": "127.0.0.1"}
     )  # were it to go there, it would not leave this machine
-    network = GuardedNetwork(Guard(Addresses("93.184.216.34", "127.0.0.1")), door)
+    network = GuardedNetwork(AddressGuard(Addresses("93.184.216.34", "127.0.0.1")), door)
     for host in ("name.example", "127.0.0.1", "::1", "::ffff:127.0.0.1", "0177.0.0.1"):
         with pytest.raises(FetchRefused):
             await network.connect_tcp(host, 80)
@@ -100,7 +100,7 @@ async def test_nobody_is_connected_to_where_the_guard_says_no() -> None:
 async def test_a_connection_that_ends_somewhere_else_is_closed_and_refused() -> None:
     listeners, port = await listening("127.0.0.1", "127.0.0.2")
     door = Door(leads_to={"127.0.0.1": "127.0.0.2"})
-    network = GuardedNetwork(Guard(Addresses("127.0.0.1"), [f"127.0.0.1:{port}"]), door)
+    network = GuardedNetwork(AddressGuard(Addresses("127.0.0.1"), [f"127.0.0.1:{port}"]), door)
     with pytest.raises(FetchRefused, match=r"The connection to 127\.0\.0\.1 ended at 127\.0\.0\.2"):
         await network.connect_tcp("name.example", port)
     assert len(door.streams) == 1
@@ -112,7 +112,7 @@ async def test_a_connection_that_ends_somewhere_else_is_closed_and_refused() -> 
 async def test_an_address_where_nobody_listens_is_passed_over() -> None:
     listeners, port = await listening("127.0.0.2")
     allow = [f"127.0.0.1:{port}", f"127.0.0.2:{port}"]
-    network = GuardedNetwork(Guard(Addresses("127.0.0.1", "127.0.0.2"), allow))
+    network = GuardedNetwork(AddressGuard(Addresses("127.0.0.1", "127.0.0.2"), allow))
     stream = await network.connect_tcp("name.example", port)
     assert stream.get_extra_info("server_addr") == ("127.0.0.2", port)
     await stream.aclose()
@@ -165,7 +165,7 @@ async def test_a_slow_address_gets_a_head_start_and_then_the_next_is_tried_as_we
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     door = Slow(anyway=True, **{"1_1": 5, "2_2": 1, "3_3": 0.1})
-    network = GuardedNetwork(Guard(Addresses("8.8.1.1", "8.8.2.2", "8.8.3.3")), door)
+    network = GuardedNetwork(AddressGuard(Addresses("8.8.1.1", "8.8.2.2", "8.8.3.3")), door)
     stream = await network.connect_tcp("name.example", 443)
     assert stream.get_extra_info("server_addr") == ("8.8.3.3", 443)
     assert door.began == [("8.8.1.1", 0), ("8.8.2.2", 0.25), ("8.8.3.3", 0.5)]
@@ -176,7 +176,7 @@ async def test_the_time_for_a_connection_covers_all_addresses_and_leaves_none_op
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     door = Slow(**{"1_1": 50, "2_2": 60})
-    network = GuardedNetwork(Guard(Addresses("8.8.1.1", "8.8.2.2")), door)
+    network = GuardedNetwork(AddressGuard(Addresses("8.8.1.1", "8.8.2.2")), door)
     with pytest.raises(FetchError, match="did not answer within 3 s"):
         await network.connect_tcp("name.example", 443, timeout=3)
     assert [host for host, _ in door.began] == ["8.8.1.1", "8.8.2.2"]
@@ -187,14 +187,14 @@ async def test_no_more_than_a_few_addresses_of_a_name_are_tried(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     door = Slow(**{f"1_{last}": 9 for last in range(1, 10)})
-    network = GuardedNetwork(Guard(Addresses(*[f"8.8.1.{last}" for last in range(1, 10)])), door)
+    network = GuardedNetwork(AddressGuard(Addresses(*[f"8.8.1.{last}" for last in range(1, 10)])), door)
     await network.connect_tcp("name.example", 443)
     assert len(door.began) == 8
 
 
 async def test_there_is_no_way_to_a_unix_socket() -> None:
     with pytest.raises(FetchRefused):
-        await GuardedNetwork(Guard(Addresses())).connect_unix_socket("/run/docker.sock")
+        await GuardedNetwork(AddressGuard(Addresses())).connect_unix_socket("/run/docker.sock")
 
 
 def flips_are_never_followed(told: str) -> None:

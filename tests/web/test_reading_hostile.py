@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import FetchError, Text
+from rumi.web.types import FetchError, PageText
 from tests.web.pdfs import pdf
 from tests.web.reading_at_work import PATIENCE_S, SLOW, pids, read
 
@@ -108,7 +108,7 @@ HOSTILE = {
 }
 
 
-async def read_or_error(readers: Readers, body: bytes, media_type: str) -> Text | FetchError:
+async def read_or_error(readers: Readers, body: bytes, media_type: str) -> PageText | FetchError:
     try:
         return await read(readers, body, media_type)
     except FetchError as error:
@@ -120,7 +120,7 @@ async def test_a_hostile_page_ends_in_bounded_time_with_a_clear_result(readers: 
     body, media_type = HOSTILE[name]
     with trio.fail_after(PATIENCE_S):
         result = await read_or_error(readers, body, media_type)
-        if isinstance(result, Text):
+        if isinstance(result, PageText):
             assert result.text or result.described
             assert len(result.text) <= 20_000
         else:

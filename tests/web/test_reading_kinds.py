@@ -7,13 +7,13 @@ import pytest
 
 from rumi.web.readers.pages.kinds import kind_of, readable
 from rumi.web.readers.pages.page import read_page
-from rumi.web.types import Text
+from rumi.web.types import PageText
 from tests.web.pdfs import pdf
 
 URL = "https://site.example/feed"
 
 
-def read(body: bytes, media_type: str, max_chars: int = 100_000) -> Text:
+def read(body: bytes, media_type: str, max_chars: int = 100_000) -> PageText:
     return read_page(body, media_type=media_type, charset="", url=URL, max_chars=max_chars)
 
 
@@ -97,7 +97,7 @@ def test_addresses_in_plain_text_are_links() -> None:
 
 def test_what_cannot_be_read_is_described_in_one_line() -> None:
     text = read(b"\x89PNG\r\n\x1a\n" + b"\0" * 2000, "image/png")
-    assert text == Text(described="Not a text: image/png, 2,008 bytes, looks like a PNG image.")
+    assert text == PageText(described="Not a text: image/png, 2,008 bytes, looks like a PNG image.")
     odd = read(b"\0" * 10, "application/x-\x1b[31m\nodd")
     assert "\n" not in odd.described
     assert "\x1b" not in odd.described

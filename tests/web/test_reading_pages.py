@@ -5,14 +5,16 @@ import random
 import pytest
 
 from rumi.web.readers.pages.page import read_page
-from rumi.web.types import Text
+from rumi.web.types import PageText
 from tests.web.saved_pages import FIXED_AFTER, SavedPage, missing, noise_in, saved_pages
 
 URL = "https://site.example/folder/page.html"
 PAGES = [*saved_pages(), *saved_pages(FIXED_AFTER)]
 
 
-def read(html: str | bytes, url: str = URL, max_chars: int = 100_000, media_type: str = "text/html") -> Text:
+def read(
+    html: str | bytes, url: str = URL, max_chars: int = 100_000, media_type: str = "text/html"
+) -> PageText:
     body = html if isinstance(html, bytes) else html.encode()
     return read_page(body, media_type=media_type, charset="utf-8", url=url, max_chars=max_chars)
 
@@ -163,7 +165,7 @@ def test_a_page_that_is_all_navigation_is_read_whole() -> None:
 
 def test_a_page_without_text_says_so() -> None:
     text = read("<title>App</title><div id=root></div><script>start()</script>")
-    assert text == Text("App", described="A page without text; scripts may make it when it is shown.")
+    assert text == PageText("App", described="A page without text; scripts may make it when it is shown.")
     assert read(b"").described
 
 

@@ -12,7 +12,7 @@ import trio
 
 from rumi.web.readers.pages.page import read_page
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import FetchError, Text
+from rumi.web.types import FetchError, PageText
 from tests.web.pdfs import pdf
 from tests.web.reading_at_work import SLOW, URL, none_of, one_at_work, one_ready, pids, read
 from tests.web.saved_pages import saved_pages
@@ -27,7 +27,9 @@ async def readers() -> AsyncIterator[Readers]:
 async def test_a_page_is_read_in_a_process_that_is_kept_for_the_next(readers: Readers) -> None:
     assert pids() == set()
     text = await read(readers, "<title>Tarjeta</title><p>Una página <a href=/x>más</a>".encode())
-    assert text == Text("Tarjeta", "Una página [más](https://site.example/x)", ("https://site.example/x",))
+    assert text == PageText(
+        "Tarjeta", "Una página [más](https://site.example/x)", ("https://site.example/x",)
+    )
     first = pids()
     assert len(first) == 1
     assert (await read(readers, b"words", "text/plain")).text == "words"

@@ -12,13 +12,13 @@ import trio
 import trustme
 
 from rumi.web.search.api import Kagi, Tavily
-from rumi.web.search.provider import Query
-from rumi.web.types import FetchError, Found
+from rumi.web.search.provider import SearchQuery
+from rumi.web.types import FetchError, SearchResult
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "tvly-canary-0123456789abcdef"
-QUERY = Query("pan casero", 5, "general")
-NEWS = Query("pan casero", 5, "news")
+QUERY = SearchQuery("pan casero", 5, "general")
+NEWS = SearchQuery("pan casero", 5, "news")
 
 
 def tavily(server: SearchServer, timeout_s: float = 5) -> Tavily:
@@ -39,7 +39,7 @@ ITEM = {"title": "Pan", "url": "https://example.org/pan", "content": "Harina y a
 async def test_tavily_is_asked_as_it_documents() -> None:
     async with serve_api(gives({"query": "…", "results": [ITEM], "response_time": 1.2})) as server:
         results = await tavily(server).search(QUERY)
-    assert results == (Found("Pan", "https://example.org/pan", "Harina y agua"),)
+    assert results == (SearchResult("Pan", "https://example.org/pan", "Harina y agua"),)
     asked = server.asked[0]
     assert (asked.method, asked.target) == ("POST", "/search")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -66,7 +66,7 @@ async def test_kagi_is_asked_as_it_documents() -> None:
     answer = {"meta": {"trace": "x"}, "data": {"search": items, "related_search": [{"title": "no"}]}}
     async with serve_api(gives(answer)) as server:
         results = await kagi(server).search(QUERY)
-    assert results == (Found("Pan", "https://example.org/pan", "Harina y agua", "2026-01-02"),)
+    assert results == (SearchResult("Pan", "https://example.org/pan", "Harina y agua", "2026-01-02"),)
     asked = server.asked[0]
     assert (asked.method, asked.target) == ("POST", "/api/v1/search")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -76,7 +76,7 @@ async def test_kagi_is_asked_as_it_documents() -> None:
 async def test_kagis_news_have_a_list_of_their_own() -> None:
     news = [{"title": "Hoy", "url": "https://example.org/hoy", "snippet": ""}]
     async with serve_api(gives({"data": {"news": news, "search": []}})) as server:
-        assert await kagi(server).search(NEWS) == (Found("Hoy", "https://example.org/hoy", ""),)
+        assert await kagi(server).search(NEWS) == (SearchResult("Hoy", "https://example.org/hoy", ""),)
     assert server.asked[0].body["workflow"] == "news"
 
 

@@ -14,15 +14,15 @@ import trustme
 
 from rumi.web.search import duck
 from rumi.web.search.duck import Duck
-from rumi.web.search.provider import Query
-from rumi.web.types import FetchError, Found
+from rumi.web.search.provider import SearchQuery
+from rumi.web.types import FetchError, SearchResult
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_engines
 
 ASTRAY = (
     "import os\nfrom rumi.sandbox.confined.child import Parent, framed\nparent = Parent({})\nparent.ready()\n"
 )
 """How a process begins that takes a request, and then goes its own way."""
-QUERY = Query("bread", 5, "general")
+QUERY = SearchQuery("bread", 5, "general")
 ROOT = Path(__file__).resolve().parents[2]
 MOJEEK = b"""
     <ul class="results">
@@ -60,8 +60,8 @@ async def test_an_engines_page_becomes_results_with_their_addresses_as_they_were
     async with engines(engine("www.mojeek.com", Give(MOJEEK))) as (server, ca_file):
         results = await Duck(timeout_s=10, proxy=server.url, ca_file=ca_file).search(QUERY)
     assert set(results) == {
-        Found("A & B", "https://example.org/a%2Fb?x=%26", "Bread at home"),
-        Found("Two", "https://example.org/two", "More bread"),
+        SearchResult("A & B", "https://example.org/a%2Fb?x=%26", "Bread at home"),
+        SearchResult("Two", "https://example.org/two", "More bread"),
     }
 
 
@@ -73,9 +73,9 @@ async def test_news_have_dates() -> None:
 
     async with engines(answering) as (server, ca_file):
         results = await Duck(timeout_s=10, proxy=server.url, ca_file=ca_file).search(
-            Query("bread", 5, "news")
+            SearchQuery("bread", 5, "news")
         )
-    assert results == (Found("Bread", "https://example.org/n", "is up", "2025-11-19T10:00:00+00:00"),)
+    assert results == (SearchResult("Bread", "https://example.org/n", "is up", "2025-11-19T10:00:00+00:00"),)
 
 
 async def test_proxy_and_certificates_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.web.search.kagi_session import KagiSession, results_in
-from rumi.web.search.provider import Query
+from rumi.web.search.provider import SearchQuery
 from rumi.web.search.searching import Searching
-from rumi.web.types import FetchError, Found, Search
+from rumi.web.types import FetchError, SearchResult, SearchWeb
 from tests.fakes.search_servers import Give, SearchServer, serve_api
 
 TOKEN = "canary-0123456789.abcdef-ghij"
-QUERY = Query("pan casero", 5, "general")
+QUERY = SearchQuery("pan casero", 5, "general")
 PAGE = """<html><body><div class="_0_SRI search-result">
   <h3 class="__sri-title-box"><a data-domain="example.org" href="https://example.org/pan?a=1&amp;b=2"
     class="_0_URL __sri_title_link"> Pan <b>casero</b> &amp; m\u00e1s </a></h3>
@@ -27,8 +27,10 @@ PAGE = """<html><body><div class="_0_SRI search-result">
 <div class="search-result"><a class="__sri_title_link" href="javascript:alert(1)">no web</a></div>
 <div class="related-searches"><a href="/html/search?q=x"><span>x</span></a></div></body></html>"""
 RESULTS = (
-    Found("Pan casero & m\u00e1s", "https://example.org/pan?a=1&b=2", "Harina y agua.", "Dec 19, 2025"),
-    Found("Sal", "https://example.org/sal", "Poca."),
+    SearchResult(
+        "Pan casero & m\u00e1s", "https://example.org/pan?a=1&b=2", "Harina y agua.", "Dec 19, 2025"
+    ),
+    SearchResult("Sal", "https://example.org/sal", "Poca."),
 )
 
 
@@ -39,7 +41,7 @@ def session(server: SearchServer, token: str = TOKEN, timeout_s: float = 5) -> K
 async def test_the_page_is_read_with_the_token_as_a_cookie() -> None:
     async with serve_api(lambda _: Give(PAGE.encode())) as server:
         assert await session(server).search(QUERY) == RESULTS
-        assert await session(server).search(Query("pan", 1, "news")) == RESULTS[:1]
+        assert await session(server).search(SearchQuery("pan", 1, "news")) == RESULTS[:1]
     asked = server.asked[0]
     assert (asked.method, asked.target) == ("GET", "/html/search?q=pan+casero")
     assert asked.headers["cookie"] == f"kagi_session={TOKEN}"
@@ -84,9 +86,9 @@ async def test_an_api_key_goes_before_the_session() -> None:
     async with serve_api(lambda asked: api if asked.method == "POST" else Give(PAGE.encode())) as server:
         more = {"kagi_url": server.url, "kagi_page_url": server.url}
         both = Searching("kagi", kagi_key="key", kagi_session=TOKEN, **more)  # type: ignore[arg-type]
-        assert (await both(Search("pan", "c"))).results[0].title == "K"
+        assert (await both(SearchWeb("pan", "c"))).results[0].title == "K"
         one = Searching("auto", kagi_session=TOKEN, **more)  # type: ignore[arg-type]
-        found = await one(Search("pan", "c"))
+        found = await one(SearchWeb("pan", "c"))
         assert (found.provider, found.results) == ("kagi", RESULTS)
 
 

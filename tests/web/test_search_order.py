@@ -4,11 +4,11 @@ import trio
 import trustme
 
 from rumi.web.search.searching import Searching
-from rumi.web.types import FetchError, Found, ProviderName, Search
+from rumi.web.types import FetchError, ProviderName, SearchResult, SearchWeb
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "canary-0123456789abcdef"
-REQUEST = Search("bread", "cli")
+REQUEST = SearchWeb("bread", "cli")
 TAVILY = Give({"results": [{"title": "T", "url": "https://t.example/", "content": "t"}]})
 KAGI = Give({"data": {"search": [{"title": "K", "url": "https://k.example/", "snippet": "k"}]}})
 MOJEEK = Give(
@@ -31,7 +31,7 @@ class House:
         return self._ddgs if asked.host == "www.mojeek.com" else Give(status=404)
 
     async def search(
-        self, provider: ProviderName, *, keys: str = "tavily kagi", request: Search = REQUEST
+        self, provider: ProviderName, *, keys: str = "tavily kagi", request: SearchWeb = REQUEST
     ) -> tuple[object, SearchServer]:
         ca = trustme.CA()
         with ca.cert_pem.tempfile() as ca_file:
@@ -55,7 +55,7 @@ async def found(house: House, provider: ProviderName, keys: str = "tavily kagi")
     """The provider, the first result's title, and how many had failed before."""
     results, _ = await house.search(provider, keys=keys)
     assert not isinstance(results, FetchError), results
-    assert isinstance(results.results[0], Found)  # type: ignore[attr-defined]
+    assert isinstance(results.results[0], SearchResult)  # type: ignore[attr-defined]
     return results.provider, results.results[0].title, len(results.failed)  # type: ignore[attr-defined]
 
 
@@ -108,7 +108,7 @@ async def test_nothing_found_asks_nobody_else() -> None:
 
 
 async def test_a_query_is_one_line_of_valid_unicode_and_numbers_stay_within_bounds() -> None:
-    request = Search("pan\n\tcasero \ud800", "cli", max_results=1000)
+    request = SearchWeb("pan\n\tcasero \ud800", "cli", max_results=1000)
     _, api = await House(TAVILY, KAGI).search("auto", request=request)
     assert api.asked[0].body["query"] == "pan casero ?"
     assert api.asked[0].body["max_results"] == 20

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.tabstack import Tabstack
 from rumi.web.types import Fetch, FetchRefused, Page
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api
@@ -29,7 +29,7 @@ async def reading(
     answer: Callable[[Asked], Give], *allow: str, key: str = KEY, timeout_s: float = 5
 ) -> AsyncIterator[tuple[World, SearchServer]]:
     async with serve_api(answer) as server:
-        guard = Guard(NAMES, allow)
+        guard = AddressGuard(NAMES, allow)
         tabstack = Tabstack(key, guard, timeout_s=timeout_s, url=f"{server.url}/v1/extract/markdown")
         async with fetcher(guard=guard, tabstack=tabstack) as world:
             yield world, server

@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from rumi.platform.fair_limiter import Bounds, FairLimiter, NoTurn
+from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import Search, SearchResults, Text
+from rumi.web.types import PageText, SearchResults, SearchWeb
 from tests.fakes.web_server import Asked, gives, redirects, serving, silence
 from tests.web.fetching import Names, children, fetcher, open_sockets
 
@@ -15,7 +15,7 @@ PAGES = {f"/{n}": gives(f"<p>page {n}</p>", headers={"Cache-Control": "no-store"
 def turns_of(
     at_once: int = 32, per_host: int = 4, per_chat: int = 8, waiting_per_chat: int = 64, wait_s: float = 60
 ) -> FairLimiter:
-    return FairLimiter(Bounds(at_once, per_chat, per_host, waiting_per_chat, wait_s))
+    return FairLimiter(LimiterBounds(at_once, per_chat, per_host, waiting_per_chat, wait_s))
 
 
 class Crowd:
@@ -208,7 +208,7 @@ async def test_pages_that_take_long_to_read_keep_only_their_own_chat_waiting() -
     class Slow(Readers):
         async def read(
             self, body: bytes, *, media_type: str, charset: str | None, url: str, max_chars: int
-        ) -> Text:
+        ) -> PageText:
             if body == b"slow":
                 await trio.sleep_forever()
             return await super().read(
@@ -231,7 +231,7 @@ async def test_pages_that_take_long_to_read_keep_only_their_own_chat_waiting() -
 async def test_a_flood_of_searches_does_not_hold_up_another_chat() -> None:
     running: list[str] = []
 
-    async def search(request: Search) -> SearchResults:
+    async def search(request: SearchWeb) -> SearchResults:
         running.append(request.chat)
         if request.chat == "flood":
             await trio.sleep_forever()
@@ -240,9 +240,9 @@ async def test_a_flood_of_searches_does_not_hold_up_another_chat() -> None:
     async with fetcher(search=search, searches_at_once=4, searches_per_chat=2) as world:
         async with trio.open_nursery() as nursery:
             for _ in range(20):
-                nursery.start_soon(world.ref.ask, Search("query", "flood"))
+                nursery.start_soon(world.ref.ask, SearchWeb("query", "flood"))
             await trio.testing.wait_all_tasks_blocked()
-            assert await world.ref.ask(Search("query", "other")) == SearchResults("test", ())
+            assert await world.ref.ask(SearchWeb("query", "other")) == SearchResults("test", ())
             assert running == ["flood", "flood", "other"]
             assert world.activity() == "0 fetching, 0 waiting, 2 searching"
             nursery.cancel_scope.cancel()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.types import FetchRefused
 from rumi.web.url import MAX_URL_BYTES, host_of, join_target, normal, parse_target
 from tests.fakes.dns_server import DnsServer
@@ -204,7 +204,7 @@ def test_whatever_is_written_the_host_is_exactly_that_of_the_whatwg_parse(url: s
 
 async def test_the_judge_gives_every_url_that_parses_the_whatwg_host() -> None:
     with DnsServer() as dns:
-        guard = Guard(AskingResolver(dns))
+        guard = AddressGuard(AskingResolver(dns))
         for url in [*HOSTS, *(url for urls in REFUSED.values() for url in urls)]:
             try:
                 host = ada_url.URL(url).hostname

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from rumi import __version__
 from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
-from rumi.agent.mcp.types import McpError, Outcome, Part, Progress, RemoteTool, ServerSettings
+from rumi.agent.mcp.types import CallOutcome, McpError, Progress, RemoteTool, ResultPart, ServerSettings
 from rumi.platform import http
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
@@ -98,14 +98,14 @@ class LibraryConnection:
                 break
         return tuple(found[:MOST_TOOLS])
 
-    async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> Outcome:
+    async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> CallOutcome:
         """Call a tool. Cancelled, the server is told so.
 
         Raises:
             McpError: The server refused, or sent what is not a result.
         """
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             await trio.lowlevel.checkpoint()
             of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             show(f"{self._hide(message)} ({of})" if message else of)
@@ -113,14 +113,14 @@ class LibraryConnection:
         # Not `call_tool`: it checks results against the server's own schema, whose patterns may take long.
         params = wire.CallToolRequestParams(name=tool, arguments=dict(arguments))
         request = self._client.session.send_request(
-            wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=told
+            wire.CallToolRequest(params=params), wire.CallToolResult, progress_callback=report_progress
         )
         result = await self._asked(request)
         parts = [_part(block) for block in result.content]
         if not parts and result.structured_content is not None:
-            parts = [Part(json.dumps(result.structured_content, ensure_ascii=False))]
+            parts = [ResultPart(json.dumps(result.structured_content, ensure_ascii=False))]
         hidden = (replace(part, text=self._hide(part.text)) for part in parts)
-        return Outcome(tuple(hidden), failed=result.is_error)
+        return CallOutcome(tuple(hidden), failed=result.is_error)
 
     async def _asked(self, request: Any) -> Any:
         """Return the answer to a request of the library's.
@@ -133,7 +133,7 @@ class LibraryConnection:
         except MCPError as error:
             if error.error.code == wire.CONNECTION_CLOSED and error.error.message == "Connection closed":
                 raise self._state.ended or McpError("The server has ended.") from None
-            raise Refusal(self._hide(error.error.message)) from None
+            raise ServerRefused(self._hide(error.error.message)) from None
         except ValidationError:
             raise McpError("The server's answer does not have the form of one.") from None
         except RuntimeError as error:
@@ -303,7 +303,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class Refusal(McpError):
+class ServerRefused(McpError):
     """The server answered with an error; `words` are its own."""
 
     def __init__(self, words: str) -> None:
@@ -329,31 +329,35 @@ def _schema(schema: Mapping[str, object]) -> Mapping[str, object]:
     return schema if fits else {"type": "object", "properties": {}}
 
 
-def _part(content: wire.ContentBlock) -> Part:
+def _part(content: wire.ContentBlock) -> ResultPart:
     match content:
         case wire.TextContent():
-            return Part(content.text)
+            return ResultPart(content.text)
         case wire.ImageContent() | wire.AudioContent():
             return _file(content.data, content.mime_type, content.type)
         case wire.EmbeddedResource(resource=wire.TextResourceContents() as resource):
-            return Part(f"{resource.uri}:\n{resource.text}")
+            return ResultPart(f"{resource.uri}:\n{resource.text}")
         case wire.EmbeddedResource(resource=wire.BlobResourceContents() as blob):
             return _file(blob.blob, blob.mime_type or "", str(blob.uri))
         case wire.ResourceLink():
-            return Part(f"{content.name}: {content.uri}")
+            return ResultPart(f"{content.name}: {content.uri}")
         case _:
-            return Part(f"({content.type}, not shown)")
+            return ResultPart(f"({content.type}, not shown)")
 
 
-def _file(data: str, media_type: str, name: str) -> Part:
+def _file(data: str, media_type: str, name: str) -> ResultPart:
     """Return a file; its name is the end of its address, with the ending of its type if it has none."""
     try:
         body = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return Part(f"({name}, {media_type}: it cannot be read)")
+        return ResultPart(f"({name}, {media_type}: it cannot be read)")
     stem = name.rstrip("/").rpartition("/")[2] or "file"
     ending = "" if "." in stem else mimetypes.guess_extension(media_type) or ""
-    return Part(data=body, media_type=media_type, name=f"{stem}{ending}") if body else Part("(an empty file)")
+    return (
+        ResultPart(data=body, media_type=media_type, name=f"{stem}{ending}")
+        if body
+        else ResultPart("(an empty file)")
+    )
 
 
 def _own(error: BaseException) -> Iterator[McpError]:

@@ -32,7 +32,7 @@ def _harmless(value: object, depth: int) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DescriptionChange:
     """One thing that a server says about a tool: its path, and what it was and is as JSON, or None."""
 
     path: str
@@ -51,12 +51,16 @@ def said_of(tool: RemoteTool) -> dict[str, object]:
     }
 
 
-def changes_of(before: Mapping[str, object] | None, now: Mapping[str, object] | None) -> tuple[Change, ...]:
+def changes_of(
+    before: Mapping[str, object] | None, now: Mapping[str, object] | None
+) -> tuple[DescriptionChange, ...]:
     """Return each difference between what was accepted of a tool and what is said of it now, by its path."""
     old, new = _by_path(before), _by_path(now)
     paths = [*new, *(path for path in old if path not in new)]
     return tuple(
-        Change(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
+        DescriptionChange(path, old.get(path), new.get(path))
+        for path in paths
+        if old.get(path) != new.get(path)
     )
 
 

@@ -33,7 +33,7 @@ class FindTools(Tool):
 
     def __init__(self, tools: Sequence[Tool], called: Collection[str]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self._index = _Index({name: _words(tool.spec) for name, tool in self._tools.items()})
+        self._index = _ToolIndex({name: _words(tool.spec) for name, tool in self._tools.items()})
         known = [name for name in dict.fromkeys(called) if name in self._tools][-MOST_BROUGHT:]
         self._brought = {name: self._tools[name] for name in known}
         servers = Counter(name.partition("__")[0] for name in self._tools)
@@ -59,7 +59,7 @@ class FindTools(Tool):
         """The tools that were found so far."""
         return tuple(self._brought.values())
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: it only looks."""
         return None
 
@@ -81,7 +81,7 @@ class FindTools(Tool):
         return ToolResult(True, "\n".join(["You can call these now:", *lines]))
 
 
-class _Index:
+class _ToolIndex:
     """Ranks short texts by the words that they share with a query; rare words weigh more (BM25)."""
 
     def __init__(self, texts: Mapping[str, Counter[str]]) -> None:

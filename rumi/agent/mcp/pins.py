@@ -9,7 +9,7 @@ from typing import Final
 
 from rumi.agent.mcp.described import said_of
 from rumi.agent.mcp.types import McpError, RemoteTool, ServerSettings
-from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.atomic_write import atomic_write, folder_lock
 
 FILE: Final = "mcp-tools.json"
 MOST_BYTES: Final = 50_000_000
@@ -17,7 +17,7 @@ MOST_SAID_CHARS: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class ServerPin:
     """What was accepted of a server: SHA-256 of its address, and of each tool's description by its name.
 
     `said` is what the server said about each tool then. It only shows what has changed; it is empty for tools
@@ -42,17 +42,17 @@ class AcceptedTools:
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
-    def of(self, settings: ServerSettings) -> Pin | None:
+    def of(self, settings: ServerSettings) -> ServerPin | None:
         """Return what was accepted of a server; None if nothing was, or its command or address is new."""
         pin = self._pins().get(settings.name)
         return pin if pin is not None and pin.address == _address(settings) else None
 
-    def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> Pin:
+    def accept(self, settings: ServerSettings, tools: Collection[RemoteTool]) -> ServerPin:
         """Accept these descriptions, and no others, from this server."""
         said: dict[str, Mapping[str, object]] = {tool.name: said_of(tool) for tool in tools}
         if len(json.dumps(said, default=dict)) > MOST_SAID_CHARS:
             said = {}
-        pin = Pin(_address(settings), {tool.name: digest_of(tool) for tool in tools}, said)
+        pin = ServerPin(_address(settings), {tool.name: digest_of(tool) for tool in tools}, said)
         self._change({settings.name: pin})
         return pin
 
@@ -60,9 +60,9 @@ class AcceptedTools:
         """Forget what was accepted of a server."""
         self._change({name: None})
 
-    def _change(self, changes: Mapping[str, Pin | None]) -> None:
+    def _change(self, changes: Mapping[str, ServerPin | None]) -> None:
         try:
-            with locked(self._path.parent):
+            with folder_lock(self._path.parent):
                 pins = {**self._pins(), **changes}
                 servers = {
                     name: {"address": pin.address, "tools": dict(pin.tools), "said": dict(pin.said)}
@@ -70,16 +70,16 @@ class AcceptedTools:
                     if pin is not None
                 }
                 text = json.dumps({"servers": servers}, indent=1, default=dict)
-                replace_file(self._path, f"{text}\n".encode())
+                atomic_write(self._path, f"{text}\n".encode())
         except OSError as error:
             raise McpError(f"{self._path} cannot be written: {error.strerror}.") from error
 
-    def _pins(self) -> dict[str, Pin]:
+    def _pins(self) -> dict[str, ServerPin]:
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["servers"]
             return {
-                name: Pin(
+                name: ServerPin(
                     str(pin["address"]),
                     {str(k): str(v) for k, v in pin["tools"].items()},
                     _said(pin.get("said")),

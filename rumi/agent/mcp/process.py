@@ -31,7 +31,7 @@ MOST_RUBBISH: Final = 100
 
 _CHUNK: Final = 1 << 16
 _COMPLAINT_CHARS: Final = 4096
-_KEPT: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
+_INHERITED_VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 """What a server gets of Rumi's own environment; in a sandbox its HOME is another one."""
 
 _END_WITH_PARENT: Final = (
@@ -198,7 +198,9 @@ _Prepared = tuple[list[str], dict[str, str], tuple[int, ...]]
 @contextlib.contextmanager
 def _prepared(settings: ServerSettings, home: Path) -> Iterator[_Prepared]:
     """Yield the command line, the environment and the inherited descriptors."""
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict(settings.env)
+    environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | dict(
+        settings.env
+    )
     if not settings.sandbox:
         parent = [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
         yield [*parent, str(find(settings.command)), *settings.args], environment, ()

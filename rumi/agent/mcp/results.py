@@ -5,12 +5,12 @@ from typing import Final, TypeAlias
 
 import trio
 
-from rumi.agent.mcp.types import Outcome, Part
+from rumi.agent.mcp.types import CallOutcome, ResultPart
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import Picture
 from rumi.platform.texts import short_size
-from rumi.platform.untrusted_text import block, harmless
+from rumi.platform.untrusted_text import harmless, untrusted_block
 from rumi.web.readers.files.viewer import Seen
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -21,7 +21,7 @@ Look: TypeAlias = Callable[[bytes], Awaitable[Seen]]
 """Scales a picture and keeps it in the chat's workspace. Raises RumiError."""
 
 
-Keep: TypeAlias = Callable[[bytes, str], Awaitable[str]]
+SaveFile: TypeAlias = Callable[[bytes, str], Awaitable[str]]
 """Keeps a file in the chat's workspace under a name like this one; returns its path. Raises RumiError."""
 
 
@@ -32,7 +32,7 @@ async def nowhere(body: bytes, name: str) -> str:
 
 
 async def result_of(
-    source: str, outcome: Outcome, look: Look, keep: Keep = nowhere, *, trusted: bool
+    source: str, outcome: CallOutcome, look: Look, save_file: SaveFile = nowhere, *, trusted: bool
 ) -> ToolResult:
     """Return a result as the model reads it: words of others, unless the server is trusted.
 
@@ -40,13 +40,13 @@ async def result_of(
 
     Cancelled, a picture or a file may be in the workspace already.
     """
-    files = _Files(look, keep)
+    files = _Files(look, save_file)
     texts = [await files.take(part) if part.data else part.text for part in outcome.parts]
     whole = "\n\n".join(texts)
     text = whole[:MAX_TEXT_CHARS].strip() or "(no text)"
     cut = len(whole) - MAX_TEXT_CHARS
     note = f"cut: the last {cut} characters are left out\n" if cut > 0 else ""
-    body = harmless(text) if trusted else block(source, text)
+    body = harmless(text) if trusted else untrusted_block(source, text)
     return ToolResult(
         ok=not outcome.failed,
         content=f"{note}{body}",
@@ -61,13 +61,13 @@ async def result_of(
 class _Files:
     """The pictures and files of one result."""
 
-    def __init__(self, look: Look, keep: Keep) -> None:
+    def __init__(self, look: Look, save_file: SaveFile) -> None:
         self.pictures: list[Picture] = []
         self.shows: list[str] = []
         self._look = look
-        self._keep = keep
+        self._save_file = save_file
 
-    async def take(self, part: Part) -> str:
+    async def take(self, part: ResultPart) -> str:
         """Have a picture or a file kept; return what the model reads of it."""
         if len(self.shows) >= MOST_FILES:
             return f"(one more file: {part.media_type}, not kept)"
@@ -77,13 +77,13 @@ class _Files:
         except RumiError:
             pass  # no picture that can be shown, but still a file
         try:
-            path = await self._keep(part.data, part.name)
+            path = await self._save_file(part.data, part.name)
         except RumiError as error:
             return f"({part.media_type or 'a file'}, not kept: {error.message})"
         self.shows.append(path)
         return f"(a file, {part.media_type or 'binary'}, {short_size(len(part.data))}, kept as {path})"
 
-    async def _picture(self, part: Part) -> str:
+    async def _picture(self, part: ResultPart) -> str:
         seen = await self._look(part.data)
         self.pictures += seen.pictures
         paths = [picture.path for picture in seen.pictures]

@@ -11,13 +11,13 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi.agent.mcp.folder import check_folder, watch_folder
-from rumi.agent.mcp.pins import AcceptedTools, Pin
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.agent.mcp.types import (
+    CallOutcome,
     CallTool,
     Connection,
     McpError,
     McpMessage,
-    Outcome,
     RemoteTool,
     ServerSettings,
 )
@@ -30,7 +30,7 @@ LIST_S: Final = 10.0
 """How long a server may take to list its tools again."""
 
 
-class Directory:
+class KnownServer:
     """What is known of one server; it outlives the actor's incarnations.
 
     `tools` are those of the last connection. `pin` is what is accepted, `earlier` what was accepted before
@@ -44,11 +44,11 @@ class Directory:
         self.tools: tuple[RemoteTool, ...] = ()
         self.calls = self.failures = 0
         self.settled = trio.Event()
-        self.pin: Pin | None = None
-        self.earlier: Pin | None = None
+        self.pin: ServerPin | None = None
+        self.earlier: ServerPin | None = None
 
 
-Told = Callable[[Directory], None]
+OnStateChange = Callable[[KnownServer], None]
 
 
 class McpServer(Actor[McpMessage]):
@@ -57,7 +57,12 @@ class McpServer(Actor[McpMessage]):
     concurrency: ClassVar[int] = 16
 
     def __init__(
-        self, directory: Directory, home: Path, accepted: AcceptedTools, offload: Offload, told: Told
+        self,
+        directory: KnownServer,
+        home: Path,
+        accepted: AcceptedTools,
+        offload: Offload,
+        on_state_change: OnStateChange,
     ) -> None:
         """`home` is the server's own folder. `told` is called when its state changes."""
         self._directory = directory
@@ -65,7 +70,7 @@ class McpServer(Actor[McpMessage]):
         self._home = home
         self._accepted = accepted
         self._offload = offload
-        self._told = told
+        self._on_state_change = on_state_change
         self._connection: Connection | None = None
         self._ready = trio.Event()
 
@@ -92,7 +97,7 @@ class McpServer(Actor[McpMessage]):
         return {"tools": len(known.tools), "calls": known.calls, "failures": known.failures}
 
     @answers(CallTool)
-    async def call_tool(self, message: CallTool) -> Outcome:
+    async def call_tool(self, message: CallTool) -> CallOutcome:
         """Call a tool within the server's time limit."""
         self._directory.calls += 1
         try:
@@ -140,7 +145,7 @@ class McpServer(Actor[McpMessage]):
                     await self._list(connection)
             except trio.TooSlowError:
                 raise McpError("The server did not list its tools in time.") from None
-            self._told(self._directory)
+            self._on_state_change(self._directory)
 
     def _set(self, state: State) -> None:
         known = self._directory
@@ -149,11 +154,11 @@ class McpServer(Actor[McpMessage]):
             known.why = ""
         if state in ("ready", "failed"):
             known.settled.set()
-        self._told(known)
+        self._on_state_change(known)
 
 
 async def take_tools(
-    known: Directory, connection: Connection, accepted: AcceptedTools, offload: Offload
+    known: KnownServer, connection: Connection, accepted: AcceptedTools, offload: Offload
 ) -> None:
     """Note the server's tools. Those of its first connection are accepted: the configuration names it.
 

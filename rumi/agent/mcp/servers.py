@@ -12,10 +12,10 @@ import trio
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.agent.mcp.finding import FindTools, are_too_many, called_in
 from rumi.agent.mcp.pins import AcceptedTools
-from rumi.agent.mcp.results import Keep, Look, nowhere
-from rumi.agent.mcp.server import Directory, McpServer, opened, take_tools
+from rumi.agent.mcp.results import Look, SaveFile, nowhere
+from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
 from rumi.agent.mcp.tool import McpTool, WithheldTool, names_for
-from rumi.agent.mcp.types import CallTool, McpError, McpMessage, Outcome, Progress, ServerSettings
+from rumi.agent.mcp.types import CallOutcome, CallTool, McpError, McpMessage, Progress, ServerSettings
 from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
 from rumi.models.types import Message
@@ -42,7 +42,7 @@ class ForChat:
 
     messages: Callable[[], Sequence[Message]]
     look: Look
-    keep: Keep = nowhere
+    save_file: SaveFile = nowhere
     tainted: Callable[[], bool] = lambda: True
 
 
@@ -53,7 +53,7 @@ class McpServers:
         self, root: Supervisor, home: Path, servers: Collection[ServerSettings], audit: Audit
     ) -> None:
         """Add their part of the tree, if there are servers."""
-        self._known = {server.name: Directory(server) for server in servers}
+        self._known = {server.name: KnownServer(server) for server in servers}
         self._accepted = AcceptedTools(home)
         self._offload = Threads()
         self._audit = audit
@@ -62,7 +62,7 @@ class McpServers:
             return ChildSpec(
                 name,
                 lambda: McpServer(
-                    self._known[name], home / FOLDER / name, self._accepted, self._offload, self._told
+                    self._known[name], home / FOLDER / name, self._accepted, self._offload, self._audit_state
                 ),
                 backoff=BACKOFF,
                 shutdown=SHUTDOWN_S,
@@ -112,7 +112,7 @@ class McpServers:
         """Return each server, its state and its tools, in JSON types."""
         return [_reported(known) for known in self._known.values()]
 
-    def _tools_of(self, known: Directory, chat: ForChat) -> list[Tool]:
+    def _tools_of(self, known: KnownServer, chat: ForChat) -> list[Tool]:
         settings, tools = known.settings, list[Tool]()
         names = names_for(settings.name, [tool.name for tool in known.tools])
         siblings = frozenset(names.values())
@@ -127,7 +127,7 @@ class McpServers:
                     self._ask,
                     chat.look,
                     siblings=siblings,
-                    keep=chat.keep,
+                    save_file=chat.save_file,
                     trusted=settings.trusted,
                 )
                 tools.append(bound)
@@ -137,7 +137,7 @@ class McpServers:
 
     async def _ask(
         self, server: str, tool: str, arguments: Mapping[str, object], progress: Progress
-    ) -> Outcome:
+    ) -> CallOutcome:
         try:
             actor = await self._supervisor.get_or_start(server)
             return await actor.ask(CallTool(tool, arguments, progress))
@@ -145,7 +145,7 @@ class McpServers:
             why = self._known[server].why or "It is being started again."
             raise McpError(f"The server {server} has ended during the call. {why}") from error
 
-    def _told(self, known: Directory) -> None:
+    def _audit_state(self, known: KnownServer) -> None:
         """Write a change of a server's state to the audit log."""
         self._audit(
             server=known.settings.name,
@@ -156,13 +156,13 @@ class McpServers:
         )
 
 
-def _waiting(known: Directory) -> list[str]:
+def _waiting(known: KnownServer) -> list[str]:
     """Return the tools that the user has not accepted as they are now."""
     pin = known.pin
     return [tool.name for tool in known.tools if pin is None or not pin.takes(tool)]
 
 
-def _reported(known: Directory) -> dict[str, object]:
+def _reported(known: KnownServer) -> dict[str, object]:
     settings, waits = known.settings, _waiting(known)
     return {
         "name": settings.name,
@@ -175,7 +175,7 @@ def _reported(known: Directory) -> dict[str, object]:
     }
 
 
-async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Directory:
+async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> KnownServer:
     """Connect to a server apart from any running Rumi, and list its tools; with `accept`, accept them.
 
     The first listing of a server accepts its tools. Cancelled, nothing is left of it.
@@ -183,7 +183,7 @@ async def try_once(settings: ServerSettings, home: Path, *, accept: bool) -> Dir
     Raises:
         McpError: It cannot be used; the error says why.
     """
-    known, accepted, offload = Directory(settings), AcceptedTools(home), Threads()
+    known, accepted, offload = KnownServer(settings), AcceptedTools(home), Threads()
     async with opened(settings, home / FOLDER / settings.name) as (connection, _):
         await take_tools(known, connection, accepted, offload)
         if accept:

@@ -6,12 +6,12 @@ from hashlib import sha256
 from typing import Final, TypeAlias
 
 from rumi.agent.mcp.described import harmless_schema
-from rumi.agent.mcp.results import Keep, Look, nowhere, result_of
+from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
 from rumi.agent.mcp.showing import values_of
-from rumi.agent.mcp.types import McpError, Outcome, RemoteTool
+from rumi.agent.mcp.types import CallOutcome, McpError, RemoteTool
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
-from rumi.platform.untrusted_text import block, harmless, one_line
+from rumi.platform.untrusted_text import harmless, one_line, untrusted_block
 
 MOST_NAME_CHARS: Final = 64
 MOST_DESCRIPTION_CHARS: Final = 4000
@@ -20,7 +20,7 @@ DIGEST_CHARS: Final = 12
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST: Final = re.compile(rf"_[0-9a-f]{{{DIGEST_CHARS}}}\Z")
 
-Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[Outcome]]
+Ask: TypeAlias = Callable[[str, str, Mapping[str, object], Progress], Awaitable[CallOutcome]]
 """Calls a tool: server, tool, arguments, progress. Raises McpError."""
 
 
@@ -43,7 +43,7 @@ class McpTool(Tool):
         *,
         siblings: Collection[str],
         trusted: bool,
-        keep: Keep = nowhere,
+        save_file: SaveFile = nowhere,
     ) -> None:
         self._spec = ToolSpec(
             name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
@@ -53,7 +53,7 @@ class McpTool(Tool):
         self._tool = tool
         self._ask = ask
         self._look = look
-        self._keep = keep
+        self._save_file = save_file
         self.claims = Claims(tool.parameters, tool.read_only, tool.destroys, siblings)
         self._trusted = trusted
 
@@ -62,7 +62,7 @@ class McpTool(Tool):
         """The tool as the model sees it."""
         return self._spec
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for a call that could change something or carry data away.
 
         A tool that only reads and stays in its own data does neither.
@@ -84,9 +84,9 @@ class McpTool(Tool):
             words = getattr(error, "words", "")
             if not words:
                 return ToolResult(False, f"{self.spec.name} was not called, or failed: {error}")
-            said = block(self._server, one_line(words))
+            said = untrusted_block(self._server, one_line(words))
             return ToolResult(False, f"the server refused\n{said}", tainted=True)
-        return await result_of(self.spec.name, outcome, self._look, self._keep, trusted=self._trusted)
+        return await result_of(self.spec.name, outcome, self._look, self._save_file, trusted=self._trusted)
 
 
 class WithheldTool(Tool):
@@ -106,7 +106,7 @@ class WithheldTool(Tool):
         """The tool as the model sees it."""
         return self._spec
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: it does nothing."""
         return None
 

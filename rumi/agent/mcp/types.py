@@ -70,7 +70,7 @@ class RemoteTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ResultPart:
     """A part of a result: text, or the bytes of a file with its media type; `name` is what it is called."""
 
     text: str = ""
@@ -80,15 +80,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The result of a call. `failed`: the server reports that its tool failed."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ResultPart, ...]
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class CallTool(Request[Outcome]):
+class CallTool(Request[CallOutcome]):
     """Call a tool of the server. Cancelled, the server is told so.
 
     Raises:
@@ -110,7 +110,7 @@ class Connection(Protocol):
         """Return the tools that the server has now."""
         ...
 
-    async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> Outcome:
+    async def call(self, tool: str, arguments: Mapping[str, object], show: Progress) -> CallOutcome:
         """Call a tool, without a time limit. Cancelled, the server is told so."""
         ...
 

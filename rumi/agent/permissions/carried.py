@@ -8,7 +8,15 @@ from collections.abc import Callable, Collection, Mapping
 from math import log2
 from typing import Final
 
-from rumi.agent.permissions.consent import LEAST_CHARS, Place, Words, chooses, places, plain, stands_in
+from rumi.agent.permissions.consent import (
+    LEAST_CHARS,
+    ArgumentValue,
+    Words,
+    argument_values,
+    chooses,
+    plain,
+    stands_in,
+)
 from rumi.agent.permissions.destinations import is_address
 from rumi.agent.tool import Claims
 
@@ -31,65 +39,67 @@ ADDRESS: Final = 10
 """What a value carries that its server knows already. An address leads further, to others."""
 
 
-class Carried:
+class CarriedOut:
     """What the calls of one turn have carried out.
 
     `known` returns what a server's own results say, by the names of its tools.
     """
 
-    def __init__(self, words: Words, given: Collection[str], known: Callable[[Collection[str]], str]) -> None:
+    def __init__(
+        self, words: Words, known_urls: Collection[str], known: Callable[[Collection[str]], str]
+    ) -> None:
         self._words = words
-        self._given = given
+        self._known_urls = known_urls
         self._known = known
         self._bits = 0.0
-        self._told: set[tuple[frozenset[str], str]] = set()
+        self._disclosed: set[tuple[frozenset[str], str]] = set()
 
     def takes(self, arguments: Mapping[str, object], claims: Claims) -> bool:
         """Return True, and count it, if a call may be made without a question."""
         known, server = self._known(claims.siblings), frozenset(claims.siblings)
-        bits, free, told = float(CALL), 0, set[tuple[frozenset[str], str]]()
-        for place in places(arguments, claims.schema):
-            cost = self._cost(place, known, server)
+        bits, free, disclosed = float(CALL), 0, set[tuple[frozenset[str], str]]()
+        for argument in argument_values(arguments, claims.schema):
+            cost = self._cost(argument, known, server)
             if cost is None:
                 return False
             bits += cost
-            free += place.in_list and self._is_free(place, known)
-            told.add((server, plain(str(place.value))))
+            free += argument.in_list and self._is_free(argument, known)
+            disclosed.add((server, plain(str(argument.value))))
         if free > MOST_FREE_IN_LISTS or bits > CALL_BITS or self._bits + bits > TURN_BITS:
             return False
         self._bits += bits
-        self._told |= told
+        self._disclosed |= disclosed
         return True
 
     def allow(self) -> None:
         """Count from the beginning: the user has seen a call and said yes."""
         self._bits = 0.0
 
-    def _cost(self, place: Place, known: str, server: frozenset[str]) -> float | None:
+    def _cost(self, argument: ArgumentValue, known: str, server: frozenset[str]) -> float | None:
         """Return the bits of a value; None if it may say anything."""
-        value = place.value
-        if place.is_plain:
+        value = argument.value
+        if argument.is_plain:
             return 0
-        if place.listed:
-            return log2(place.listed)
+        if argument.listed:
+            return log2(argument.listed)
         if isinstance(value, bool):
             return 1
-        if chooses(value) and (server, plain(str(value))) in self._told:
+        if chooses(value) and (server, plain(str(value))) in self._disclosed:
             return 1
         if self._words.have(value):
             return log2(len(self._words) + 1)
         if isinstance(value, str) and all(map(self._words.have, value.split())):
             return len(value.split()) * log2(len(self._words) + 1)
-        if isinstance(value, str) and value in self._given:
-            return log2(len(self._given) + 1)
+        if isinstance(value, str) and value in self._known_urls:
+            return log2(len(self._known_urls) + 1)
         if isinstance(value, str) and len(value) >= LEAST_CHARS and stands_in(value, known):
             return ADDRESS if is_address(value) else OWN
         if isinstance(value, int | float) and value == int(value) and abs(value) < SMALL:
             return SMALL_BITS
         return None
 
-    def _is_free(self, place: Place, known: str) -> bool:
+    def _is_free(self, argument: ArgumentValue, known: str) -> bool:
         """Return True for a value that neither the user nor the server has said."""
-        if place.is_plain or place.listed or self._words.have(place.value):
+        if argument.is_plain or argument.listed or self._words.have(argument.value):
             return False
-        return not (chooses(place.value) and stands_in(place.value, known))
+        return not (chooses(argument.value) and stands_in(argument.value, known))

@@ -8,7 +8,7 @@ from typing import Final
 from unicodedata import normalize
 
 from rumi.models.types import Message
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 
 LEAST_CHARS: Final = 4
 """A shorter value stands in too many messages to be anybody's choice."""
@@ -39,7 +39,7 @@ _NO_BLANK: Final = re.compile(r"(?<=[a-z0-9])\.(?=[A-Z][a-z])")
 def own_words(messages: Sequence[Message]) -> str:
     """Return what the user wrote: no words of others, and no notes of the program."""
     said = (message.content for message in messages if message.role == "user")
-    return "\n".join(text for text in said if not text.startswith("[") and opened(text) is None)
+    return "\n".join(text for text in said if not text.startswith("[") and read_block(text) is None)
 
 
 class Words:
@@ -59,7 +59,7 @@ class Words:
         return chooses(value) and self.have(value)
 
     def consent_to_all(
-        self, arguments: Mapping[str, object], schema: Mapping[str, object], deed: str = ""
+        self, arguments: Mapping[str, object], schema: Mapping[str, object], action_word: str = ""
     ) -> bool:
         """Return True if each value of a call is the user's word, and there is one.
 
@@ -67,12 +67,12 @@ class Words:
         `deed` is the word that names the call: as a value it says nothing more.
         """
         chosen = False
-        for place in places(arguments, schema):
-            if place.is_plain:
+        for argument in argument_values(arguments, schema):
+            if argument.is_plain:
                 continue
-            if place.listed and self.have(place.value):
+            if argument.listed and self.have(argument.value):
                 continue
-            if not self.consent_to(place.value) or plain(str(place.value)) == deed:
+            if not self.consent_to(argument.value) or plain(str(argument.value)) == action_word:
                 return False
             chosen = True
         return chosen
@@ -102,7 +102,7 @@ def _is_number(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArgumentValue:
     """A value of a call at any depth, and what its place in the schema says of it."""
 
     value: object
@@ -126,27 +126,29 @@ class Place:
         return len(listed) if _json(self.value) in listed else 0
 
 
-def places(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[Place]:
+def argument_values(arguments: Mapping[str, object], schema: Mapping[str, object]) -> Iterator[ArgumentValue]:
     """Yield each value at any depth. A name that the schema does not have may say something too."""
     known = schema.get("properties")
     properties: Mapping[str, object] = known if isinstance(known, Mapping) else {}
     for name, value in arguments.items():
-        place = properties.get(name)
-        if not isinstance(place, Mapping):
-            yield Place(name, name, {})
-        yield from _inside(value, name, place if isinstance(place, Mapping) else {})
+        schema_part = properties.get(name)
+        if not isinstance(schema_part, Mapping):
+            yield ArgumentValue(name, name, {})
+        yield from _inside(value, name, schema_part if isinstance(schema_part, Mapping) else {})
 
 
-def _inside(value: object, name: str, schema: Mapping[str, object], in_list: bool = False) -> Iterator[Place]:
+def _inside(
+    value: object, name: str, schema: Mapping[str, object], in_list: bool = False
+) -> Iterator[ArgumentValue]:
     if isinstance(value, Mapping):
-        for place in places(value, schema):
-            yield Place(place.value, place.name, place.schema, in_list or place.in_list)
+        for inner in argument_values(value, schema):
+            yield ArgumentValue(inner.value, inner.name, inner.schema, in_list or inner.in_list)
     elif isinstance(value, list | tuple):
         items = schema.get("items")
         for item in value:
             yield from _inside(item, name, items if isinstance(items, Mapping) else {}, in_list=True)
     else:
-        yield Place(value, name, schema, in_list)
+        yield ArgumentValue(value, name, schema, in_list)
 
 
 def stands_in(value: object, text: str) -> bool:

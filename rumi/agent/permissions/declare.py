@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.permissions.consent import Place, Words, chooses, places
+from rumi.agent.permissions.consent import ArgumentValue, Words, argument_values, chooses
 from rumi.agent.permissions.destinations import is_destination, leads_in
 from rumi.agent.tool import Claims, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
@@ -81,23 +81,23 @@ class Declaration:
         """
         schemas = _schemas(claims)
         goes = {name: value for name, value in self.fixed.items() if _goes(name, value, schemas)}
-        found = [place for place in places(goes, claims.schema) if not place.is_plain]
+        found = [argument for argument in argument_values(goes, claims.schema) if not argument.is_plain]
         if not found:
             return any(self.fixed.values()) or not self.free
-        anchored = any(words.consent_to(place.value) for place in found)
-        return anchored and all(_stands(place, words) for place in found)
+        anchored = any(words.consent_to(argument.value) for argument in found)
+        return anchored and all(_is_users_word(argument, words) for argument in found)
 
 
 def _leads(value: object, words: Words) -> bool:
     """Return True if a free text would lead its readers to an address that is not the user's word."""
-    texts = [str(place.value) for place in places({"": value}, {})]
+    texts = [str(argument.value) for argument in argument_values({"": value}, {})]
     return any(not words.have(lead) for text in texts for lead in leads_in(text))
 
 
-def _stands(place: Place, words: Words) -> bool:
-    if isinstance(place.value, bool) or place.listed:
+def _is_users_word(argument: ArgumentValue, words: Words) -> bool:
+    if isinstance(argument.value, bool) or argument.listed:
         return True
-    return words.consent_to(place.value) or (not chooses(place.value) and words.have(place.value))
+    return words.consent_to(argument.value) or (not chooses(argument.value) and words.have(argument.value))
 
 
 class DeclareTool(Tool):
@@ -110,7 +110,7 @@ class DeclareTool(Tool):
         self._tainted = tainted
         self.declarations: list[Declaration] = []
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: it changes nothing, and after reading it declares nothing."""
         return None
 
@@ -154,7 +154,9 @@ def _goes(name: str, value: object, schemas: Mapping[str, Mapping[str, object]])
 
 
 def _says_nothing(name: str, value: object, claims: Claims) -> bool:
-    return name in _schemas(claims) and all(place.is_plain for place in places({name: value}, claims.schema))
+    return name in _schemas(claims) and all(
+        argument.is_plain for argument in argument_values({name: value}, claims.schema)
+    )
 
 
 def _canonical(value: object) -> str:
@@ -181,12 +183,12 @@ def destinations_of(arguments: Mapping[str, object], claims: Claims) -> str | No
     """
     schemas = _schemas(claims)
     goes = {name: value for name, value in arguments.items() if _goes(name, value, schemas)}
-    found = [place for place in places(goes, claims.schema) if not place.is_plain]
+    found = [argument for argument in argument_values(goes, claims.schema) if not argument.is_plain]
     content = [
         name for name in arguments if name not in goes and not _says_nothing(name, arguments[name], claims)
     ]
-    if not content or not any(chooses(place.value) for place in found):
+    if not content or not any(chooses(argument.value) for argument in found):
         return None
-    if not all(isinstance(place.value, str) for place in found):
+    if not all(isinstance(argument.value, str) for argument in found):
         return None
     return _canonical(goes)

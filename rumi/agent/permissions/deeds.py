@@ -8,7 +8,7 @@ from rumi.agent.permissions.destinations import is_noun, words_of
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
-_ALIKE: Final = tuple(
+_SYNONYMS: Final = tuple(
     frozenset(words.split())
     for words in (
         "add create insert make agrega agregar anade anadir crea crear haz hace hacer",
@@ -31,14 +31,14 @@ _ALIKE: Final = tuple(
 _ENDINGS: Final = ("", "d", "e", "ed", "es", "ing", "s")
 
 
-def deed_in(tool: str, message: str) -> str:
+def action_word_in(tool: str, message: str) -> str:
     """Return the word of a message that says what a tool of this name does; empty for none.
 
     Where none of the name's words is known, the first one that is no noun must stand in the message.
     """
     named = words_of(tool.rpartition("__")[2])
     verbs = [word for word in named if not is_noun(word)]
-    known = next((alike for verb in verbs for alike in _ALIKE if verb in alike), frozenset(verbs[:1]))
+    known = next((alike for verb in verbs for alike in _SYNONYMS if verb in alike), frozenset(verbs[:1]))
     wanted = {form for word in known for form in _forms(word)}
     return next((word for word in _WORD.findall(_plain(message)) if word in wanted), "")
 

@@ -70,13 +70,13 @@ def is_destination(name: str, schema: Mapping[str, object], value: object) -> bo
     """
     if isinstance(value, Mapping):
         known = schema.get("properties")
-        places = known if isinstance(known, Mapping) else {}
+        properties = known if isinstance(known, Mapping) else {}
         return not value or any(
-            is_destination(str(key), _place(places.get(key)), item) for key, item in value.items()
+            is_destination(str(key), _as_schema(properties.get(key)), item) for key, item in value.items()
         )
     if isinstance(value, list | tuple):
         return not _is_content(name, schema) or any(
-            is_destination(name, _place(schema.get("items")), item) for item in value
+            is_destination(name, _as_schema(schema.get("items")), item) for item in value
         )
     if not _is_content(name, schema):
         return True
@@ -106,9 +106,10 @@ def destinations_first(arguments: Mapping[str, object], schema: Mapping[str, obj
     `schema` is that of the whole tool.
     """
     known = schema.get("properties")
-    places = known if isinstance(known, Mapping) else {}
+    properties = known if isinstance(known, Mapping) else {}
     return sorted(
-        arguments, key=lambda name: not is_destination(name, _place(places.get(name)), arguments[name])
+        arguments,
+        key=lambda name: not is_destination(name, _as_schema(properties.get(name)), arguments[name]),
     )
 
 
@@ -132,5 +133,5 @@ def is_noun(word: str) -> bool:
     return word in _DESTINATIONS or word in _CONTENT
 
 
-def _place(schema: object) -> Mapping[str, object]:
+def _as_schema(schema: object) -> Mapping[str, object]:
     return schema if isinstance(schema, Mapping) else {}

@@ -14,9 +14,9 @@ from typing import Protocol, TypeAlias
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
-from rumi.agent.permissions.carried import Carried
+from rumi.agent.permissions.carried import CarriedOut
 from rumi.agent.permissions.consent import Words, plain
-from rumi.agent.permissions.deeds import deed_in
+from rumi.agent.permissions.deeds import action_word_in
 from rumi.agent.permissions.intent import DeclareFor, Intent
 from rumi.agent.tool import AlwaysAsks, Question, Tool, ToolResult, claims_of
 from rumi.models.types import Message
@@ -82,7 +82,7 @@ class Gate:
         self,
         *,
         tainted: bool,
-        given: Collection[str],
+        known_urls: Collection[str],
         words: str,
         history: Sequence[Message],
         declare_for: DeclareFor | None = None,
@@ -94,11 +94,11 @@ class Gate:
         deadline: trio.CancelScope,
     ) -> None:
         self.tainted = tainted
-        self._given = set(given)
+        self._known_urls = set(known_urls)
         self._words = Words(words)
-        self._heard = _Heard(history)
+        self._heard = _ToolOutputs(history)
         self._intent = Intent(self._words, tools, declare_for)
-        self._carried = Carried(self._words, self._given, self._heard.of)
+        self._carried = CarriedOut(self._words, self._known_urls, self._heard.of)
         self._language: Language = language
         self._watch = watch
         self._confirm = confirm
@@ -107,10 +107,10 @@ class Gate:
         self._one_by_one = trio.Lock()
         self._nos_left = MOST_NOS
 
-    def learn(self, name: str, result: ToolResult) -> None:
+    def note_result(self, name: str, result: ToolResult) -> None:
         """Note the taint, the addresses and the words of a tool's result."""
         self.tainted = self.tainted or result.tainted
-        self._given.update(result.links)
+        self._known_urls.update(result.links)
         self._heard.add(name, result.content)
 
     async def refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
@@ -126,7 +126,7 @@ class Gate:
 
     async def _refusal(self, tool: Tool, arguments: Mapping[str, object]) -> ToolResult | None:
         may_ask = self.tainted or isinstance(tool, AlwaysAsks)
-        question = tool.question(arguments, self._given) if may_ask else None
+        question = tool.question(arguments, self._known_urls) if may_ask else None
         if question is None:
             return None
         call = f"{tool.spec.name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
@@ -136,7 +136,7 @@ class Gate:
             return ToolResult(False, ENOUGH)
         if await self._is_asked_for(tool, arguments, question):
             return None
-        asks = texts.question(self._language, question.deed, question.details, tainted=self.tainted)
+        asks = texts.question(self._language, question.action, question.details, tainted=self.tainted)
         if len(asks.whole or asks.text) > MOST_QUESTION_CHARS:
             return ToolResult(False, TOO_LONG)
         if self._confirm is None:
@@ -170,8 +170,8 @@ class Gate:
             return asked and bool(question.consent) and all(map(self._words.consent_to, question.consent))
         if claims.reads:
             return self._carried.takes(arguments, claims)
-        deed = "" if claims.destroys else deed_in(tool.spec.name, self._words.text)
-        if deed and self._words.consent_to_all(arguments, claims.schema, deed):
+        action_word = "" if claims.destroys else action_word_in(tool.spec.name, self._words.text)
+        if action_word and self._words.consent_to_all(arguments, claims.schema, action_word):
             return True
         return await self._intent.covers(tool.spec.name, arguments, claims)
 
@@ -185,7 +185,7 @@ class Gate:
             self._deadline.deadline = trio.current_time() + left_s
 
 
-class _Heard:
+class _ToolOutputs:
     """What tools have said in this session, by their names."""
 
     def __init__(self, history: Sequence[Message]) -> None:

@@ -22,15 +22,15 @@ MOST_WAITING_CHARS: Final = 40_000
 _ANSWER: Final = re.compile(r"(yes|no|sí|si)((?:[\s,]+[0-9]{1,9})+)[\s,;.]*", re.IGNORECASE)
 
 
-Keep: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
+StoreParked: TypeAlias = Callable[[Sequence[Parked]], Awaitable[None]]
 
 
 class ParkedCalls:
     """The parked calls of a chat or a task, oldest first. `keep` stores what is new or has changed."""
 
-    def __init__(self, parked: Sequence[Parked], keep: Keep) -> None:
+    def __init__(self, parked: Sequence[Parked], store: StoreParked) -> None:
         self._parked = {parked_call.number: parked_call for parked_call in parked}
-        self._keep = keep
+        self._write = store
 
     @property
     def all(self) -> tuple[Parked, ...]:
@@ -143,7 +143,7 @@ class ParkedCalls:
         if not parked:
             return
         self._parked |= {parked_call.number: parked_call for parked_call in parked}
-        await self._keep(parked)
+        await self._write(parked)
 
     def _of(self, state: ParkedState) -> list[Parked]:
         return [parked_call for parked_call in self._parked.values() if parked_call.state == state]

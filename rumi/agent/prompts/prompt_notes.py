@@ -14,9 +14,9 @@ from datetime import date
 from sys import intern
 from typing import Final
 
-from rumi.agent.prompts.prompts import told_channel
-from rumi.agent.skills.prompt import told_skills
-from rumi.memory.block import told_facts
+from rumi.agent.prompts.prompts import noted_channel
+from rumi.agent.skills.prompt import noted_skills
+from rumi.memory.block import noted_facts
 from rumi.models.types import Message
 from rumi.store.journal.records import HistoryEntry
 
@@ -26,7 +26,7 @@ _TODAY: Final = "Today is "
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PromptNotes:
     """What the notes in a prompt say. Without a whole one: nothing, and all that follows is None or empty."""
 
     facts: frozenset[str] | None = None
@@ -36,27 +36,29 @@ class Told:
     """The one whose form the model was told last."""
 
 
-def told_by(entries: Sequence[HistoryEntry]) -> Told:
+def prompt_notes(entries: Sequence[HistoryEntry]) -> PromptNotes:
     """Return what a prompt with this history tells the model."""
     notes = _current(entries)
     if not notes:
-        return Told()
+        return PromptNotes()
     texts = [note.message.content for note in notes]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(_TODAY)]
-    return Told(told_facts(texts), told_skills(texts), lines[-1] if lines else "", told_channel(texts))
+    return PromptNotes(
+        noted_facts(texts), noted_skills(texts), lines[-1] if lines else "", noted_channel(texts)
+    )
 
 
-def note(told: Told, today: date, *blocks: str) -> str:
+def next_note(noted: PromptNotes, today: date, *blocks: str) -> str:
     """The note for a prompt that has told so much; empty where nothing has changed."""
     line = f"{_TODAY}{today:%A, %Y-%m-%d}."
-    parts = [*filter(None, blocks), *([line] if line != told.today else [])]
+    parts = [*filter(None, blocks), *([line] if line != noted.today else [])]
     if not parts:
         return ""
     # Thousands of idle chats hold the same words: the day, and the list of skills.
-    return intern("\n\n".join([WHOLE if told.facts is None else CHANGE, *parts]))
+    return intern("\n\n".join([WHOLE if noted.facts is None else CHANGE, *parts]))
 
 
-def holding(entries: Sequence[HistoryEntry]) -> str:
+def whole_note(entries: Sequence[HistoryEntry]) -> str:
     """Return the whole note of a prompt with this history, without its first line; empty for none."""
     current = _current(entries)
     return current[0].message.content.removeprefix(WHOLE).strip() if current else ""

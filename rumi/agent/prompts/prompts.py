@@ -64,7 +64,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def told_channel(notes: Iterable[str]) -> str:
+def noted_channel(notes: Iterable[str]) -> str:
     """Return the channel whose form prompts with these notes show last; empty for none."""
     found = [name for note in notes for name in _CHANNEL.findall(note)]
     return found[-1] if found else ""

@@ -10,11 +10,10 @@ from typing import Protocol, TypeVar
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.skills.catalogue import Catalogue, View
+from rumi.agent.skills.catalogue import Catalogue, CatalogueView
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.opening import open_skill, read_file
 from rumi.agent.skills.types import (
-    Body,
     FileOf,
     ForPrompt,
     Info,
@@ -22,10 +21,11 @@ from rumi.agent.skills.types import (
     Listing,
     Opened,
     PromptSkills,
-    ReadFile,
+    ReadInstructions,
     Skill,
     SkillEntry,
     SkillError,
+    SkillFile,
     SkillsMessage,
 )
 from rumi.platform.threads import Offload
@@ -46,7 +46,7 @@ MOST_PROJECTS = 32
 """The folders of windows whose skills are remembered."""
 
 
-class Ask(Protocol):
+class AskSkills(Protocol):
     """Asks the actor: the `ask` of its reference."""
 
     async def __call__(self, message: Request[R]) -> R:
@@ -61,16 +61,16 @@ class _Looking:
         self.catalogue = catalogue
         self.mounts = mounts
         self.own = own
-        self.mounted: View | None = None
-        self.view: View | None = None
+        self.mounted: CatalogueView | None = None
+        self.view: CatalogueView | None = None
         self.good_until = 0.0
 
-    def look(self) -> tuple[View, float]:
+    def look(self) -> tuple[CatalogueView, float]:
         """Look at the folders; return what is there, and how long that took, in seconds."""
         begun = time.perf_counter()
         view = self.catalogue.look()
         if self.mounts is not None and view is not self.mounted:
-            self.mounts.keep(skill for skill in view.enabled() if _is_of_project(skill) == self.own)
+            self.mounts.sync(skill for skill in view.enabled() if _is_of_project(skill) == self.own)
             self.mounted = view
         return view, time.perf_counter() - begun
 
@@ -115,9 +115,9 @@ class Skills(Actor[SkillsMessage]):
     async def for_prompt(self, message: ForPrompt) -> PromptSkills:
         """Return the skills for a prompt."""
         view = await self._now(message.project)
-        return view.for_prompt(message.query, message.limit, message.told)
+        return view.for_prompt(message.query, message.limit, message.noted)
 
-    async def _now(self, project: str) -> View:
+    async def _now(self, project: str) -> CatalogueView:
         looking = await self._looking(project)
         if looking.own:
             await self._now("")  # which keeps the folder that all sandboxes see
@@ -142,8 +142,8 @@ class Skills(Actor[SkillsMessage]):
             self._projects.popitem(last=False)
         return known
 
-    @answers(Body)
-    async def body(self, message: Body) -> Opened | SkillError:
+    @answers(ReadInstructions)
+    async def body(self, message: ReadInstructions) -> Opened | SkillError:
         """Return a skill's instructions."""
         skill = (await self._now(message.project)).usable(message.name, message.about)
         if isinstance(skill, SkillError):
@@ -156,7 +156,7 @@ class Skills(Actor[SkillsMessage]):
             return error
 
     @answers(FileOf)
-    async def file(self, message: FileOf) -> ReadFile | SkillError:
+    async def file(self, message: FileOf) -> SkillFile | SkillError:
         """Return a file of a skill."""
         skill = (await self._now(message.project)).usable(message.name)
         if isinstance(skill, SkillError):
@@ -185,5 +185,5 @@ def _opened(skill: Skill, mounts: Mounts | None) -> Opened:
     opened = open_skill(skill)
     if mounts is None:
         return opened
-    why_not = mounts.place(opened.skill)
-    return replace(opened, place="" if why_not else f"{mounts.inside}/{skill.name}", why_not=why_not)
+    why_not = mounts.mount(opened.skill)
+    return replace(opened, sandbox_folder="" if why_not else f"{mounts.inside}/{skill.name}", why_not=why_not)

@@ -20,7 +20,7 @@ from rumi.agent.skills.types import (
     Skill,
     SkillEntry,
     SkillError,
-    Source,
+    SkillSource,
     UnknownSkill,
     WhyOff,
 )
@@ -33,23 +33,23 @@ _SETTLED_NS: Final = 50_000_000  # the clock of a file system ticks: a later cha
 BUNDLED: Final = Path(__file__).parent / "bundled"
 
 
-def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[Source, ...]:
+def sources(home: Path, dirs: Iterable[str] = (), project: Path | None = None) -> tuple[SkillSource, ...]:
     """Return where skills are looked for, in this order; a skill replaces one of the same name from before.
 
     `dirs` are as written in the configuration: `~` is the user's home, and a relative path is below
     `home`, the installation's. A folder that is named twice counts once, so the user's own home folder
     is not a project.
     """
-    found = [Source("bundled", BUNDLED), Source("home", home / "skills")]
-    found += [Source("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
+    found = [SkillSource("bundled", BUNDLED), SkillSource("home", home / "skills")]
+    found += [SkillSource("dirs", home / os.path.expanduser(skills_dir)) for skills_dir in dirs]
     if project is not None:
-        found.append(Source("project", project / ".rumi" / "skills"))
+        found.append(SkillSource("project", project / ".rumi" / "skills"))
     firsts = {os.path.realpath(source.folder): source for source in reversed(found)}
     return tuple(source for source in found if firsts[os.path.realpath(source.folder)] is source)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CachedFolder:
     """The content of one folder: a skill, or the error in it. Valid as long as the signature is the same."""
 
     signature: object
@@ -58,7 +58,7 @@ class _Found:
     words: Mapping[str, int] = field(default_factory=dict)
 
 
-class View:
+class CatalogueView:
     """The skills at one moment. Nothing in it changes."""
 
     def __init__(
@@ -95,7 +95,7 @@ class View:
         """Return the enabled skills."""
         return [self._by_name[name].skill for name in self._on]
 
-    def for_prompt(self, query: str, limit: int, told: Iterable[str] = ()) -> PromptSkills:
+    def for_prompt(self, query: str, limit: int, noted: Iterable[str] = ()) -> PromptSkills:
         """Return the skills for a prompt; see `ForPrompt`."""
         chosen = sorted(self._on)
         if len(chosen) > limit:
@@ -104,8 +104,8 @@ class View:
         return PromptSkills(
             tuple(InPrompt(skill.name, skill.header.description) for skill in skills),
             more=len(self._on) - len(skills),
-            outside=not all(skill.vouched for skill in skills),
-            gone=tuple(name for name in told if isinstance(self.usable(name), SkillError)),
+            tainted=not all(skill.vouched for skill in skills),
+            gone=tuple(name for name in noted if isinstance(self.usable(name), SkillError)),
         )
 
 
@@ -133,20 +133,20 @@ class Catalogue:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[SkillSource],
         disabled: Callable[[], Disabled] = Disabled,
         trusted: TrustedSkills | None = None,
     ) -> None:
         self._sources = sources
         self._disabled = disabled
         self._trusted = trusted
-        self._found: dict[tuple[str, str], _Found] = {}
+        self._found: dict[tuple[str, str], _CachedFolder] = {}
         self._seen: object = None
-        self._view = View((), (), {})
+        self._view = CatalogueView((), (), {})
 
-    def look(self) -> View:
+    def look(self) -> CatalogueView:
         """Return the skills of this moment; only changed ones are read."""
-        found: dict[tuple[str, str], _Found] = {}
+        found: dict[tuple[str, str], _CachedFolder] = {}
         problems: list[str] = []
         for source in self._sources:
             folders, trouble = _folders(source)
@@ -167,11 +167,11 @@ class Catalogue:
             words = {
                 cached.skill.folder: cached.words for cached in found.values() if cached.skill is not None
             }
-            self._view = View(entries, problems, words)
+            self._view = CatalogueView(entries, problems, words)
             self._seen = seen
         return self._view
 
-    def _one(self, source: Source, path: str, before: _Found | None) -> _Found | None:
+    def _one(self, source: SkillSource, path: str, before: _CachedFolder | None) -> _CachedFolder | None:
         signature = _signature(path)
         if source.kind == "project" and self._trusted is not None and signature is not None:
             signature = (signature, self._trusted.signature())
@@ -180,17 +180,17 @@ class Catalogue:
         folder = Path(path)
         if signature is None:
             small = folder / FILE.lower()
-            return _Found("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
+            return _CachedFolder("", None, f"{small}: it must be called {FILE}") if small.is_file() else None
         try:
             skill = _load(source, folder, self._trusted)
         except SkillError as error:
-            return _Found(signature, None, f"{folder / FILE}: {error.message}")
+            return _CachedFolder(signature, None, f"{folder / FILE}: {error.message}")
         except OSError as error:
-            return _Found(signature, None, f"{folder / FILE}: it cannot be read: {error.strerror}")
-        return _Found(signature, skill, words=weights(skill))
+            return _CachedFolder(signature, None, f"{folder / FILE}: it cannot be read: {error.strerror}")
+        return _CachedFolder(signature, skill, words=weights(skill))
 
 
-def _folders(source: Source) -> tuple[list[str], list[str]]:
+def _folders(source: SkillSource) -> tuple[list[str], list[str]]:
     """Return the folders in a source, sorted by name, and the errors of the source."""
     try:
         with os.scandir(source.folder) as entries:
@@ -241,7 +241,7 @@ def _has_code(folder: str | Path) -> bool:
         return False
 
 
-def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
+def _load(source: SkillSource, folder: Path, trusted: TrustedSkills | None) -> Skill:
     with opened(folder, own_link=source.kind != "project") as descriptor:
         raw = read_skill_file(descriptor)
     header, _ = parse(decode(raw))
@@ -255,7 +255,7 @@ def _load(source: Source, folder: Path, trusted: TrustedSkills | None) -> Skill:
     return Skill(name, header, source, folder, _has_code(folder), vouched, words)
 
 
-def _merged(found: Iterable[_Found], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
+def _merged(found: Iterable[_CachedFolder], disabled: Disabled, problems: list[str]) -> list[SkillEntry]:
     """Return one skill for each name: the last source's. A second one in a source is added to `problems`."""
     by_name: dict[str, SkillEntry] = {}
     for cached in found:

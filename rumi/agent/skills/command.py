@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rumi.agent.skills.actor import Ask
+from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.types import Info, Listed, Listing, SkillEntry
 from rumi.platform import texts
 from rumi.platform.texts import Language
@@ -11,7 +11,7 @@ MOST_LISTED: Final = 50
 MOST_CHARS: Final = 160
 
 
-async def skills_command(ask: Ask, language: Language, rest: str, project: str = "") -> str:
+async def skills_command(ask: AskSkills, language: Language, rest: str, project: str = "") -> str:
     """Return the answer to `/skills` and the words after it, in Markdown; a `project`'s skills count."""
     name = rest.strip()
     if not name:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rumi.agent.skills.types import Reply
+from rumi.agent.skills.types import CallReply
 
 _OUTPUT = re.compile(r"(?:^|\n)output(?: \([^\n]*\))?:\n")
 _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")
@@ -37,7 +37,7 @@ class ToolReply:
         return self.content[begin.end() : max([begin.end(), *ends[-1:]]) if ends else None]
 
 
-Send = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+Send = Callable[[Mapping[str, Any]], Awaitable[CallReply]]
 """Sends a request to the process that runs the chat, and returns the answer."""
 
 

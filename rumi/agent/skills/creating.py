@@ -148,7 +148,12 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
         raise SkillError(f"{folder} is there already.", "Choose another name, or change that one.")
     written = json.dumps(about, ensure_ascii=False)  # a text in JSON is one in YAML
     test = name_of_test(name)
-    given = {"name": name, "description": written, "class_name": class_name(name), "run": how_to_test(folder)}
+    fields = {
+        "name": name,
+        "description": written,
+        "class_name": class_name(name),
+        "run": how_to_test(folder),
+    }
     files = {FILE: _CODE_WORDS if code else _PROMPT, test: _CODE_TEST if code else _PROMPT_TEST}
     if code:
         files[CODE] = _CODE
@@ -158,7 +163,7 @@ def create_skill(skills: Path, name: str, *, description: str = "", code: bool =
         draft.mkdir(mode=0o700)
         try:
             for file, text in files.items():
-                (draft / file).write_text(text.format(**given), encoding="utf-8")
+                (draft / file).write_text(text.format(**fields), encoding="utf-8")
             os.rename(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

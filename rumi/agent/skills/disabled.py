@@ -77,9 +77,9 @@ def set_disabled(path: Path, name: str, *, off: bool) -> bool:
             return
         found = document.get("skills", {})
         names = found.get("disabled", []) if isinstance(found, dict) else []
-        for place in reversed(range(len(names))):
-            if same(str(names[place])) == same(name):
-                del names[place]
+        for index in reversed(range(len(names))):
+            if same(str(names[index])) == same(name):
+                del names[index]
 
     return edit_toml(path, change)
 

@@ -148,9 +148,9 @@ class Snapshot:
                 if not inner.exists():
                     inner.mkdir()
                     inner.chmod(most)  # whatever the umask is
-            place = folder / path
-            place.write_bytes(content)
-            place.chmod(most if executable else most & 0o666)
+            target = folder / path
+            target.write_bytes(content)
+            target.chmod(most if executable else most & 0o666)
 
 
 def signature_of_files(folder: Path, *, own_link: bool) -> str:

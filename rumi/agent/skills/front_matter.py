@@ -29,9 +29,9 @@ def split(text: str) -> tuple[str, str]:
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").lstrip("\n").split("\n")
     if not _FENCE.fullmatch(lines[0]):
         raise SkillError("it has no front matter: its first line must be ---")
-    for place, line in enumerate(lines[1:], 1):
+    for line_number, line in enumerate(lines[1:], 1):
         if _FENCE.fullmatch(line):
-            return "\n".join(lines[1:place]), "\n".join(lines[place + 1 :]).strip("\n")
+            return "\n".join(lines[1:line_number]), "\n".join(lines[line_number + 1 :]).strip("\n")
     raise SkillError("its front matter has no end: a line --- must follow it")
 
 
@@ -71,11 +71,11 @@ def _mapping(text: str) -> dict[str, Value]:
 def _with_quotes(text: str) -> str:
     """Return the text with plain first-level values in quotes, unless they continue on the next line."""
     lines = text.split("\n")
-    for place, line in enumerate(lines):
-        follows = lines[place + 1] if place + 1 < len(lines) else ""
+    for index, line in enumerate(lines):
+        follows = lines[index + 1] if index + 1 < len(lines) else ""
         pair = _PLAIN_PAIR.fullmatch(line.rstrip())
         if pair and not follows.startswith((" ", "\t")):
-            lines[place] = f"{pair['key']}: '{pair['value'].replace(chr(39), chr(39) * 2)}'"
+            lines[index] = f"{pair['key']}: '{pair['value'].replace(chr(39), chr(39) * 2)}'"
     return "\n".join(lines)
 
 

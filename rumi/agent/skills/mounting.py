@@ -18,7 +18,7 @@ from pathlib import Path
 from rumi.agent.skills.folder import Snapshot, signature_of_files, snapshot
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import Skill, SkillError
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class Mounts:
         self._folder = folder
         self._trusted = trusted
         self._record = folder.with_name(f"{folder.name}.json")
-        self._kept = self._recorded()
-        self._stored = dict(self._kept)
+        self._mounted = self._recorded()
+        self._stored = dict(self._mounted)
 
     def of_project(self, project: str) -> "Mounts":
         """Return the folder for the skills of one project, below this one, in which nobody can list it.
@@ -51,18 +51,18 @@ class Mounts:
         """
         names = self._folder.with_name(f"{self._folder.name}-projects.json")
         known = _read_names(names)
-        place = self._folder / PROJECTS
+        projects = self._folder / PROJECTS
         with contextlib.suppress(OSError):  # then the copies, too, cannot be made, and each says why
-            place.mkdir(parents=True, exist_ok=True)
-            place.chmod(0o311)
+            projects.mkdir(parents=True, exist_ok=True)
+            projects.chmod(0o311)
         if project not in known:
             known[project] = secrets.token_hex(8)
             kept = list(known.items())[-MOST_PROJECTS:]
             with contextlib.suppress(OSError):
-                replace_file(names, json.dumps(dict(kept)).encode())
-        return Mounts(place / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
+                atomic_write(names, json.dumps(dict(kept)).encode())
+        return Mounts(projects / known[project], self._trusted, f"{self.inside}/{PROJECTS}/{known[project]}")
 
-    def keep(self, skills: Iterable[Skill]) -> None:
+    def sync(self, skills: Iterable[Skill]) -> None:
         """Have these skills in the folder and no others: those that were disabled, untrusted or removed."""
         wanted = {skill.name: skill for skill in skills}
         try:
@@ -73,23 +73,23 @@ class Mounts:
         except OSError as error:
             logger.warning("%s cannot be read: %s", self._folder, error)
         for skill in wanted.values():
-            if why := self._place(skill):
+            if why := self._mount(skill):
                 logger.info("the folder of the skill %s is not in the sandbox: %s", skill.name, why)
         self._write_record()
 
-    def place(self, skill: Skill) -> str:
+    def mount(self, skill: Skill) -> str:
         """Have the skill in the folder as it is now. Return "" if it is there, otherwise why it is not."""
-        why = self._place(skill)
+        why = self._mount(skill)
         self._write_record()
         return why
 
-    def _place(self, skill: Skill) -> str:
+    def _mount(self, skill: Skill) -> str:
         try:
             made_from = self._made_from(skill)
-            if self._kept.get(skill.name) == made_from and (self._folder / skill.name).is_dir():
+            if self._mounted.get(skill.name) == made_from and (self._folder / skill.name).is_dir():
                 return ""
             self._swap(skill.name, self._content(skill))
-            self._kept[skill.name] = made_from
+            self._mounted[skill.name] = made_from
         except SkillError as error:
             why = error.message
         except OSError as error:
@@ -127,7 +127,7 @@ class Mounts:
             made.rename(self._folder / name)
 
     def _drop(self, name: str) -> None:
-        self._kept.pop(name, None)
+        self._mounted.pop(name, None)
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / name).rename(Path(building, "old"))
@@ -138,10 +138,10 @@ class Mounts:
 
     def _write_record(self) -> None:
         """Store what the copies were made from, if that changed. Without it, the next start copies again."""
-        if self._kept != self._stored:
+        if self._mounted != self._stored:
             with contextlib.suppress(OSError):
-                replace_file(self._record, json.dumps(self._kept).encode())
-                self._stored = dict(self._kept)
+                atomic_write(self._record, json.dumps(self._mounted).encode())
+                self._stored = dict(self._mounted)
 
 
 def _read_names(file: Path) -> dict[str, str]:

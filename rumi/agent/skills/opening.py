@@ -6,7 +6,7 @@ from typing import Final
 from rumi.agent.skills.folder import further_files, opened, read_bytes, read_skill_file
 from rumi.agent.skills.format import FILE, decode, parse, quoted
 from rumi.agent.skills.trust import digest_of
-from rumi.agent.skills.types import Opened, ReadFile, Skill, SkillError
+from rumi.agent.skills.types import Opened, Skill, SkillError, SkillFile
 
 MOST_FILE_BYTES: Final = 100_000
 """The most bytes of a file beside a skill that a model gets."""
@@ -32,7 +32,7 @@ def open_skill(skill: Skill) -> Opened:
     return Opened(replace(skill, vouched=skill.vouched and same_words), body, files, more)
 
 
-def read_file(skill: Skill, path: str) -> ReadFile:
+def read_file(skill: Skill, path: str) -> SkillFile:
     """Return the text of a file in a skill's folder. Blocks, briefly.
 
     Raises:
@@ -55,4 +55,4 @@ def read_file(skill: Skill, path: str) -> ReadFile:
         text = "\0"
     if "\0" in text:
         raise SkillError(f"The file {quoted(path)} of the skill {skill.name} is not text.")
-    return ReadFile(skill, path, text, max(0, cut))
+    return SkillFile(skill, path, text, max(0, cut))

@@ -17,9 +17,9 @@ import trio
 
 from rumi.agent.skills.context import CannotDo, Context
 from rumi.agent.skills.format import CODE, class_name
-from rumi.agent.skills.types import Reply
+from rumi.agent.skills.types import CallReply
 from rumi.errors import single
-from rumi.sandbox.confined.child import Parent, end_descendants, framed_json
+from rumi.sandbox.confined.child import ParentProcess, end_descendants, framed_json
 from rumi.sandbox.confined.parent import Frames, NoFrame
 
 MEMORY_BYTES: Final = 4_000_000_000
@@ -30,10 +30,10 @@ class Unfit(Exception):
     """A `skill.py` cannot be run; the text says why."""
 
 
-class Chat:
+class ParentChat:
     """The chat that the skill runs for, in the process that started this one; to be closed."""
 
-    def __init__(self, parent: Parent) -> None:
+    def __init__(self, parent: ParentProcess) -> None:
         # Copies: what trio reads and writes does not block, until it is closed.
         self._in = trio.lowlevel.FdStream(os.dup(parent.requests))
         self._out = trio.lowlevel.FdStream(os.dup(parent.answers))
@@ -45,7 +45,7 @@ class Chat:
         self._in.close()
         self._out.close()
 
-    async def ask(self, what: Mapping[str, Any]) -> Reply:
+    async def ask(self, what: Mapping[str, Any]) -> CallReply:
         """Return the answer to a request: one at a time, so that answers need no number.
 
         Shielded once it is sent, because an unread answer would be taken for the next request's.
@@ -57,7 +57,7 @@ class Chat:
                     answer = json.loads(await self._frames.next())
                 except NoFrame:
                     os._exit(1)
-        return Reply(**answer)
+        return CallReply(**answer)
 
 
 def load(folder: Path, name: str) -> Any:
@@ -82,10 +82,10 @@ def load(folder: Path, name: str) -> Any:
     return found()
 
 
-async def work(parent: Parent, job: Mapping[str, Any]) -> dict[str, str]:
+async def work(parent: ParentProcess, job: Mapping[str, Any]) -> dict[str, str]:
     """Run the skill; return its result or its error."""
     folder = Path(job["folder"])
-    chat = Chat(parent)
+    chat = ParentChat(parent)
     try:
         context = Context(
             input=job["input"],
@@ -127,12 +127,12 @@ def described(error: BaseException, folder: Path) -> str:
 
 def main() -> None:
     """Run a skill once. No process that it has started is left when its result is sent."""
-    parent = Parent({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
+    parent = ParentProcess({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
     sys.dont_write_bytecode = True
     parent.ready()
     said = trio.run(work, parent, parent.hear())
     end_descendants()
-    parent.tell(said)
+    parent.send(said)
     os._exit(0)  # threads that a skill has left behind must not keep this waiting
 
 

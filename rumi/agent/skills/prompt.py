@@ -17,20 +17,22 @@ INTRODUCTION = (
 )
 CHANGES = "Changes to the list of skills (+ can be used now, × no longer):"
 
-_TOLD_SHARE: Final = 2
+_LISTED_SHARE: Final = 2
 """The list and all changes together may take this many times the budget of a list."""
 _LINE: Final = re.compile(r"([-+×]) ([^:\n]+)(?:: (.*))?")
 
 
-def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[str, str] | None = None) -> str:
+def skills_block(
+    skills: PromptSkills, max_tokens: float = inf, noted: Mapping[str, str] | None = None
+) -> str:
     """Return the lines, in a block that no description can end; empty if there is nothing to list.
 
     If they take more than `max_tokens`, their descriptions are cut, and if that is not enough, the worst
     matches are left out. If the prompt lists the skills in `told` already (see `told_skills`), the block has
     only the new ones and those that are gone.
     """
-    if told is not None:
-        return _changes(skills, max_tokens, told)
+    if noted is not None:
+        return _changes(skills, max_tokens, noted)
     shown = len(skills.shown)
     if not shown and not skills.more:
         return ""
@@ -44,25 +46,25 @@ def skills_block(skills: PromptSkills, max_tokens: float = inf, told: Mapping[st
     return text
 
 
-def told_skills(notes: Iterable[str]) -> Mapping[str, str]:
+def noted_skills(notes: Iterable[str]) -> Mapping[str, str]:
     """Return the skills that prompts with these notes list, with their descriptions; oldest note first."""
-    told: dict[str, str] = {}
+    noted: dict[str, str] = {}
     for note in notes:
         block, ended, _ = note.partition("<skills>\n")[2].partition("\n</skills>")
         for line in filter(None, map(_LINE.fullmatch, block.splitlines() if ended else ())):
             if line[1] == "×":
-                told.pop(line[2], None)
+                noted.pop(line[2], None)
             else:
-                told[line[2]] = line[3] or ""
-    return told
+                noted[line[2]] = line[3] or ""
+    return noted
 
 
-def _changes(skills: PromptSkills, max_tokens: float, told: Mapping[str, str]) -> str:
+def _changes(skills: PromptSkills, max_tokens: float, noted: Mapping[str, str]) -> str:
     lines = [f"× {name}" for name in skills.gone]
-    left = max_tokens * _TOLD_SHARE - sum(text_tokens(f"- {name}: {told[name]}\n") for name in told)
+    left = max_tokens * _LISTED_SHARE - sum(text_tokens(f"- {name}: {noted[name]}\n") for name in noted)
     for skill in skills.shown:
         # A list that was short of room had shorter lines: that does not count as a change.
-        listed = told.get(skill.name)
+        listed = noted.get(skill.name)
         if any(listed == _one_line(skill.description, chars) for chars in MOST_LINE_CHARS):
             continue
         line = _line(skill, MOST_LINE_CHARS[1])

@@ -15,7 +15,7 @@ import trio
 
 from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Reply, Skill, SkillError, SkillFailed
+from rumi.agent.skills.types import CallReply, Skill, SkillError, SkillFailed
 from rumi.errors import RumiError
 from rumi.platform.threads import Offload
 from rumi.sandbox.confined.parent import END_S, Child, ChildFailed
@@ -31,12 +31,12 @@ MOST_LOG_CHARS: Final = 1_000
 _PROGRAM: Final = ("-m", "rumi.agent.skills.process")
 _PATH: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
-CallTool: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Reply]]
+CallTool: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[CallReply]]
 AskModel: TypeAlias = Callable[[str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SkillRun:
     """A code skill and what it is to do, for which chat. `workspace` is the folder of the chat's files."""
 
     skill: Skill
@@ -59,7 +59,7 @@ class CodeRunner:
         self._own_s = own_s
         self._permits = trio.Semaphore(AT_ONCE)
 
-    async def run(self, job: Job, call: CallTool, model: AskModel) -> str:
+    async def run(self, job: SkillRun, call: CallTool, model: AskModel) -> str:
         """Run a skill and return its text. Cancelled, it has been killed before this leaves.
 
         `call` and `model` are awaited one at a time; the skill gets the text of a `RumiError` in them.
@@ -74,7 +74,7 @@ class CodeRunner:
             raise said
         return said
 
-    async def _talk(self, job: Job, folder: Path, call: CallTool, model: AskModel) -> str | SkillError:
+    async def _talk(self, job: SkillRun, folder: Path, call: CallTool, model: AskModel) -> str | SkillError:
         try:
             async with (
                 await Child.start(
@@ -135,7 +135,7 @@ async def _drain(name: str, process: Child) -> None:
 class _Talk:
     """The requests of a skill's process, and the answers."""
 
-    def __init__(self, job: Job, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
+    def __init__(self, job: SkillRun, process: Child, call: CallTool, model: AskModel, own_s: float) -> None:
         self._job = job
         self._process = process
         self._call = call
@@ -177,20 +177,20 @@ class _Talk:
             reply = await self._answer(heard)
             await process.say(asdict(reply))
 
-    async def _answer(self, heard: Mapping[str, Any]) -> Reply:
+    async def _answer(self, heard: Mapping[str, Any]) -> CallReply:
         """Return the answer to a request of the skill. This time does not count for `own_s`."""
         if "tool" in heard:
             arguments = heard.get("arguments")
             return await self._call(str(heard["tool"]), arguments if isinstance(arguments, dict) else {})
         if "model" in heard:
             try:
-                return Reply(True, await self._model(str(heard["model"])))
+                return CallReply(True, await self._model(str(heard["model"])))
             except RumiError as error:
-                return Reply(False, str(error))
+                return CallReply(False, str(error))
         if "log" in heard and self._logged < MOST_LOGGED:
             self._logged += 1
             logger.info("skill %s: %s", self._job.skill.name, str(heard["log"])[:MOST_LOG_CHARS])
-        return Reply(True, "")
+        return CallReply(True, "")
 
     def _failed(self, why: str) -> SkillError:
         return SkillFailed(f"The skill {self._job.skill.name} failed: {why}.")

@@ -8,13 +8,13 @@ from pathlib import Path
 from rumi.agent.skills.folder import Snapshot, signature
 from rumi.agent.skills.format import FILE
 from rumi.agent.skills.types import SkillError
-from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.atomic_write import atomic_write, folder_lock
 
 MOST_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class SkillPin:
     """The content that was trusted: SHA-256 over the whole folder, and over its `SKILL.md` alone."""
 
     digest: str
@@ -27,12 +27,12 @@ class TrustedSkills:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def pins(self) -> dict[str, Pin]:
+    def pins(self) -> dict[str, SkillPin]:
         """Return all pins."""
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(MOST_BYTES))["skills"]
-            return {folder: Pin(str(pin["digest"]), str(pin["words"])) for folder, pin in found.items()}
+            return {folder: SkillPin(str(pin["digest"]), str(pin["words"])) for folder, pin in found.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
 
@@ -53,11 +53,11 @@ class TrustedSkills:
         """
         words = next((raw for path, _, raw in content.files if path == FILE), b"")
         try:
-            with locked(self._path.parent):
-                pins = {**self.pins(), str(folder): Pin(content.digest, digest_of(words))}
+            with folder_lock(self._path.parent):
+                pins = {**self.pins(), str(folder): SkillPin(content.digest, digest_of(words))}
                 skills = {name: {"digest": pin.digest, "words": pin.words} for name, pin in pins.items()}
                 text = json.dumps({"skills": dict(sorted(skills.items()))}, indent=1, ensure_ascii=True)
-                replace_file(self._path, f"{text}\n".encode())
+                atomic_write(self._path, f"{text}\n".encode())
         except OSError as error:
             raise SkillError(f"{self._path} cannot be written: {error.strerror}.") from error
 

@@ -9,9 +9,9 @@ import trio
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.opening import open_skill
-from rumi.agent.skills.running import CodeRunner, Job
+from rumi.agent.skills.running import CodeRunner, SkillRun
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Reply, Skill, SkillError, Source
+from rumi.agent.skills.types import CallReply, Skill, SkillError, SkillSource
 
 T = TypeVar("T")
 
@@ -46,21 +46,21 @@ class Trial:
         Raises:
             SkillError: The skill failed.
         """
-        runner = CodeRunner(TrustedSkills(self.skill.folder / ".trusted"), _in_place)
-        job = Job(self.skill, input, "trial", workspace, language)
+        runner = CodeRunner(TrustedSkills(self.skill.folder / ".trusted"), _inline)
+        job = SkillRun(self.skill, input, "trial", workspace, language)
         return trio.run(runner.run, job, self._call, self._ask)
 
-    async def _call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+    async def _call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
         from rumi.agent.skills.context import ToolFailed
 
         await trio.lowlevel.checkpoint()
         self.calls.append((name, arguments))
         if name not in self._tools:
-            return Reply(False, f"there is no tool {name!r}; there are: {', '.join(self._tools)}")
+            return CallReply(False, f"there is no tool {name!r}; there are: {', '.join(self._tools)}")
         try:
-            return Reply(True, self._tools[name](arguments), 0)
+            return CallReply(True, self._tools[name](arguments), 0)
         except ToolFailed as error:
-            return Reply(False, str(error))
+            return CallReply(False, str(error))
 
     async def _ask(self, prompt: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -69,7 +69,7 @@ class Trial:
 
 
 def _load(folder: Path) -> Skill:
-    listed = Catalogue([Source("home", folder.resolve().parent)]).look().listed
+    listed = Catalogue([SkillSource("home", folder.resolve().parent)]).look().listed
     for entry in listed.entries:
         if entry.skill.folder == folder.resolve():
             return entry.skill
@@ -77,7 +77,7 @@ def _load(folder: Path) -> Skill:
     raise SkillError(wrong[0] if wrong else f"{folder} has no SKILL.md.")
 
 
-async def _in_place(work: Callable[[], T]) -> T:
+async def _inline(work: Callable[[], T]) -> T:
     await trio.lowlevel.checkpoint()
     return work()
 

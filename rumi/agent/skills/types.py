@@ -35,7 +35,7 @@ class SkillsUnwritable(SkillError, UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SkillSource:
     """A folder with skills in it, one a folder."""
 
     kind: SourceKind
@@ -76,7 +76,7 @@ class Skill:
 
     name: str
     header: Header
-    source: Source
+    source: SkillSource
     folder: Path
     has_code: bool
     vouched: bool
@@ -119,12 +119,12 @@ class Opened:
     body: str
     files: tuple[FurtherFile, ...] = ()
     more_files: int = 0
-    place: str = ""
+    sandbox_folder: str = ""
     why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadFile:
+class SkillFile:
     """The text of a file beside a skill. `cut_bytes` of its end are left out."""
 
     skill: Skill
@@ -151,12 +151,12 @@ class PromptSkills:
 
     shown: tuple[InPrompt, ...] = ()
     more: int = 0
-    outside: bool = False
+    tainted: bool = False
     gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class CallReply:
     """The result of a tool that a code skill called; `exit_code` if it ran a command."""
 
     ok: bool
@@ -180,7 +180,7 @@ class Info(Request["SkillEntry | SkillError"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Body(Request["Opened | SkillError"]):
+class ReadInstructions(Request["Opened | SkillError"]):
     """Ask for the instructions of an enabled skill, as they are on the disk now.
 
     `about` helps to find the nearest skills if there is none of that name.
@@ -192,7 +192,7 @@ class Body(Request["Opened | SkillError"]):
 
 
 @dataclass(frozen=True, slots=True)
-class FileOf(Request["ReadFile | SkillError"]):
+class FileOf(Request["SkillFile | SkillError"]):
     """Ask for the text of a file beside an enabled skill."""
 
     name: str
@@ -209,8 +209,8 @@ class ForPrompt(Request[PromptSkills]):
 
     query: str
     limit: int
-    told: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
     project: str = ""
 
 
-SkillsMessage: TypeAlias = Listing | Info | Body | FileOf | ForPrompt
+SkillsMessage: TypeAlias = Listing | Info | ReadInstructions | FileOf | ForPrompt

@@ -29,7 +29,7 @@ STRICT_SPEC = ToolSpec("bash", _FIRST + _STRICT, _PARAMETERS)
 OPEN_SPEC = ToolSpec("bash", _FIRST, _PARAMETERS)
 
 
-class Shell(Protocol):
+class CommandShell(Protocol):
     """One chat's sandbox, as the tool uses it."""
 
     async def prepare(self) -> None:
@@ -52,7 +52,7 @@ class Bash:
     concurrent = False
     specs = (STRICT_SPEC, OPEN_SPEC)
 
-    def __init__(self, shell: Shell, policy: CommandPolicy = STRICT) -> None:
+    def __init__(self, shell: CommandShell, policy: CommandPolicy = STRICT) -> None:
         self._shell = shell
         self._policy = policy
         self.spec = OPEN_SPEC if policy.open else STRICT_SPEC
@@ -62,7 +62,7 @@ class Bash:
         """Make the sandbox ready while the model still writes the command."""
         await self._shell.prepare()
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None: a command reaches only its own sandbox."""
         return None
 

@@ -12,7 +12,7 @@ import trio
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import MAX_BYTES, FileTool, named
 from rumi.agent.tools.read_file import no_text, not_a_file
-from rumi.agent.tools.text_file import Difference, TextFile, decoded, difference, lines_of
+from rumi.agent.tools.text_file import TextDifference, TextFile, decoded, difference, lines_of
 from rumi.models.types import ToolSpec
 from rumi.platform.openat import shown
 
@@ -30,8 +30,8 @@ class _Edited:
     """A file's new content, or why there is none. `places` is how many were changed."""
 
     content: bytes = b""
-    places: int = 0
-    difference: Difference | None = None
+    count: int = 0
+    difference: TextDifference | None = None
     why_not: str = ""
 
 
@@ -87,8 +87,8 @@ class EditFile(FileTool):
         written = await self.put(path, edited.content)
         if written.content not in ("created", "overwritten"):
             return written
-        places = f"{edited.places} places, " if edited.places > 1 else ""
-        content = f"edited {name}: {places}{edited.difference.counts}, line {edited.difference.where}"
+        count_text = f"{edited.count} places, " if edited.count > 1 else ""
+        content = f"edited {name}: {count_text}{edited.difference.counts}, line {edited.difference.where}"
         took = found.duration_ms + (written.duration_ms or 0)
         return self.answer(content, found.trace, took, diff=edited.difference.diff)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
-from rumi.agent.tools.bash import Shell, report
+from rumi.agent.tools.bash import CommandShell, report
 from rumi.platform.openat import shown
 from rumi.sandbox.types import Command, CommandResult
 
@@ -27,7 +27,7 @@ HEAD_BYTES: Final = 64
 MOST_NAMES: Final = 500
 
 BLOCK: Final = 4096
-_KEEP: Final = MAX_BYTES + 2 * LINE_BYTES
+_OUTPUT_LIMIT: Final = MAX_BYTES + 2 * LINE_BYTES
 _MAX_PATH: Final = 4000
 _ROOTS: Final = ("/workspace", "/tmp", "/skills")
 _NEW: Final = ".rumi-new"
@@ -97,7 +97,7 @@ _KINDS: Final[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPath:
     """What stands at a path.
 
     `file`: `content` is all of it. `large`: its first bytes, and then the lines that were asked for, each cut
@@ -137,14 +137,14 @@ class FileTool(Tool):
     follows = True
     """False: no link is followed."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: CommandShell) -> None:
         self._shell = shell
 
     async def prepare(self) -> None:
         """Make the sandbox ready while the model still writes the arguments."""
         await self._shell.prepare()
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None, as for a command: a file tool reaches only its own sandbox."""
         return None
 
@@ -152,11 +152,11 @@ class FileTool(Tool):
         """Return a failure: nothing was done."""
         return ToolResult(False, f"{self.spec.name} {why}")
 
-    def path(self, given: object) -> str | ToolResult:
+    def path(self, value: object) -> str | ToolResult:
         """Return the path inside the sandbox that a model means, or why it cannot be used."""
-        if not isinstance(given, str) or not given.strip():
+        if not isinstance(value, str) or not value.strip():
             return self.refused("needs `path`, a string")
-        path = given if given.startswith("/") else f"/workspace/{given}"
+        path = value if value.startswith("/") else f"/workspace/{value}"
         try:
             bad = "\0" in path or len(path.encode()) > _MAX_PATH
         except UnicodeEncodeError:
@@ -165,27 +165,29 @@ class FileTool(Tool):
             return self.refused("takes a path that a file can have: no NUL, valid UTF-8, not so long")
         if not f"{path}/".startswith(tuple(f"{root}/" for root in self.roots)):
             return self.refused(
-                f"reaches only {_listed(self.roots)}. {shown(given)} is elsewhere; relative paths are below "
+                f"reaches only {_listed(self.roots)}. {shown(value)} is elsewhere; relative paths are below "
                 "/workspace"
             )
         if self.writes and path.startswith("/skills/"):
             return self.refused("cannot write to /skills, which is read-only. Copy the file to /workspace")
         if self.writes and path.endswith("/"):
-            return self.refused(f"needs the name of a file, and {shown(given)} is a folder's")
+            return self.refused(f"needs the name of a file, and {shown(value)} is a folder's")
         return path.rstrip("/") or path
 
-    async def look(self, path: str, first: int = 1, count: int = 0) -> Found | ToolResult:
+    async def look(self, path: str, first: int = 1, count: int = 0) -> FoundPath | ToolResult:
         """Return what stands at the path; of a large file `count` lines from `first` on."""
         numbers = map(str, (MAX_BYTES, first, count, LINE_BYTES, HEAD_BYTES, MOST_NAMES))
         words = (path, *numbers, "yes" if self.follows else "no")
-        result = await self._run(Command(("sh", "-c", _LOOK, "sh", *words), reads=True, keep=_KEEP))
+        result = await self._run(
+            Command(("sh", "-c", _LOOK, "sh", *words), reads=True, output_limit=_OUTPUT_LIMIT)
+        )
         trace = self._trace(path, result)
         said, _, content = (result.stdout.head + result.stdout.tail).partition(b"\n")
         kind, *rest = said.decode("ascii", "replace").split(" ")
         if result.ended != "exited" or len(rest) != 2 or kind not in _KINDS or result.stdout.truncated:
             return replace(report(trace.argv, result), tainted=self._shell.tainted)
         size, lines = map(int, rest)
-        return Found(_KINDS[kind], size, lines, content, trace, result.duration_ms)
+        return FoundPath(_KINDS[kind], size, lines, content, trace, result.duration_ms)
 
     async def put(self, path: str, content: bytes) -> ToolResult:
         """Write a file whole or not at all; the result's `content` is `created` or `overwritten`.
@@ -195,7 +197,7 @@ class FileTool(Tool):
         command = Command(
             ("sh", "-c", _PUT, "sh", path, str(len(content))),
             content,
-            room=0 if path.startswith("/tmp/") else len(content) + BLOCK,  # the sandbox's own
+            needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,  # the sandbox's own
         )
         result = await self._run(command)
         trace, said = self._trace(path, result), result.stdout.text().strip()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.filter import asks_to_forget
 from rumi.memory.types import Forget
 from rumi.memory.writing import written
@@ -28,12 +28,12 @@ class ForgetTool(Tool):
     spec = SPEC
     concurrent = False
 
-    def __init__(self, ask: Ask, owner: str, language: Callable[[], Language]) -> None:
+    def __init__(self, ask: AskMemory, owner: str, language: Callable[[], Language]) -> None:
         self._ask = ask
         self._owner = owner
         self._language = language
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the key."""
         key = arguments.get("key")
         if not isinstance(key, str) or not written(key):

@@ -8,8 +8,16 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.bash import Shell
-from rumi.agent.tools.file_access import HEAD_BYTES, LINE_BYTES, MAX_BYTES, MOST_NAMES, FileTool, Found, named
+from rumi.agent.tools.bash import CommandShell
+from rumi.agent.tools.file_access import (
+    HEAD_BYTES,
+    LINE_BYTES,
+    MAX_BYTES,
+    MOST_NAMES,
+    FileTool,
+    FoundPath,
+    named,
+)
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
@@ -49,7 +57,7 @@ class ReadFile(FileTool):
         },
     )
 
-    def __init__(self, shell: Shell, view: View | None = None) -> None:
+    def __init__(self, shell: CommandShell, view: View | None = None) -> None:
         super().__init__(shell)
         self._view = view
 
@@ -85,11 +93,11 @@ class ReadFile(FileTool):
         about = [f"lines {offset}-{last} of {total}", short_size(found.size), *file.about]
         if last < total:
             about.append(f"{total - last} more lines from offset={last + 1}")
-        noted = await self.noted(path, file)
-        content = "\n".join([f"{noted}{name}: {', '.join(about)}", *part])
+        source_note = await self.source_note(path, file)
+        content = "\n".join([f"{source_note}{name}: {', '.join(about)}", *part])
         return self.answer(content, found.trace, found.duration_ms)
 
-    async def _seen(self, path: str, found: Found) -> Seen | None:
+    async def _seen(self, path: str, found: FoundPath) -> Seen | None:
         """Return what there is to see in a file of the workspace that is no text."""
         if self._view is None or not path.startswith(_WORKSPACE):
             return None
@@ -100,7 +108,7 @@ class ReadFile(FileTool):
         except RumiError as error:
             return Seen(f"It cannot be shown: {error.message}")
 
-    def _in_view(self, path: str, found: Found, seen: Seen, offset: int, limit: int) -> ToolResult:
+    def _in_view(self, path: str, found: FoundPath, seen: Seen, offset: int, limit: int) -> ToolResult:
         name = f"{named(path)} ({found.size} bytes)"
         if not seen.text:
             answer = self.answer(f"{name}: {seen.about}", found.trace, found.duration_ms)
@@ -115,23 +123,23 @@ class ReadFile(FileTool):
             about.append(seen.cut)
         return self.answer("\n".join(["; ".join(about), *part]), found.trace, found.duration_ms)
 
-    async def noted(self, path: str, file: TextFile) -> str:
+    async def source_note(self, path: str, file: TextFile) -> str:
         """Return what stands in front of a file's name, for those who note what was read; usually nothing."""
         return ""
 
 
-def _number(given: object, default: int) -> int | None:
+def _number(value: object, default: int) -> int | None:
     """Return a number of lines; models write 0, null and digits in quotes, too."""
-    if given is None or given == "":
+    if value is None or value == "":
         return default
-    if isinstance(given, str) and given.strip().isdecimal():
-        given = int(given)
-    if isinstance(given, float) and given.is_integer():
-        given = int(given)
-    return max(1, min(given, 10**12)) if isinstance(given, int) and given >= 0 else None
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return max(1, min(value, 10**12)) if isinstance(value, int) and value >= 0 else None
 
 
-def _of_large(found: Found) -> TextFile | None:
+def _of_large(found: FoundPath) -> TextFile | None:
     """Return the lines that were read of a large file; None if it is not text."""
     head, lines = found.content[:HEAD_BYTES], found.content[HEAD_BYTES:]
     if decoded(_LAST_CHARACTER.sub(b"", head)) is None:
@@ -155,14 +163,14 @@ def _numbered(lines: list[str], first: int, *, cut: bool) -> list[str]:
     return shown_lines
 
 
-def no_text(tool: FileTool, path: str, found: Found) -> ToolResult:
+def no_text(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
     """Return the kind and the size of a file that is not text."""
     kind = looks_like(found.content[:HEAD_BYTES]) or "not a text file"
     content = f"{named(path)} is {kind}, {found.size} bytes. Its content cannot be shown as text"
     return tool.answer(content, found.trace, found.duration_ms, 1 if tool.writes else None)
 
 
-def not_a_file(tool: FileTool, path: str, found: Found) -> ToolResult:
+def not_a_file(tool: FileTool, path: str, found: FoundPath) -> ToolResult:
     """Return what stands at a path instead of a file, and what to do next."""
     names = found.names
     more = f" and {len(names) - _NAMES} more" if len(names) < MOST_NAMES else " and many more"

@@ -5,9 +5,9 @@ from typing import Final
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import UsageError
-from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.actor import AskMemory as AskMemory
 from rumi.memory.block import escaped
-from rumi.memory.recall.actor import Ask
+from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
@@ -15,7 +15,7 @@ from rumi.memory.types import Facts, MemoryUnavailable
 from rumi.models.types import ToolSpec
 from rumi.platform import texts
 from rumi.platform.texts import Language
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 
 SPEC: Final = ToolSpec(
     "recall",
@@ -44,7 +44,7 @@ class RecallTool(Tool):
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskRecall,
         memory: AskMemory,
         owner: str,
         language: Callable[[], Language],
@@ -56,7 +56,7 @@ class RecallTool(Tool):
         self._language = language
         self._now = now
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: what it finds stays in the conversation, and is tainted if it was."""
         return None
 
@@ -73,7 +73,9 @@ class RecallTool(Tool):
         if not text:
             return ToolResult(True, texts.nothing_recalled(language))
         tainted = facts[1] or any(passage.tainted for passage in found)
-        return ToolResult(True, block("earlier conversations", text) if tainted else text, tainted=tainted)
+        return ToolResult(
+            True, untrusted_block("earlier conversations", text) if tainted else text, tainted=tainted
+        )
 
     async def _facts(self, query: str) -> tuple[str, bool]:
         """Return the facts that a query leads to, in lines, and whether one is tainted."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.filter import asks_to_remember
 from rumi.memory.types import FactRefused, Remember
 from rumi.memory.writing import checked
@@ -47,7 +47,7 @@ class RememberTool(Tool):
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskMemory,
         owner: str,
         chat: str,
         tainted: Callable[[], bool],
@@ -59,7 +59,7 @@ class RememberTool(Tool):
         self._tainted = tainted
         self._language = language
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the fact as it would be stored.
 
         The key is the model's word: one that the user did not write is no reason to ask.

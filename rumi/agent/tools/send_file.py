@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.permissions.deeds import deed_in
+from rumi.agent.permissions.deeds import action_word_in
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
@@ -65,7 +65,7 @@ class SendFile(Tool):
         self._max_bytes = max_bytes
         self._shows = shows
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the file's name; None where people see all files anyway."""
         path = None if self._shows else arguments.get("path")
         if not isinstance(path, str):
@@ -96,7 +96,7 @@ class SendFile(Tool):
 
 def _asks_to_send(text: str) -> bool:
     """Return True if the text asks for a file, not only names one: a page that is read could want it sent."""
-    return any(deed_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
+    return any(action_word_in(name, text) for name in ("send_file", "attach_file", "upload_file"))
 
 
 def _relative(path: str) -> str | None:

@@ -120,7 +120,7 @@ _Change: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TextDifference:
     """The difference between two texts: a unified diff, which is bounded, and how many lines it is about."""
 
     diff: str
@@ -135,12 +135,12 @@ class Difference:
         return f"+{self.added} −{self.removed}"  # a minus sign, as wide as the plus
 
 
-def difference(name: str, old: str, new: str) -> Difference:
+def difference(name: str, old: str, new: str) -> TextDifference:
     """Return what differs, line by line. Line ends that only differ in CR are different lines."""
     before, after = _whole_lines(old), _whole_lines(new)
     changes = _changes(before, after)
     spots = [f"{first + 1}-{last}" if last - first > 1 else str(first + 1) for _, _, first, last in changes]
-    return Difference(
+    return TextDifference(
         _unified(name, before, after, changes),
         sum(change[3] - change[2] for change in changes),
         sum(change[1] - change[0] for change in changes),
@@ -194,18 +194,18 @@ def _hunks(old: Sequence[str], new: Sequence[str], changes: Sequence[_Change]) -
         yield f"@@ -{_range(start, end)} +{_range(start + shift, end + after)} @@"
         at = start
         for a, b, c, d in group:
-            yield from _marked(" ", old[at:a])
-            yield from _marked("-", old[a:b])
-            yield from _marked("+", new[c:d])
+            yield from _prefixed(" ", old[at:a])
+            yield from _prefixed("-", old[a:b])
+            yield from _prefixed("+", new[c:d])
             at = b
-        yield from _marked(" ", old[at:end])
+        yield from _prefixed(" ", old[at:end])
 
 
 def _range(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+def _prefixed(mark: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         text = line.removesuffix("\n").removesuffix("\r")
         yield mark + (text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]}…")

@@ -6,14 +6,22 @@ from typing import Final
 
 import trio
 
-from rumi.agent.skills.actor import Ask
-from rumi.agent.skills.running import AskModel, CodeRunner, Job
-from rumi.agent.skills.types import Body, FileOf, Opened, Reply, Skill, SkillError, SkillFailed
+from rumi.agent.skills.actor import AskSkills
+from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
+from rumi.agent.skills.types import (
+    CallReply,
+    FileOf,
+    Opened,
+    ReadInstructions,
+    Skill,
+    SkillError,
+    SkillFailed,
+)
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import ToolSpec
 from rumi.platform.texts import Language
-from rumi.platform.untrusted_text import block, one_line
+from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.links import links_in
 
 MOST_CHARS: Final = 60_000
@@ -52,7 +60,7 @@ class UseSkill(Tool):
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskSkills,
         runner: CodeRunner,
         *,
         chat: str,
@@ -60,7 +68,7 @@ class UseSkill(Tool):
         language: Callable[[], Language],
         tools: Callable[[], Collection[str]],
         model: AskModel,
-        outside: Callable[[], bool] = lambda: False,
+        tainted: Callable[[], bool] = lambda: False,
         touches: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         brings: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
         project: Callable[[], str] = lambda: "",
@@ -72,12 +80,12 @@ class UseSkill(Tool):
         self._language = language
         self._tools = tools
         self._model = model
-        self._outside = outside
+        self._tainted = tainted
         self._touches = touches
         self._brings = brings
         self._project = project
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None: the calls of a skill's code ask for themselves."""
         return None
 
@@ -87,25 +95,25 @@ class UseSkill(Tool):
 
     async def call_within(self, arguments: Mapping[str, object], calls: Calls) -> ToolResult:
         """Use a skill; its code's calls go through `calls`. Cancelled, its process has ended."""
-        name, given = arguments.get("name"), arguments.get("input")
-        if given is None:  # many models write null for arguments that they omit
-            given = ""
+        name, skill_input = arguments.get("name"), arguments.get("input")
+        if skill_input is None:  # many models write null for arguments that they omit
+            skill_input = ""
         if not isinstance(name, str) or not name.strip():
             return ToolResult(False, "use_skill needs `name`, a string")
-        if not isinstance(given, str):
+        if not isinstance(skill_input, str):
             return ToolResult(False, "use_skill takes `input` as a string")
         try:
-            if given.lstrip().startswith(FILE_PREFIX):
-                return await self._read(name, given.lstrip().removeprefix(FILE_PREFIX).strip())
-            opened = await self._ask(Body(name, given, self._project()))
+            if skill_input.lstrip().startswith(FILE_PREFIX):
+                return await self._read(name, skill_input.lstrip().removeprefix(FILE_PREFIX).strip())
+            opened = await self._ask(ReadInstructions(name, skill_input, self._project()))
             if isinstance(opened, SkillError):
                 raise opened
             self._check_tools(opened.skill)
             if opened.skill.has_code:
-                return await self._run(opened.skill, given, calls)
+                return await self._run(opened.skill, skill_input, calls)
         except SkillError as error:
             return ToolResult(False, str(error))
-        return instructions(opened, given)
+        return instructions(opened, skill_input)
 
     async def _read(self, name: str, path: str) -> ToolResult:
         read = await self._ask(FileOf(name, path, self._project()))
@@ -130,44 +138,44 @@ class UseSkill(Tool):
                 f"The skill {skill.name} needs tools that this chat does not have: {', '.join(missing)}."
             )
 
-    async def _run(self, skill: Skill, given: str, calls: Calls) -> ToolResult:
+    async def _run(self, skill: Skill, skill_input: str, calls: Calls) -> ToolResult:
         # The code runs on the host, with the network: it may return anybody's words. Of a project's skill
         # only a SKILL.md that is trusted may say otherwise.
         own = skill.header.own_result and skill.vouched
         tainted = False
 
-        async def call(name: str, arguments: Mapping[str, object]) -> Reply:
+        async def call(name: str, arguments: Mapping[str, object]) -> CallReply:
             nonlocal tainted
             if name == SPEC.name:
-                return Reply(False, "a skill cannot use skills")
+                return CallReply(False, "a skill cannot use skills")
             try:
                 result = await calls(name, arguments)
             except RumiError as error:
-                return Reply(False, str(error))
+                return CallReply(False, str(error))
             if result.tainted:
                 tainted = True
                 await self._touches()  # before the code gets it, because the code may be interrupted later
-            return Reply(result.ok, result.content, result.exit_code)
+            return CallReply(result.ok, result.content, result.exit_code)
 
-        job = Job(skill, given, self._chat, self._workspace, self._language())
+        job = SkillRun(skill, skill_input, self._chat, self._workspace, self._language())
         await self._touches()
         if not own:
             await self._brings()
         try:
             text = await self._runner.run(job, call, self._model)
         except SkillFailed as error:  # the code chooses these words
-            return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._outside())
+            return ToolResult(False, one_line(str(error)), tainted=not own or tainted or self._tainted())
         # The code may have read the chat's files by itself.
-        tainted = not own or tainted or self._outside()
+        tainted = not own or tainted or self._tainted()
         shown = text[:MOST_CHARS].strip() or "(it returned nothing)"
         if len(text) > MOST_CHARS:
             shown += f"\n(the last {len(text) - MOST_CHARS} characters are left out)"
-        body = shown if own else block(f"the skill {skill.name}", shown)
+        body = shown if own else untrusted_block(f"the skill {skill.name}", shown)
         content = f"The skill {skill.name} has run:\n{body}"
         return ToolResult(True, content, truncated=len(text) > MOST_CHARS, same_as=content, tainted=tainted)
 
 
-def instructions(opened: Opened, given: str) -> ToolResult:
+def instructions(opened: Opened, skill_input: str) -> ToolResult:
     """Return a skill's instructions as the model reads them, and the input for them.
 
     They taint the turn if they belong to an untrusted project. Their links count as given; those of the input
@@ -178,10 +186,10 @@ def instructions(opened: Opened, given: str) -> ToolResult:
     parts = [f"Instructions of the skill {name}. Follow them for this task.\n\n{body}"]
     if len(opened.body) > MOST_CHARS:
         parts.append(f"(the last {len(opened.body) - MOST_CHARS} characters are left out)")
-    if opened.files or opened.place:
+    if opened.files or opened.sandbox_folder:
         parts.append(_files(opened))
-    if given.strip():
-        parts.append(f"Input: {given.strip()}")
+    if skill_input.strip():
+        parts.append(f"Input: {skill_input.strip()}")
     content = "\n\n".join(parts)
     return ToolResult(
         True,
@@ -198,11 +206,12 @@ def _files(opened: Opened) -> str:
     if opened.more_files:
         lines.append(f"- and {opened.more_files} more")
     if not lines:
-        return f"Its folder in the sandbox is {opened.place} (read-only)."
-    if opened.place:
+        return f"Its folder in the sandbox is {opened.sandbox_folder} (read-only)."
+    if opened.sandbox_folder:
+        folder = opened.sandbox_folder
         return (
-            f"Its folder in the sandbox is {opened.place} (read-only). Paths in the instructions are "
-            f"relative to it: `scripts/x.py` is run with `python3 {opened.place}/scripts/x.py`. Write "
+            f"Its folder in the sandbox is {folder} (read-only). Paths in the instructions are "
+            f"relative to it: `scripts/x.py` is run with `python3 {folder}/scripts/x.py`. Write "
             "results to /workspace. Files there (bash reads them, and use_skill with the input "
             "`file: PATH`):\n" + "\n".join(lines)
         )

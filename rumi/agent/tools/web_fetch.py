@@ -6,7 +6,7 @@ from typing import Final
 
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
-from rumi.platform.untrusted_text import block, one_line
+from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.types import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
@@ -43,7 +43,7 @@ class WebFetch(Tool):
     def __init__(self, fetch: Callable[[str, Method, Progress], Awaitable[Page]]) -> None:
         self._fetch = fetch
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question for an address that was not given word for word: additions can carry data away.
 
         Only removing the fragment leaves the same address.
@@ -57,7 +57,9 @@ class WebFetch(Tool):
             target = parse_target(url)
         except FetchError:
             return None
-        if target.href in given or target.href in {known_url.partition("#")[0] for known_url in given}:
+        if target.href in known_urls or target.href in {
+            known_url.partition("#")[0] for known_url in known_urls
+        }:
             return None
         return Question("fetch", {"url": target.href, "host": target.host})
 
@@ -100,13 +102,13 @@ def page_result(page: Page, text: str, *, first: Sequence[str] = (), cut: Sequen
     if page.redirects:
         facts.append(f"after {page.redirects} redirect{'s' * (page.redirects > 1)}")
     facts += [f"cut: {limit}" for limit in cut]
-    marked = block(page.url, text)
+    untrusted = untrusted_block(page.url, text)
     cached = ["from the cache"] if page.cached else []
     return ToolResult(
         ok=True,
-        content=f"{' · '.join(facts + cached)}\n{marked}",
+        content=f"{' · '.join(facts + cached)}\n{untrusted}",
         truncated=bool(cut),
-        same_as=f"{' · '.join(facts)}\n{marked}",
+        same_as=f"{' · '.join(facts)}\n{untrusted}",
         tainted=True,
         links=tuple(dict.fromkeys((page.url, *page.links))),
     )
@@ -116,7 +118,7 @@ def failure(url: str, error: FetchError) -> ToolResult:
     """Return a failed fetch. The server's own words in it are marked."""
     if not error.answered:
         return ToolResult(False, f"not fetched: {error}")
-    return ToolResult(False, f"not fetched\n{block(url, str(error))}", tainted=True)
+    return ToolResult(False, f"not fetched\n{untrusted_block(url, str(error))}", tainted=True)
 
 
 def page_inside(page: Page, method: Method = "GET") -> str:

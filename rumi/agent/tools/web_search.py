@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
-from rumi.platform.untrusted_text import block
-from rumi.web.types import FetchError, Found, SearchResults, Topic
+from rumi.platform.untrusted_text import untrusted_block
+from rumi.web.types import FetchError, SearchResult, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
 """The shortest limit of all providers."""
@@ -43,7 +43,7 @@ class WebSearch(Tool):
     def __init__(self, search: Callable[[str, int, Topic], Awaitable[SearchResults]]) -> None:
         self._search = search
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None: a query goes only to the configured provider."""
         return None
 
@@ -77,15 +77,15 @@ def report(query: str, results: SearchResults) -> ToolResult:
     said = f"{number} result{'s' * (number != 1)} from {results.provider}.{failed}"
     if not results.results:
         return ToolResult(True, said, same_as=said, tainted=True)
-    listed = "\n\n".join(_entry(place, found) for place, found in enumerate(results.results, 1))
-    content = f"{said}\n{block(f'web search, {results.provider}', listed)}"
+    listed = "\n\n".join(_entry(rank, found) for rank, found in enumerate(results.results, 1))
+    content = f"{said}\n{untrusted_block(f'web search, {results.provider}', listed)}"
     links = dict.fromkeys(result.url for result in results.results if not _echoes(result.url, query))
     return ToolResult(True, content, same_as=content, tainted=True, links=tuple(links))
 
 
-def _entry(place: int, found: Found) -> str:
+def _entry(rank: int, found: SearchResult) -> str:
     date = f" ({found.date})" if found.date else ""
-    lines = [f"{place}. {found.title or '(no title)'}{date}", f"   {found.url}", f"   {found.snippet}"]
+    lines = [f"{rank}. {found.title or '(no title)'}{date}", f"   {found.url}", f"   {found.snippet}"]
     return "\n".join(line for line in lines if line.strip())
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import trio
 
 from rumi.agent.tool import ToolResult
-from rumi.agent.tools.file_access import FileTool, Found, named
-from rumi.agent.tools.text_file import Difference, decoded, difference, lines_of
+from rumi.agent.tools.file_access import FileTool, FoundPath, named
+from rumi.agent.tools.text_file import TextDifference, decoded, difference, lines_of
 from rumi.models.types import ToolSpec
 
 
@@ -47,7 +47,7 @@ class WriteFile(FileTool):
         return self.answer(said + about, found.trace, took, diff=changed.diff if changed is not None else "")
 
 
-async def _changed(path: str, found: Found, text: str) -> Difference | None:
+async def _changed(path: str, found: FoundPath, text: str) -> TextDifference | None:
     """Return what differs from the file that was there; None if that was long, or not text."""
     file = decoded(found.content) if found.kind == "file" else None
     if file is None:

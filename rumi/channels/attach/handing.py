@@ -19,7 +19,7 @@ import trio
 
 from rumi.channels.control.client import NotRunning, connect
 from rumi.channels.control.wire import Wire, WireClosed
-from rumi.channels.handed import Handed
+from rumi.channels.handed import LocalUploads
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError, answer_of, error_of
 from rumi.platform.caller import Caller
@@ -32,11 +32,11 @@ SILENCE_S: Final = 20.0
 """How long a file that comes may pause."""
 
 
-class FileStream:
+class UploadStream:
     """Takes files for the chats of this process: `serve` is the stream `file` of the control socket."""
 
-    def __init__(self, handed: Handed, inbox: Inbox, ids: ChatIds) -> None:
-        self._handed = handed
+    def __init__(self, uploads: LocalUploads, inbox: Inbox, ids: ChatIds) -> None:
+        self._uploads = uploads
         self._inbox = inbox
         self._ids = ids
 
@@ -46,16 +46,16 @@ class FileStream:
             try:
                 chat = self._ids.check_chosen(str(request.get("chat")))
                 caller.chat_in(chat, self._ids.owner_of)
-                pieces = _pieces(wire)
+                pieces = _received_pieces(wire)
                 async with aclosing(pieces):
-                    put = await self._handed.put(self._inbox, chat, str(request.get("name")), pieces)
+                    attachment = await self._uploads.put(self._inbox, chat, str(request.get("name")), pieces)
             except RumiError as error:
                 await wire.send(answer_of(error))
             else:
-                await wire.send({"path": put.reference, "size": put.size_bytes})
+                await wire.send({"path": attachment.reference, "size": attachment.size_bytes})
 
 
-async def hand_over(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
+async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
     """Give a file to the process at the control socket `path`; return it as it is in the chat's workspace.
 
     The attachment's `reference` is its path on this machine. Cancelled, nothing of it is left there.
@@ -70,7 +70,7 @@ async def hand_over(path: Path, caller: Caller, chat: str, attachment: Attachmen
     try:
         async with connect(path, caller) as client:
             wire = await client.stream("file", chat=chat, name=attachment.name)
-            answer = await _sent(wire, file)
+            answer = await _upload(wire, file)
     except (NotRunning, WireClosed):
         raise FileError(
             f"{attachment.name} was not handed over: the process has gone.", "Try again."
@@ -85,7 +85,7 @@ async def hand_over(path: Path, caller: Caller, chat: str, attachment: Attachmen
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-async def _sent(wire: Wire, file: int) -> Mapping[str, object]:
+async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
     """Send the file until the process answers, which it does early where it does not take it."""
     async with trio.open_nursery() as nursery:
 
@@ -103,7 +103,7 @@ async def _sent(wire: Wire, file: int) -> Mapping[str, object]:
         return answer
 
 
-async def _pieces(wire: Wire) -> AsyncGenerator[bytes, None]:
+async def _received_pieces(wire: Wire) -> AsyncGenerator[bytes, None]:
     while True:
         with trio.move_on_after(SILENCE_S) as silence:
             message = await wire.receive()

@@ -15,12 +15,12 @@ from actors import ActorError, ActorRef
 from rumi.agent.events import TurnFinished
 from rumi.channels.attach.shape import files_from_json, words_from_json
 from rumi.channels.control.client import OTHER_VERSION
-from rumi.channels.control.server import Call, Stream
+from rumi.channels.control.server import ControlCall, ControlStream
 from rumi.channels.control.wire import Wire, WireClosed
 from rumi.chats.events import VERSION, ChatEvent, Replied, plain, to_json, turn_of
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
-from rumi.chats.lessons import Lessons
+from rumi.chats.lessons import FactExtraction
 from rumi.chats.local import LocalChat
 from rumi.chats.publishing import PendingMessages
 from rumi.errors import NotServed, NotTaken, RumiError, answer_of
@@ -42,10 +42,10 @@ TERMINAL = "terminal"
 STUCK_S = 300.0
 """A window that takes nothing for so long is closed."""
 
-LEARN_S = 60.0
+EXTRACTION_WAIT_S = 60.0
 """How long a process that nobody uses extracts facts before it ends; the next one does the rest."""
 
-BREATH_S = 3.0
+IDLE_AFTER_S = 3.0
 """A program's window that was silent for so long counts as idle."""
 
 LATEST = 64
@@ -57,7 +57,7 @@ MOST_DELIVERY = 1 << 63
 LOOK_S = 0.02
 """How often to check if the windows have been told everything, when the program is about to end."""
 
-AWAY_S = 0.3
+POLL_REPLIES_S = 0.3
 """How often to look for replies in a chat whose worker cannot be reached."""
 
 INTERRUPT_S = 5.0
@@ -83,7 +83,7 @@ class About:
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def other(self, marks: object) -> list[str]:
+    def differing(self, marks: object) -> list[str]:
         """Return the settings and keys that are others in a window with these `marks`."""
         if not isinstance(marks, dict):
             return []
@@ -91,7 +91,7 @@ class About:
 
 
 @dataclass(eq=False, slots=True)
-class _Window:
+class _AttachedClient:
     """One window: its chat, what it listens to, the messages that came by it and have no reply yet, and the
     latest. `other` are the settings and keys that are others in its process. Another worker has passed a
     `passed` one here. The chat of one that is `away` belongs to a worker of that name, which is not reached:
@@ -102,19 +102,19 @@ class _Window:
     person: bool
     language: Language
     events: HubSubscription
-    single: bool = False
-    other: Sequence[str] = ()
-    passed: bool = False
-    away: str = ""
-    known: set[int] = field(default_factory=set)
-    moved_on: trio.Event = field(default_factory=trio.Event)
-    sent: set[int] = field(default_factory=set)
-    telling: bool = False
-    moved: float = field(default_factory=trio.current_time)
-    latest: deque[int] = field(default_factory=partial(deque, maxlen=LATEST))
+    single_turn: bool = False
+    differing_settings: Sequence[str] = ()
+    forwarded: bool = False
+    unreachable_worker: str = ""
+    known_deliveries: set[int] = field(default_factory=set)
+    moved_away: trio.Event = field(default_factory=trio.Event)
+    unanswered: set[int] = field(default_factory=set)
+    sending: bool = False
+    last_activity: float = field(default_factory=trio.current_time)
+    latest_messages: deque[int] = field(default_factory=partial(deque, maxlen=LATEST))
 
 
-class Windows:
+class AttachServer:
     """Serves windows, from `open` to `wind_down`: `serve` is the stream `window` of the control socket.
 
     `unused` says when a process that is there for them alone may end, and `make_way` is the call by which a
@@ -126,157 +126,159 @@ class Windows:
         inbox: Inbox,
         tasks: Tasks,
         schedules: Schedules,
-        lessons: Lessons,
+        fact_extraction: FactExtraction,
         journal: ActorRef[JournalMessage],
         hub: Hub,
         pending: PendingMessages,
         ids: ChatIds,
         about: About,
-        gone_from: Callable[[str, str], Awaitable[None]] | None = None,
+        until_other_worker: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> None:
         """`gone_from` returns when a chat belongs to that worker no more: several may share a database."""
         self._inbox = inbox
         self._tasks = tasks
         self._schedules = schedules
-        self._lessons = lessons
+        self._fact_extraction = fact_extraction
         self._journal = journal
         self._hub = hub
         self._pending = pending
         self._ids = ids
         self._about = about
-        self._gone_from = gone_from
-        self._open: set[_Window] = set()
-        self._left: set[str] = set()
-        self._calls = 0
+        self._until_other_worker = until_other_worker
+        self._clients: set[_AttachedClient] = set()
+        self._left_chats: set[str] = set()
+        self._open_calls = 0
         self._changed = trio.Event()
-        self._taking = False
+        self._accepting = False
         self._ending = False
 
     def open(self) -> None:
         """Begin to accept windows: this process is there to stay."""
-        self._taking = True
+        self._accepting = True
 
     def wind_down(self) -> None:
         """Open no more windows and begin no more turns, because the program is about to end."""
-        self._taking, self._ending = False, True
+        self._accepting, self._ending = False, True
 
-    def at_work(self) -> int:
+    def busy_clients(self) -> int:
         """Return how many windows wait for something: a reply, or, without a person, what comes next."""
-        return sum(self._works(window) for window in self._open)
+        return sum(self._is_busy(client) for client in self._clients)
 
-    async def done(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when no window waits for anything, and all have been told everything."""
-        while self.at_work():  # noqa: ASYNC110  # at the end of the program, of things in several places
+        while self.busy_clients():  # noqa: ASYNC110  # at the end of the program, of things in several places
             await trio.sleep(LOOK_S)
 
     async def finish(self) -> None:
         """Wind down, end the turns that run as interrupted, and tell the windows."""
         self.wind_down()
         with suppress(ActorError):
-            if self._pending.untold:
+            if self._pending.unreplied:
                 await self._inbox.wind_down(0, INTERRUPT_S)
                 with trio.move_on_after(LAST_WORDS_S):
-                    await self.done()
-            for chat in self._left:  # the next process learns from what they said
-                await self._lessons.ask_to_learn(chat)
+                    await self.wait_until_idle()
+            for chat in self._left_chats:  # the next process learns from what they said
+                await self._fact_extraction.request_extraction(chat)
 
     # A process that is there for its windows alone
 
-    async def unused(self, linger_s: float, began: Callable[[], Awaitable[None]]) -> None:
+    async def wait_until_unused(
+        self, linger_s: float, launcher_attached: Callable[[], Awaitable[None]]
+    ) -> None:
         """Return when for so long no window, call or turn was there, and no fact is to be extracted.
 
         The command that started the process has a window, or has gone, when `began` returns.
         """
-        await began()
+        await launcher_attached()
         while not self._ending:
             while not self._idle:
-                if self._open or self._calls:
+                if self._clients or self._open_calls:
                     await self._changed.wait()
                 elif self._tasks.at_work:
                     await self._tasks.all_ended()
                 elif self._schedules.soon:
                     await self._schedules.none_soon()
                 else:
-                    await self._pending.all_told()
+                    await self._pending.all_replied()
             with trio.move_on_after(linger_s):
                 await self._changed.wait()
                 continue
-            await self._learn()
+            await self._extract_facts()
             if self._idle:
                 self.wind_down()
 
-    def counted(self, call: Call) -> Call:
+    def keeping_alive(self, call: ControlCall) -> ControlCall:
         """Return the call, during which the process is not unused."""
 
         async def count(caller: Caller, request: Mapping[str, object]) -> object:
-            self._calls += 1
+            self._open_calls += 1
             try:
                 return await call(caller, request)
             finally:
-                self._calls -= 1
-                self._has_changed()
+                self._open_calls -= 1
+                self._notify_changed()
 
         return count
 
-    def counted_stream(self, stream: Stream) -> Stream:
+    def keeping_alive_stream(self, stream: ControlStream) -> ControlStream:
         """Return the stream, during which the process is not unused."""
 
         async def count(caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-            self._calls += 1
+            self._open_calls += 1
             try:
                 await stream(caller, request, wire)
             finally:
-                self._calls -= 1
-                self._has_changed()
+                self._open_calls -= 1
+                self._notify_changed()
 
         return count
 
-    async def make_way(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
+    async def yield_home(self, caller: Caller, request: Mapping[str, object]) -> Mapping[str, object]:
         """End this process if nothing goes on in it, for a command that needs the home, or whose settings are
         others: its `marks` are not those of this process. Return whether it `ends`, and the open `windows`.
         """
         await trio.lowlevel.checkpoint()
         caller.check_all()
         marks = request.get("marks")
-        differs = marks is None or bool(self._about.other(marks))
+        differs = marks is None or bool(self._about.differing(marks))
         if self._about.service or not self._idle or not differs:
-            return {"ends": self._ending and not self._about.service, "windows": len(self._open)}
+            return {"ends": self._ending and not self._about.service, "windows": len(self._clients)}
         self.wind_down()
-        self._has_changed()
+        self._notify_changed()
         return {"ends": True}
 
     @property
     def _idle(self) -> bool:
         works = self._tasks.at_work or self._schedules.soon
-        return not (self._open or self._calls or works or self._pending.untold)
+        return not (self._clients or self._open_calls or works or self._pending.unreplied)
 
-    async def _learn(self) -> None:
+    async def _extract_facts(self) -> None:
         """Extract the facts that are due, in bounded time, and until something else is to be done."""
-        with suppress(ActorError), trio.move_on_after(LEARN_S):
-            for chat in self._left:
-                await self._lessons.ask_to_learn(chat)
-            self._left.clear()
-            if await self._lessons.has_to_learn():
+        with suppress(ActorError), trio.move_on_after(EXTRACTION_WAIT_S):
+            for chat in self._left_chats:
+                await self._fact_extraction.request_extraction(chat)
+            self._left_chats.clear()
+            if await self._fact_extraction.is_due():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._cancel_when_changed, nursery.cancel_scope)
-                    await self._lessons.learn_now()
+                    await self._fact_extraction.extract_now()
                     nursery.cancel_scope.cancel()
 
     async def _cancel_when_changed(self, scope: trio.CancelScope) -> None:
         await self._changed.wait()
         scope.cancel()
 
-    def _has_changed(self) -> None:
+    def _notify_changed(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
-    def _works(self, window: _Window) -> bool:
-        if not window.away:  # of those, `_look_for_replies` forgets what has its reply
-            window.sent &= self._pending.untold.get(window.chat.chat, set())
-        if window.sent or window.events.behind or window.telling:
-            window.moved = trio.current_time()
+    def _is_busy(self, client: _AttachedClient) -> bool:
+        if not client.unreachable_worker:  # of those, `_look_for_replies` forgets what has its reply
+            client.unanswered &= self._pending.unreplied.get(client.chat.chat, set())
+        if client.unanswered or client.events.behind or client.sending:
+            client.last_activity = trio.current_time()
             return True
-        return not window.person and trio.current_time() < window.moved + BREATH_S
+        return not client.person and trio.current_time() < client.last_activity + IDLE_AFTER_S
 
     # One window
 
@@ -286,34 +288,45 @@ class Windows:
         Then a program's turn is stopped; a person's goes on.
         """
         try:
-            window = await self._opened(caller, request)
+            client = await self._attach(caller, request)
         except RumiError as error:
             later = self._later() or isinstance(error, NotServed)
-            await wire.send({**_refused(error), "later": later})
+            await wire.send({**_error_answer(error), "later": later})
             return
         try:
             about = self._about
-            notes = (*about.notes, _serves_it(window.away)) if window.away else about.notes
-            opened = {"model": window.chat.model, "engine": about.engine,
-                      "service": about.service, "notes": notes, "other": window.other}  # fmt: skip
+            notes = (
+                (*about.notes, _unreachable_note(client.unreachable_worker))
+                if client.unreachable_worker
+                else about.notes
+            )
+            opened = {
+                "model": client.chat.model,
+                "engine": about.engine,
+                "service": about.service,
+                "notes": notes,
+                "other": client.differing_settings,
+            }
             await wire.send({"opened": opened})
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._tell, window, wire, nursery.cancel_scope)
-                nursery.start_soon(self._end_when_moved, window, nursery.cancel_scope)
-                if window.away:
-                    nursery.start_soon(self._look_for_replies, window)
+                nursery.start_soon(self._send_events, client, wire, nursery.cancel_scope)
+                nursery.start_soon(self._detach_when_moved, client, nursery.cancel_scope)
+                if client.unreachable_worker:
+                    nursery.start_soon(self._poll_replies, client)
                 with suppress(WireClosed):
-                    await self._listen(window, wire)
+                    await self._handle_requests(client, wire)
                 nursery.cancel_scope.cancel()
         finally:
             ended = trio.current_effective_deadline() == -math.inf  # a worker that begins again
-            if window.moved_on.is_set() or (ended and self._gone_from is not None and not self._ending):
+            if client.moved_away.is_set() or (
+                ended and self._until_other_worker is not None and not self._ending
+            ):
                 await _say_moved(wire)
-            window.events.close()
-            self._open.discard(window)
-            self._has_changed()
-        if not window.moved_on.is_set():
-            await self._gone(window)
+            client.events.close()
+            self._clients.discard(client)
+            self._notify_changed()
+        if not client.moved_away.is_set():
+            await self._detached(client)
 
     # Among other workers
 
@@ -325,71 +338,76 @@ class Windows:
 
         Those of this process stay if it ends: they end with it.
         """
-        leaving = [
+        moving = [
             window
-            for window in self._open
-            if partition_of(window.chat.chat) in numbers and (window.passed or not self._ending)
+            for window in self._clients
+            if partition_of(window.chat.chat) in numbers and (window.forwarded or not self._ending)
         ]
         with trio.move_on_after(LAST_WORDS_S):
-            while any(window.events.behind or window.telling for window in leaving):  # noqa: ASYNC110
+            while any(window.events.behind or window.sending for window in moving):  # noqa: ASYNC110
                 await trio.sleep(LOOK_S)
-        for window in leaving:
-            window.moved_on.set()
+        for client in moving:
+            client.moved_away.set()
 
-    async def _end_when_moved(self, window: _Window, scope: trio.CancelScope) -> None:
-        if window.away and self._gone_from is not None:
-            await self._gone_from(window.chat.chat, window.away)
-            window.moved_on.set()
-        await window.moved_on.wait()
+    async def _detach_when_moved(self, client: _AttachedClient, scope: trio.CancelScope) -> None:
+        if client.unreachable_worker and self._until_other_worker is not None:
+            await self._until_other_worker(client.chat.chat, client.unreachable_worker)
+            client.moved_away.set()
+        await client.moved_away.wait()
         scope.cancel()
 
-    async def _look_for_replies(self, window: _Window) -> None:
+    async def _poll_replies(self, client: _AttachedClient) -> None:
         """Tell the replies to a window whose chat another worker serves, out of the database."""
-        chat = window.chat
+        chat = client.chat
         while True:
             try:
-                replies = await chat.journal.ask(Undelivered(chat.chat, tuple(sorted(window.sent))))
+                replies = await chat.journal.ask(Undelivered(chat.chat, tuple(sorted(client.unanswered))))
             except ActorError as error:
                 logger.warning("a window on %s hears nothing: %r", chat.chat, error)
                 replies = ()
             for stored in replies:
-                if stored.delivery in window.known:
+                if stored.delivery in client.known_deliveries:
                     continue
-                window.known.add(stored.delivery)
-                window.sent -= set(stored.messages)
+                client.known_deliveries.add(stored.delivery)
+                client.unanswered -= set(stored.messages)
                 reply = Replied(stored.delivery, stored.messages, stored.text, stored.reason)
                 turn = turn_of(stored.messages[0]) if stored.messages and stored.reason else ""
                 if stored.reason:
                     ended = TurnFinished(stored.reason, stored.text)
-                    window.events.put(ChatEvent(chat.chat, turn, time.time(), ended))
-                window.events.put(ChatEvent(chat.chat, turn, time.time(), reply))
-            await trio.sleep(AWAY_S)
+                    client.events.put(ChatEvent(chat.chat, turn, time.time(), ended))
+                client.events.put(ChatEvent(chat.chat, turn, time.time(), reply))
+            await trio.sleep(POLL_REPLIES_S)
 
     def _later(self) -> bool:
         """Return True if another process will soon do what this one does not take any more, or not yet."""
-        return not self._taking and not (self._ending and self._about.service)
+        return not self._accepting and not (self._ending and self._about.service)
 
-    async def _opened(self, caller: Caller, request: Mapping[str, object]) -> _Window:
+    async def _attach(self, caller: Caller, request: Mapping[str, object]) -> _AttachedClient:
         if request.get("version") != VERSION:
             raise RumiError(*OTHER_VERSION)
-        if not self._taking:
-            raise _Ending
+        if not self._accepting:
+            raise _ShuttingDown
         chat = caller.chat_in(self._ids.check_chosen(str(request.get("chat"))), self._ids.owner_of)
-        passed = request.get("passed") is True
+        forwarded = request.get("passed") is True
         # One of another worker's home has the settings of that home.
-        model, other = self._model_for(request), [] if passed else self._about.other(request.get("marks"))
+        model, other = (
+            self._model_for(request),
+            [] if forwarded else self._about.differing(request.get("marks")),
+        )
         if model is not None:
             other = [key for key in other if key != "model.default"]
         language: Language = "es" if request.get("language") == "es" else "en"
-        away = str(request.get("away") or "")
-        if request.get("new") and away:
-            raise RumiError(f"The worker {away} serves this chat, and cannot be reached from here.")
+        unreachable_worker = str(request.get("away") or "")
+        if request.get("new") and unreachable_worker:
+            raise RumiError(
+                f"The worker {unreachable_worker} serves this chat, and cannot be reached from here."
+            )
         if request.get("new"):
             if self._inbox.works(chat):
                 raise RumiError(texts.busy(language))
             await self._inbox.begin_session(chat)
         events = self._hub.subscribe(chat, entering=True)
-        local = LocalChat(
+        local_chat = LocalChat(
             chat,
             self._inbox,
             self._hub,
@@ -402,17 +420,19 @@ class Windows:
             tainted=request.get("tainted") is True,
         )
         person, single = bool(request.get("person")), request.get("single") is True
-        window = _Window(local, person, language, events, single, other, passed, away)
-        if away:
+        client = _AttachedClient(
+            local_chat, person, language, events, single, other, forwarded, unreachable_worker
+        )
+        if unreachable_worker:
             stored = await self._journal.ask(Undelivered(chat))
-            window.known.update(reply.delivery for reply in stored)
-        elif self._gone_from is not None and not self._pending.takes(chat):
+            client.known_deliveries.update(reply.delivery for reply in stored)
+        elif self._until_other_worker is not None and not self._pending.takes(chat):
             events.close()
             raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
-        self._open.add(window)
-        self._left.discard(chat)
-        self._has_changed()
-        return window
+        self._clients.add(client)
+        self._left_chats.discard(chat)
+        self._notify_changed()
+        return client
 
     def _model_for(self, request: Mapping[str, object]) -> str | None:
         """Return the model that a window wants, as messages carry it; None where it cannot be used.
@@ -427,33 +447,33 @@ class Windows:
                 raise
             return None
 
-    async def _gone(self, window: _Window) -> None:
+    async def _detached(self, client: _AttachedClient) -> None:
         """Stop the turns that a program began; learn from what was said, unless it was for one turn."""
-        chat = window.chat.chat
+        chat = client.chat.chat
         with suppress(ActorError):
-            if not window.person:
-                await self._inbox.withdraw(chat, window.sent)
-            if not window.single and all(other.chat.chat != chat for other in self._open):
+            if not client.person:
+                await self._inbox.withdraw(chat, client.unanswered)
+            if not client.single_turn and all(other.chat.chat != chat for other in self._clients):
                 if self._inbox.works(chat):
-                    self._left.add(chat)
-                elif await self._lessons.ask_to_learn(chat):
-                    self._lessons.look()
+                    self._left_chats.add(chat)
+                elif await self._fact_extraction.request_extraction(chat):
+                    self._fact_extraction.session_ended()
 
-    async def _tell(self, window: _Window, wire: Wire, scope: trio.CancelScope) -> None:
+    async def _send_events(self, client: _AttachedClient, wire: Wire, scope: trio.CancelScope) -> None:
         """Send the chat's events. One that does not read delays no other; after `STUCK_S` it is closed."""
         while True:
-            window.telling = False
-            event = await window.events.receive()
-            window.telling = True
+            client.sending = False
+            event = await client.events.receive()
+            client.sending = True
             with trio.move_on_after(STUCK_S) as patience, suppress(WireClosed):
                 await wire.send({"event": to_json(event)})
             if patience.cancelled_caught:
                 scope.cancel()
                 return
 
-    async def _listen(self, window: _Window, wire: Wire) -> None:
+    async def _handle_requests(self, client: _AttachedClient, wire: Wire) -> None:
         """Do what the window asks for, one after the other, until it goes."""
-        chat = window.chat
+        chat = client.chat
         while True:
             request = await wire.receive()
             match request:
@@ -466,18 +486,18 @@ class Windows:
                         await chat.delivered(delivery)
                 case {"do": "send", "id": id, "text": str(text), "words": list(words)}:
                     files = request.get("files", [])
-                    await wire.send({"done": id, **await self._sent(window, text, words, files)})
+                    await wire.send({"done": id, **await self._send(client, text, words, files)})
                 case {"do": "undelivered", "id": id, "to": list(to)} if _are_numbers(to):
-                    await wire.send({"done": id, **await self._undelivered(window, to)})
+                    await wire.send({"done": id, **await self._undelivered(client, to)})
                 case {"do": "recent", "id": id}:
                     await wire.send({"done": id, **await self._recent(chat)})
                 case {"do": "model", "id": id, "name": str(name)}:
-                    await wire.send({"done": id, **await self._choose(chat, name)})
+                    await wire.send({"done": id, **await self._use_model(chat, name)})
                 case _:
                     raise WireClosed("not understood")
 
-    async def _sent(
-        self, window: _Window, text: str, words: list[object], files: object
+    async def _send(
+        self, client: _AttachedClient, text: str, words: list[object], files: object
     ) -> Mapping[str, object]:
         try:
             attachments = (*words_from_json(words), *files_from_json(files))
@@ -485,26 +505,26 @@ class Windows:
             raise WireClosed("not understood") from None
         try:
             # What comes while a turn runs begins nothing, and a program that is waited for may go on.
-            at_work = self._inbox.works(window.chat.chat) or (not window.person and self._works(window))
-            if not self._taking and not at_work:
-                return {**_refused(_Ending()), "later": self._later()}
-            number = await window.chat.send(text, attachments)
+            at_work = self._inbox.works(client.chat.chat) or (not client.person and self._is_busy(client))
+            if not self._accepting and not at_work:
+                return {**_error_answer(_ShuttingDown()), "later": self._later()}
+            number = await client.chat.send(text, attachments)
         except RumiError as error:
-            return _refused(error)
+            return _error_answer(error)
         except ActorError:
-            return _refused(RumiError("The message could not be stored.", "Send it again."))
-        self._works(window)  # forgets those that were replied to
-        window.sent.add(number)
-        window.latest.append(number)
-        window.moved = trio.current_time()
+            return _error_answer(RumiError("The message could not be stored.", "Send it again."))
+        self._is_busy(client)  # forgets those that were replied to
+        client.unanswered.add(number)
+        client.latest_messages.append(number)
+        client.last_activity = trio.current_time()
         return {"number": number}
 
-    async def _choose(self, chat: LocalChat, name: str) -> Mapping[str, object]:
+    async def _use_model(self, chat: LocalChat, name: str) -> Mapping[str, object]:
         """Have another model work on what the window sends from now on."""
         try:
             await chat.use_model(name)
         except RumiError as error:
-            return _refused(error)
+            return _error_answer(error)
         return {"model": chat.model}
 
     async def _recent(self, chat: LocalChat) -> Mapping[str, object]:
@@ -513,21 +533,23 @@ class Windows:
         except ActorError:
             return {"exchanges": []}
 
-    async def _undelivered(self, window: _Window, to: Sequence[int]) -> Mapping[str, object]:
+    async def _undelivered(self, client: _AttachedClient, to: Sequence[int]) -> Mapping[str, object]:
         """Return replies that nobody has read, without those to another window's latest messages; and those
         to messages of its own that an earlier process took.
         """
-        chat = window.chat
-        window.latest.extend(to)
+        chat = client.chat
+        client.latest_messages.extend(to)
         try:
             replies = await chat.undelivered(to)
         except RumiError as error:
-            return _refused(error)
+            return _error_answer(error)
         except Exception as error:  # noqa: BLE001  # whatever keeps the chat from starting is the window's news
             logger.warning("a window's chat %s did not start: %r", chat.chat, error)
-            return _refused(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
-        window.known.update(reply.delivery for reply in replies)
-        others = {number for other in self._open if other is not window for number in other.latest}
+            return _error_answer(RumiError(f"The chat {chat.chat} does not start.", "Look at: rumi status"))
+        client.known_deliveries.update(reply.delivery for reply in replies)
+        others = {
+            number for other in self._clients if other is not client for number in other.latest_messages
+        }
         return {
             "replies": [
                 plain(reply)
@@ -537,7 +559,7 @@ class Windows:
         }
 
 
-def _serves_it(worker: str) -> str:
+def _unreachable_note(worker: str) -> str:
     return (
         f"The worker {worker} serves this chat, and cannot be reached from here: "
         "each reply appears when it is complete."
@@ -550,7 +572,7 @@ async def _say_moved(wire: Wire) -> None:
         await wire.send({"moved": True})
 
 
-class _Ending(RumiError):
+class _ShuttingDown(RumiError):
     def __init__(self) -> None:
         super().__init__("The running Rumi is about to end.", "Try again when it has.")
 
@@ -566,6 +588,6 @@ def _project_of(request: Mapping[str, object]) -> str:
     return project if isinstance(project, str) and project.startswith("/") else ""
 
 
-def _refused(error: RumiError) -> Mapping[str, object]:
+def _error_answer(error: RumiError) -> Mapping[str, object]:
     refused = answer_of(error)
     return refused | {"not_taken": True} if isinstance(error, NotTaken) else refused

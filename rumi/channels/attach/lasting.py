@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import trio
 
-from rumi.channels.attach.remote import Gone, NotThere
+from rumi.channels.attach.remote import DaemonGone, NotAccepting
 from rumi.chats.events import ChatEvent, Moved, Replied
-from rumi.chats.local import ChatPort, Exchange, Subscription
+from rumi.chats.local import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
 from rumi.platform import texts
 from rumi.platform.texts import Language
@@ -18,7 +18,7 @@ ACKNOWLEDGED = 64
 """How many of the last read replies are acknowledged again: the process may have ended before it knew."""
 
 
-class LastingChat:
+class ReconnectingChat:
     """A `ChatPort` over one process after the other.
 
     Its owner calls `move` with each process's port and `lose` when that process is gone; until the next one,
@@ -32,40 +32,40 @@ class LastingChat:
         self.left = trio.Event()
         self._port: ChatPort | None = None
         self.model = ""
-        self.chosen = ""
+        self.chosen_model = ""
         """The model that was chosen since the window was opened: the next process is asked for it as well."""
-        self._over: Gone | None = None
+        self._final_error: DaemonGone | None = None
         self._changed = trio.Event()
-        self._followers: list[_Following] = []
+        self._followers: list[_ReconnectingEvents] = []
         self._read: deque[int] = deque(maxlen=ACKNOWLEDGED)
 
     # For its owner
 
-    def move(self, port: ChatPort, note: str = "") -> None:
+    def connect(self, port: ChatPort, note: str = "") -> None:
         """Continue with this port. Listeners get the `note`."""
         self._port = port
         self.model = port.model
         for follower in self._followers:
             follower.notes.append(Moved(note, back=True))
-        self._has_changed()
+        self._notify_changed()
 
-    def lose(self, note: str) -> None:
+    def disconnect(self, note: str) -> None:
         """Note that the process is gone. Listeners get the `note`."""
         self._port = None
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
-        self._has_changed()
+        self._notify_changed()
 
-    def tell(self, note: str) -> None:
+    def notify(self, note: str) -> None:
         """Tell the listeners something about the move."""
         for follower in self._followers:
             follower.notes.append(Moved(note, back=False))
-        self._has_changed()
+        self._notify_changed()
 
-    def end(self, gone: Gone) -> None:
+    def fail(self, gone: DaemonGone) -> None:
         """Note that the process is gone and no other one comes: calls and waits raise this from now on."""
-        self._over = gone
-        self._has_changed()
+        self._final_error = gone
+        self._notify_changed()
 
     # As a front end uses it
 
@@ -76,19 +76,19 @@ class LastingChat:
             RumiError: it was not stored; or the process ended, and whether it was stored is not known.
         """
         while True:
-            port = await self._now()
+            port = await self._connected_port()
             try:
                 return await port.send(text, attachments)
-            except NotThere:
-                await self._other_than(port)
-            except Gone as gone:
-                await self._other_than(port)
+            except NotAccepting:
+                await self._until_port_changes(port)
+            except DaemonGone as gone:
+                await self._until_port_changes(port)
                 if gone.sent:
                     raise RumiError(*texts.perhaps_lost(self._language, text)) from None
 
-    def subscribe(self) -> "_Following":
+    def subscribe(self) -> "_ReconnectingEvents":
         """Listen from now on, to each process in turn."""
-        follower = _Following(self)
+        follower = _ReconnectingEvents(self)
         self._followers.append(follower)
         return follower
 
@@ -97,13 +97,13 @@ class LastingChat:
         those `to` these messages, which another window may have acknowledged.
         """
         while True:
-            port = await self._now()
+            port = await self._connected_port()
             try:
                 for delivery in self._read:
                     await port.delivered(delivery)
                 return [reply for reply in await port.undelivered(to) if reply.delivery not in self._read]
-            except Gone:
-                await self._other_than(port)
+            except DaemonGone:
+                await self._until_port_changes(port)
 
     async def use_model(self, name: str) -> None:
         """Have this model work on what is sent from now on, also in the next process.
@@ -112,23 +112,23 @@ class LastingChat:
             RumiError: it cannot be used.
         """
         while True:
-            port = await self._now()
+            port = await self._connected_port()
             try:
                 await port.use_model(name)
-            except Gone:
-                await self._other_than(port)
+            except DaemonGone:
+                await self._until_port_changes(port)
             else:
-                self.model = self.chosen = port.model
+                self.model = self.chosen_model = port.model
                 return
 
-    async def recent(self) -> list[Exchange]:
+    async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
         while True:
-            port = await self._now()
+            port = await self._connected_port()
             try:
                 return await port.recent()
-            except Gone:
-                await self._other_than(port)
+            except DaemonGone:
+                await self._until_port_changes(port)
 
     def shown(self, question: str) -> None:
         """Note that a person can read the question. Between two processes this does nothing."""
@@ -148,33 +148,33 @@ class LastingChat:
         else:
             await self._port.delivered(delivery)
 
-    async def _now(self) -> ChatPort:
+    async def _connected_port(self) -> ChatPort:
         while self._port is None:
             await self._wait()
         return self._port
 
-    async def _other_than(self, port: ChatPort) -> None:
+    async def _until_port_changes(self, port: ChatPort) -> None:
         while self._port is port:
             await self._wait()
 
     async def _wait(self) -> None:
-        if self._over is not None:
-            raise self._over
+        if self._final_error is not None:
+            raise self._final_error
         await self._changed.wait()
 
-    def _has_changed(self) -> None:
+    def _notify_changed(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
 
-class _Following:
+class _ReconnectingEvents:
     """Listens to one process after the other, each to its last word."""
 
-    def __init__(self, chat: LastingChat) -> None:
+    def __init__(self, chat: ReconnectingChat) -> None:
         self.notes: deque[Moved] = deque()
         self._chat = chat
         self._port = chat._port
-        self._events: Subscription | None = self._port.subscribe() if self._port is not None else None
+        self._events: ChatSubscription | None = self._port.subscribe() if self._port is not None else None
 
     async def receive(self) -> ChatEvent:
         """Return the next event. Cancelled, it loses nothing."""
@@ -182,7 +182,7 @@ class _Following:
             if self._events is not None:
                 try:
                     return await self._events.receive()
-                except Gone:
+                except DaemonGone:
                     self._events.close()
                     self._events = None
             if self.notes:

@@ -16,7 +16,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.publishing import recorded
 from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
-from rumi.platform.texts import told_error
+from rumi.platform.texts import error_text
 
 VERSION = 1
 """Goes up when a field goes or means something else, not when one is added."""
@@ -36,7 +36,7 @@ def _wanted(request: Mapping[str, object]) -> Callable[[Item], bool]:
     return lambda item: (not chats or item["chat"] in chats) and (not events or item["event"] in events)
 
 
-class Live:
+class EventStream:
     """Serves readers: `serve` is the stream `events` of the control socket."""
 
     def __init__(self, hub: Hub) -> None:
@@ -45,9 +45,9 @@ class Live:
 
     def tree_happened(self, event: TreeEvent) -> None:
         """Tell an event of the tree, if it is worth it. Quickly: the tree is in the middle of its work."""
-        told = of_the_tree(event)
-        if told is not None:
-            name, chat, more = told
+        row = tree_item(event)
+        if row is not None:
+            name, chat, more = row
             self._topic.publish(chat, _item(time.time(), name, chat, "", **more))
 
     def storage_changed(self, trouble: str | None) -> None:
@@ -64,13 +64,13 @@ class Live:
         with self._hub.listening() as events, self._topic.listening(wants=_wanted(request)) as reader:
             await wire.send({"events": VERSION, "program": __version__})
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_hear, events, reader)
+                nursery.start_soon(_collect, events, reader)
                 nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
                 await _send(reader, wire)
                 nursery.cancel_scope.cancel()
 
 
-async def _hear(events: HubSubscription, reader: Subscription[Item]) -> None:
+async def _collect(events: HubSubscription, reader: Subscription[Item]) -> None:
     while True:
         item = recorded(await events.receive())
         if item is not None:
@@ -91,7 +91,7 @@ async def _send(reader: Subscription[Item], wire: Wire) -> None:
         return
 
 
-def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
+def tree_item(event: TreeEvent) -> tuple[str, str, Item] | None:
     """Return the name, the chat and the fields of an event of the tree; None if it is not worth telling."""
     names = {"crashed": "crashed", "restarted": "restarted", "limit_reached": "failed"}
     name = names.get(event.kind)
@@ -100,7 +100,7 @@ def of_the_tree(event: TreeEvent) -> tuple[str, str, Item] | None:
     more = {
         "actor": event.path,
         "incarnation": event.incarnation,
-        "error": told_error("en", event.error) if event.error else "",
+        "error": error_text("en", event.error) if event.error else "",
     }
     return name, _chat_of(event.path), more
 

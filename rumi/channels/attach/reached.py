@@ -5,8 +5,8 @@ from typing import Final
 
 import trio
 
-from rumi.channels.attach.lasting import LastingChat
-from rumi.channels.attach.remote import Wish, attach
+from rumi.channels.attach.lasting import ReconnectingChat
+from rumi.channels.attach.remote import OpenRequest, attach
 from rumi.channels.control.client import connect
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
@@ -16,25 +16,25 @@ AGAIN_S: Final = 0.5
 """The pause until a window is opened once more: its worker has gone, or its chat has moved."""
 
 
-class ReachedChat(LastingChat):
+class RoutedChat(ReconnectingChat):
     """A window by the control socket at `path` of this process, which passes it on to the chat's worker."""
 
     def __init__(self, path: Path, caller: Caller, chat: str, language: Language = "en") -> None:
         super().__init__(chat, language)
         self._path = path
         self._caller = caller
-        self._wish = Wish(chat, person=True, language=language, single=True)
+        self._request = OpenRequest(chat, person=True, language=language, single=True)
 
-    async def keep_open(self) -> None:
+    async def keep_attached(self) -> None:
         """Open the window, and open it once more when it has closed, until cancelled."""
         while True:
             try:
-                async with attach(self._path, self._caller, self._wish, "rumi serve") as port:
-                    self.move(port)
+                async with attach(self._path, self._caller, self._request, "rumi serve") as port:
+                    self.connect(port)
                     try:
                         await port.ended()
                     finally:
-                        self.lose("")
+                        self.disconnect("")
             except RumiError:
                 pass
             await trio.sleep(AGAIN_S)

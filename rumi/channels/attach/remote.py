@@ -10,13 +10,13 @@ from typing import Any
 
 import trio
 
-from rumi.channels.attach.handing import hand_over
+from rumi.channels.attach.handing import upload_file
 from rumi.channels.attach.shape import words_to_json
 from rumi.channels.control.client import OTHER_VERSION, ControlClient, NoAnswer, NotRunning, connect
 from rumi.channels.control.wire import Wire, WireClosed
 from rumi.chats.events import VERSION, ChatEvent, NotUnderstood, Replied, from_json, made
 from rumi.chats.hub import Hub, HubSubscription
-from rumi.chats.local import Exchange
+from rumi.chats.local import PastTurn
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
 from rumi.platform.texts import Language
@@ -24,7 +24,7 @@ from rumi.store.journal.records import Attachment
 
 logger = logging.getLogger(__name__)
 
-OPEN_S = 20.0
+ATTACH_TIMEOUT_S = 20.0
 """How long a process may take to open a window; with a new session it may have to end a sandbox."""
 
 LEAVE_S = 1.0
@@ -34,18 +34,18 @@ LAST_WORDS_S = 0.05
 """The pause between the last event and `Gone`, in which the listener handles that event."""
 
 
-class NotThere(RumiError):
+class NotAccepting(RumiError):
     """No process accepts windows on this home now: none holds it, or its holder starts or ends."""
 
 
-class Gone(RumiError):
+class DaemonGone(RumiError):
     """The process that the window was attached to has ended. `sent`: what was asked of it had gone out."""
 
     sent = False
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class OpenRequest:
     """What a window is opened for. `person`: somebody sits in front of it and decides when it closes.
 
     `model` works on its messages; where it cannot be used, a window that `must` have it is refused, and
@@ -69,7 +69,7 @@ class Wish:
     tainted: bool = False
 
 
-class _Listening:
+class _RemoteEvents:
     """The events of the chat; after the last one, `receive` raises `Gone`."""
 
     def __init__(self, chat: "RemoteChat", events: HubSubscription) -> None:
@@ -87,7 +87,7 @@ class _Listening:
                 return await self._events.receive()
             if not self._events.behind:
                 await trio.sleep(LAST_WORDS_S)
-                raise self._chat.gone()
+                raise self._chat.daemon_gone()
         return await self._events.receive()
 
     def close(self) -> None:
@@ -107,20 +107,20 @@ class RemoteChat:
         wire: Wire,
         path: Path,
         caller: Caller,
-        wish: Wish,
+        request: OpenRequest,
         opened: Mapping[str, Any],
         gone: str,
         advice: str,
     ) -> None:
         self._path = path
         self._caller = caller
-        self.chat = wish.chat
+        self.chat = request.chat
         self.model = str(opened.get("model", ""))
         self.engine = str(opened.get("engine", ""))
         self.notes = tuple(map(str, opened.get("notes", ())))
-        self.other = tuple(map(str, opened.get("other", ())))
+        self.differing_settings = tuple(map(str, opened.get("other", ())))
         self.service = bool(opened.get("service"))
-        self._last = self.service
+        self._final = self.service
         self.moved = False
         self._ended = False
         self._waiting: set[trio.CancelScope] = set()
@@ -128,20 +128,20 @@ class RemoteChat:
         self._wire = wire
         self._gone = (gone, advice)
         self._hub = Hub()
-        self._early: HubSubscription | None = self._hub.subscribe(self.chat)
-        self._asked = 0
+        self._early_events: HubSubscription | None = self._hub.subscribe(self.chat)
+        self._last_id = 0
         # Without a limit: what a person types is little, and what a program sends waits for its answer.
         self._out, self._to_send = trio.open_memory_channel[Mapping[str, object]](math.inf)
         self._answers: dict[int, trio.MemorySendChannel[Mapping[str, Any]]] = {}
 
-    def gone(self) -> Gone:
+    def daemon_gone(self) -> DaemonGone:
         """Return the error that says that the process has ended."""
-        return Gone(*self._gone)
+        return DaemonGone(*self._gone)
 
-    def over(self) -> Gone | None:
+    def final_error(self) -> DaemonGone | None:
         """Return what ends this chat with the process: a service is about to be back, and needs the home;
         one that is not understood stays. None where another process takes its place."""
-        return self.gone() if self._last else None
+        return self.daemon_gone() if self._final else None
 
     @contextmanager
     def ending(self, scope: trio.CancelScope) -> Iterator[None]:
@@ -164,10 +164,10 @@ class RemoteChat:
         try:
             with suppress(WireClosed, KeyError, TypeError):
                 while True:
-                    self._take(await self._wire.receive())
+                    self._receive(await self._wire.receive())
         except NotUnderstood as error:
             logger.warning("%s", error)
-            self._gone, self._last = OTHER_VERSION, True
+            self._gone, self._final = OTHER_VERSION, True
         finally:
             self._ended = True
             for scope in self._waiting:
@@ -190,26 +190,26 @@ class RemoteChat:
         with trio.move_on_after(LEAVE_S, shield=True):
             await self._written.wait()
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def _receive(self, message: Mapping[str, Any]) -> None:
         if "event" in message:
             self._hub.publish(from_json(message["event"]))
         elif message.get("moved"):  # to another worker: the process stays, and takes the window once more
-            self._last, self.moved = False, True
+            self._final, self.moved = False, True
         elif message["done"] in self._answers:
             self._answers[message["done"]].send_nowait(message)
 
     async def _ask(self, do: str, **more: object) -> Mapping[str, Any]:
-        self._asked += 1
-        id = self._asked
+        self._last_id += 1
+        id = self._last_id
         send, answer = trio.open_memory_channel[Mapping[str, Any]](math.inf)
         self._answers[id] = send
         try:
             if self._ended:
-                raise self.gone()
+                raise self.daemon_gone()
             self._out.send_nowait({"do": do, "id": id, **more})
             found = await answer.receive()
         except trio.EndOfChannel:
-            gone = self.gone()
+            gone = self.daemon_gone()
             gone.sent = True
             raise gone from None
         finally:
@@ -231,17 +231,17 @@ class RemoteChat:
         """
         words = [attachment for attachment in attachments if attachment.kind == "words"]
         files = [
-            (await hand_over(self._path, self._caller, self.chat, attachment)).reference
+            (await upload_file(self._path, self._caller, self.chat, attachment)).reference
             for attachment in attachments
             if attachment.kind == "file"
         ]
         sent = await self._ask("send", text=text, words=words_to_json(words), files=files)
         return int(sent["number"])
 
-    def subscribe(self) -> _Listening:
+    def subscribe(self) -> _RemoteEvents:
         """Listen. The first listener also gets the events since the window was opened."""
-        events, self._early = self._early or self._hub.subscribe(self.chat), None
-        return _Listening(self, events)
+        events, self._early_events = self._early_events or self._hub.subscribe(self.chat), None
+        return _RemoteEvents(self, events)
 
     async def use_model(self, name: str) -> None:
         """Have this model work on what is sent from now on.
@@ -252,9 +252,9 @@ class RemoteChat:
         """
         self.model = str((await self._ask("model", name=name))["model"])
 
-    async def recent(self) -> list[Exchange]:
+    async def recent(self) -> list[PastTurn]:
         """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
-        return [Exchange(**fields) for fields in (await self._ask("recent"))["exchanges"]]
+        return [PastTurn(**fields) for fields in (await self._ask("recent"))["exchanges"]]
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
         """Return the replies that no one has acknowledged, oldest first, and those `to` these messages."""
@@ -275,7 +275,7 @@ class RemoteChat:
 
 
 @asynccontextmanager
-async def attach(path: Path, caller: Caller, wish: Wish, holder: str) -> AsyncIterator[RemoteChat]:
+async def attach(path: Path, caller: Caller, request: OpenRequest, daemon: str) -> AsyncIterator[RemoteChat]:
     """Open a window of the caller on the process `holder`, by its control socket at `path`.
 
     It is open for as long as the block lasts.
@@ -286,15 +286,15 @@ async def attach(path: Path, caller: Caller, wish: Wish, holder: str) -> AsyncIt
     """
     try:
         async with connect(path, caller) as client:
-            wire = await client.stream("window", version=VERSION, **asdict(wish))
-            with trio.move_on_after(OPEN_S) as patience:
+            wire = await client.stream("window", version=VERSION, **asdict(request))
+            with trio.move_on_after(ATTACH_TIMEOUT_S) as patience:
                 answer: Mapping[str, Any] = await wire.receive()
             if patience.cancelled_caught:
                 raise NoAnswer
             if "opened" not in answer:
                 raise _refusal(answer)
-            gone = (f"{holder} has ended, and this window with it.", "Start again with: rumi chat")
-            chat = RemoteChat(wire, path, caller, wish, answer["opened"], *gone)
+            gone = (f"{daemon} has ended, and this window with it.", "Start again with: rumi chat")
+            chat = RemoteChat(wire, path, caller, request, answer["opened"], *gone)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(chat.follow)
                 nursery.start_soon(chat.write)
@@ -304,9 +304,9 @@ async def attach(path: Path, caller: Caller, wish: Wish, holder: str) -> AsyncIt
                     await chat.leave()
                 nursery.cancel_scope.cancel()
     except NoAnswer:
-        raise RumiError(f"{holder} does not answer.", "Try again, or look at its log.") from None
+        raise RumiError(f"{daemon} does not answer.", "Try again, or look at its log.") from None
     except (NotRunning, WireClosed):
-        raise NotThere(f"{holder} takes no windows now.", "Try again in a moment.") from None
+        raise NotAccepting(f"{daemon} takes no windows now.", "Try again in a moment.") from None
 
 
 async def run_task(
@@ -341,7 +341,7 @@ async def run_task(
 def _refusal(message: Mapping[str, Any]) -> RumiError:
     """Return the error of a refusal; a process that knows no windows is of another version."""
     if message.get("later"):
-        return NotThere(message["error"], message["advice"])
+        return NotAccepting(message["error"], message["advice"])
     if "error" not in message or "ok" in message:  # as to any request that it does not know
         return RumiError(*OTHER_VERSION)
     return error_of(message)

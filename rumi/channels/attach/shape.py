@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rumi.channels.handed import Handed
+from rumi.channels.handed import LocalUploads
 from rumi.store.journal.records import Attachment
 
 MOST_WORDS = 10
@@ -48,4 +48,4 @@ def files_from_json(data: object) -> tuple[Attachment, ...]:
         or not all(isinstance(item, str) for item in data)
     ):
         raise ValueError("not a short list of names")
-    return tuple(map(Handed.attachment, data))
+    return tuple(map(LocalUploads.attachment, data))

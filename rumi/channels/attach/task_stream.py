@@ -21,7 +21,7 @@ from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import task_key
 from rumi.store.journal.records import TaskRecord
-from rumi.tasks.serving import as_json, id_of, task_of
+from rumi.tasks.serving import task_as_json, task_id_of, task_of
 from rumi.tasks.tasks import Tasks
 
 MakeSession: TypeAlias = Callable[[Mapping[str, object]], Awaitable[TaskRecord]]
@@ -38,12 +38,12 @@ class TaskStream:
 
     async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
         """Run or follow a task until it has ended, or the reader goes."""
-        messages, told = trio.open_memory_channel[Mapping[str, object]](math.inf)
+        messages, received = trio.open_memory_channel[Mapping[str, object]](math.inf)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(when_closed, wire, nursery.cancel_scope.cancel)
             nursery.start_soon(self._work, caller, request, messages)
             with suppress(WireClosed):
-                async for message in told:
+                async for message in received:
                     await wire.send(message)
             nursery.cancel_scope.cancel()
 
@@ -65,13 +65,13 @@ class TaskStream:
                     task = await self._session(request)
                     done = await self._tasks.run(task, step, lambda id: messages.send_nowait({"began": id}))
                 elif request.get("do") == "follow":
-                    done = await self._follow(caller, id_of(request), step)
+                    done = await self._follow(caller, task_id_of(request), step)
                 else:
                     done = await self._tasks.run(self._tasks.checked(task_of(caller, request)), step)
             except RumiError as error:
                 messages.send_nowait(answer_of(error))
             else:
-                messages.send_nowait({"ended": as_json(done)})
+                messages.send_nowait({"ended": task_as_json(done)})
 
     async def _follow(self, caller: Caller, id: int, step: Callable[[str], None]) -> TaskRecord:
         """Return the task when it has ended."""

@@ -53,8 +53,8 @@ class OtherVersion(RumiError):
 class ControlClient:
     """A `caller`'s open connection to the process at `place`: calls, one after the other, or one stream."""
 
-    def __init__(self, wire: Wire, place: Path | Peer, caller: Caller) -> None:
-        self.place = place
+    def __init__(self, wire: Wire, address: Path | Peer, caller: Caller) -> None:
+        self.address = address
         self.caller = caller
         self._wire = wire
 
@@ -87,7 +87,7 @@ class ControlClient:
 
 
 @asynccontextmanager
-async def connect(place: Path | Peer, caller: Caller) -> AsyncIterator[ControlClient]:
+async def connect(address: Path | Peer, caller: Caller) -> AsyncIterator[ControlClient]:
     """Connect to the control socket at a path, or to a peer, for as long as the block lasts.
 
     Every call and stream of the connection is the `caller`'s. A process of an earlier version ignores the
@@ -99,10 +99,10 @@ async def connect(place: Path | Peer, caller: Caller) -> AsyncIterator[ControlCl
         NoAnswer: the process does not answer the handshake.
     """
     try:
-        if isinstance(place, Peer):
-            stream = await dial(place)
+        if isinstance(address, Peer):
+            stream = await dial(address)
         else:
-            stream = await trio.open_unix_socket(place)
+            stream = await trio.open_unix_socket(address)
     except (OSError, NotProved):
         raise NotRunning from None
     try:
@@ -118,7 +118,7 @@ async def connect(place: Path | Peer, caller: Caller) -> AsyncIterator[ControlCl
             async with Wire(connection) as wire:
                 if caller.scope is not None and connection.subprotocol != PROTOCOL:
                     raise OtherVersion
-                yield ControlClient(wire, place, caller)
+                yield ControlClient(wire, address, caller)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         only = group.exceptions[0]

@@ -34,10 +34,10 @@ from rumi.platform.caller import WORKER, Caller
 
 logger = logging.getLogger(__name__)
 
-Call = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 """Answers a request of a caller. What the caller may not see or do is refused here, not by the client."""
 
-Stream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
+ControlStream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
 """Serves a connection that was handed over to a stream. It ends when the connection does."""
 
 HANDSHAKE_S = 5.0
@@ -55,8 +55,8 @@ class ControlServer(Actor[Never]):
     def __init__(
         self,
         path: Path,
-        calls: Mapping[str, Call],
-        streams: Mapping[str, Stream] | None = None,
+        calls: Mapping[str, ControlCall],
+        streams: Mapping[str, ControlStream] | None = None,
         beside: Callable[[], Awaitable[None]] | None = None,
         peer: Peer | None = None,
         own: Collection[str] = (),
@@ -71,7 +71,7 @@ class ControlServer(Actor[Never]):
         self._beside = beside
         self._peer = peer
         self._own = frozenset(own)
-        self._strangers = 0
+        self._unproved_peers = 0
         self._connections = 0
         self._open: Counter[str] = Counter()
 
@@ -85,7 +85,7 @@ class ControlServer(Actor[Never]):
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(self._path)))
         self.start_soon(self._serve, [listener], self._connection)
         if self._peer is not None:
-            self.start_soon(self._serve, await self._listeners(self._peer), self._stranger)
+            self.start_soon(self._serve, await self._listeners(self._peer), self._peer_connection)
         if self._beside is not None:
             self.start_soon(self._beside)
 
@@ -110,12 +110,12 @@ class ControlServer(Actor[Never]):
                 "Correct [store] address, or end the program that listens there.",
             ) from None
 
-    async def _stranger(self, stream: trio.SocketStream) -> None:
+    async def _peer_connection(self, stream: trio.SocketStream) -> None:
         """Serve a peer that proves the secret. Others get no answer."""
         assert self._peer is not None
-        if self._strangers >= MOST_STRANGERS:
+        if self._unproved_peers >= MOST_STRANGERS:
             return
-        self._strangers += 1
+        self._unproved_peers += 1
         try:
             await admit(stream, self._peer.key)
         except (NotProved, OSError, trio.BrokenResourceError, trio.TooSlowError):
@@ -123,8 +123,8 @@ class ControlServer(Actor[Never]):
             await trio.aclose_forcefully(stream)
             return
         finally:
-            self._strangers -= 1
-        await self._connection(stream, passed=True)
+            self._unproved_peers -= 1
+        await self._connection(stream, forwarded=True)
 
     def activity(self) -> str:
         """Return what goes on over connections that were handed over."""
@@ -134,13 +134,13 @@ class ControlServer(Actor[Never]):
         """Return how many clients are connected, and how many of them follow which stream."""
         return {"connections": self._connections, "streams": dict(+self._open)}
 
-    async def _connection(self, stream: trio.SocketStream, passed: bool = False) -> None:
+    async def _connection(self, stream: trio.SocketStream, forwarded: bool = False) -> None:
         """Serve one client until it leaves. Its faults end this connection and nothing else."""
         self._connections += 1
         try:
             with trio.fail_after(HANDSHAKE_S):
                 first = await stream.socket.recv(1, socket.MSG_PEEK)
-            await (self._line(stream, passed) if first == b"{" else self._websocket(stream, passed))
+            await (self._line(stream, forwarded) if first == b"{" else self._websocket(stream, forwarded))
         except* (
             WireClosed,
             ConnectionClosed,
@@ -155,7 +155,7 @@ class ControlServer(Actor[Never]):
         finally:
             self._connections -= 1
 
-    async def _line(self, stream: trio.SocketStream, passed: bool) -> None:
+    async def _line(self, stream: trio.SocketStream, forwarded: bool) -> None:
         """Answer a call that came as a line with a line."""
         got = bytearray()
         with trio.fail_after(HANDSHAKE_S):
@@ -170,10 +170,14 @@ class ControlServer(Actor[Never]):
             request = json.loads(line)
         except (ValueError, RecursionError):
             request = {}
-        answer = NO_STREAM if "stream" in request else await self._answer(_marked(request, passed), passed)
+        answer = (
+            NO_STREAM
+            if "stream" in request
+            else await self._answer(_with_passed(request, forwarded), forwarded)
+        )
         await stream.send_all(answer.encode("utf-8", "backslashreplace") + b"\n")
 
-    async def _websocket(self, stream: trio.SocketStream, passed: bool) -> None:
+    async def _websocket(self, stream: trio.SocketStream, forwarded: bool) -> None:
         async with trio.open_nursery() as nursery:
             with trio.fail_after(HANDSHAKE_S):
                 proposal = await wrap_server_stream(
@@ -184,12 +188,12 @@ class ControlServer(Actor[Never]):
                 wire = Wire(await proposal.accept(subprotocol=known))
             async with wire:
                 while True:
-                    request = _marked(await wire.receive(), passed)
+                    request = _with_passed(await wire.receive(), forwarded)
                     if str(request.get("stream")) not in self._streams:
-                        await wire.send_text(await self._answer(request, passed))
+                        await wire.send_text(await self._answer(request, forwarded))
                         continue
                     try:
-                        caller, request = _caller_of(request, passed)
+                        caller, request = _caller_of(request, forwarded)
                     except RumiError as error:
                         await wire.send_text(_refused(error))
                         continue
@@ -210,12 +214,12 @@ class ControlServer(Actor[Never]):
         finally:
             self._open[name] -= 1
 
-    async def _answer(self, request: Mapping[str, object], passed: bool) -> str:
+    async def _answer(self, request: Mapping[str, object], forwarded: bool) -> str:
         name = str(request.get("call"))
-        if name not in self._calls or (passed and name in self._own):
+        if name not in self._calls or (forwarded and name in self._own):
             return _refusal(f"unknown request; calls: {', '.join(self._calls)}")
         try:
-            caller, request = _caller_of(request, passed)
+            caller, request = _caller_of(request, forwarded)
             result = await self._calls[name](caller, request)
             return json.dumps({"ok": True, "result": result}, ensure_ascii=False)
         except RumiError as error:
@@ -225,13 +229,13 @@ class ControlServer(Actor[Never]):
             return _refusal("It failed. The program's log says why.")
 
 
-def _marked(request: Mapping[str, object], passed: bool) -> Mapping[str, object]:
+def _with_passed(request: Mapping[str, object], forwarded: bool) -> Mapping[str, object]:
     """Return the request with `passed` only if a peer sent it."""
     rest = {name: value for name, value in request.items() if name != "passed"}
-    return {**rest, "passed": True} if passed else rest
+    return {**rest, "passed": True} if forwarded else rest
 
 
-def _caller_of(request: Mapping[str, object], passed: bool) -> tuple[Caller, Mapping[str, object]]:
+def _caller_of(request: Mapping[str, object], forwarded: bool) -> tuple[Caller, Mapping[str, object]]:
     """Return the caller of a request, and the rest of it.
 
     A worker of an earlier version, which has proved the secret, passes requests on without their callers.
@@ -239,7 +243,7 @@ def _caller_of(request: Mapping[str, object], passed: bool) -> tuple[Caller, Map
     Raises:
         UsageError: It names no caller.
     """
-    known = "caller" in request or not passed
+    known = "caller" in request or not forwarded
     caller = Caller.of(request.get("caller")) if known else WORKER
     return caller, {name: value for name, value in request.items() if name != "caller"}
 

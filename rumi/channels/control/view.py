@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rumi.channels.control.words import activity_of, age_of, duration, is_chat, works
-from rumi.platform.texts import Language, short_size, told
+from rumi.platform.texts import Language, short_size, translate
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
 
@@ -59,7 +59,7 @@ def render(status: Item, choice: Choice | None = None) -> RenderableType:
     choice = choice or Choice()
 
     def say(text: str) -> str:
-        return told(choice.language, text)
+        return translate(choice.language, text)
 
     lines: list[RenderableType] = [_headline(status, choice.language)]
     if trouble := status.get("storage", {}).get("trouble"):
@@ -112,7 +112,7 @@ def render_workers(found: Item, language: Language = "en") -> RenderableType:
     """Return a table of the workers that share a database, and what waits where none serves it."""
 
     def say(text: str) -> str:
-        return told(language, text)
+        return translate(language, text)
 
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
     table.add_column(say("worker"), no_wrap=True)
@@ -153,9 +153,9 @@ def _headline(status: Item, language: Language) -> Text:
     )
     return Text.assemble(
         ("rumi", "bold"),
-        told(language, first).removeprefix("rumi"),
+        translate(language, first).removeprefix("rumi"),
         "\n",
-        told(language, " · ".join(part for part in parts if part)),
+        translate(language, " · ".join(part for part in parts if part)),
     )
 
 
@@ -177,8 +177,8 @@ def chats_of(status: Item, choice: Choice) -> list[Item]:
 def _walk(item: Item, lead: str, below: str, choice: Choice) -> Iterator[tuple[str, Item | str]]:
     yield lead, item
     children, rest = _shown(item, choice)
-    for place, child in enumerate(children):
-        last = place == len(children) - 1 and not rest
+    for index, child in enumerate(children):
+        last = index == len(children) - 1 and not rest
         yield from _walk(child, below + ("└ " if last else "├ "), below + ("  " if last else "│ "), choice)
     if rest:
         yield f"{below}└ ", rest

@@ -22,7 +22,7 @@ from rumi.channels.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.printable import escaped
-from rumi.platform.texts import Language, told, told_error
+from rumi.platform.texts import Language, error_text, translate
 
 EVERY_S = 1.0
 
@@ -100,19 +100,19 @@ class Watch:
 
     def _page(self) -> RenderableType:
         language = self._choice.language
-        below = f"{told(language, self._said)}\n" if self._said else ""
-        keys = f"{told(language, f'by {self._choice.order}')} · {told(language, KEYS)}"
+        below = f"{translate(language, self._said)}\n" if self._said else ""
+        keys = f"{translate(language, f'by {self._choice.order}')} · {translate(language, KEYS)}"
         foot = self._lines(Text(f"\n{below}{keys}", style="dim"))
-        room = max(1, self._console.height - len(foot))
-        return SegmentLines([*self._tree(room)[:room], *foot], new_lines=True)
+        rows = max(1, self._console.height - len(foot))
+        return SegmentLines([*self._tree(rows)[:rows], *foot], new_lines=True)
 
-    def _tree(self, room: int) -> Lines:
+    def _tree(self, rows: int) -> Lines:
         """Return the tree in that many lines; of a longer tree, what has to do with chats."""
         whole = self._lines(render(self._status, self._choice))
-        if len(whole) <= room:
+        if len(whole) <= rows:
             return whole
         terse = replace(self._choice, terse=True, most=1, many=1)
-        most = max(1, room - len(self._lines(render(self._status, terse))) + 1)
+        most = max(1, rows - len(self._lines(render(self._status, terse))) + 1)
         return self._lines(render(self._status, replace(terse, most=most, many=most)))
 
     def _lines(self, what: RenderableType) -> Lines:
@@ -151,10 +151,10 @@ class Watch:
         """Make the call on a connection of its own, so that the status goes on meanwhile."""
         self._said = f"{chat}: {call}…"
         try:
-            async with connect(self._client.place, self._client.caller) as client:
+            async with connect(self._client.address, self._client.caller) as client:
                 answer = str(await client.call(call, chat=chat, language=self._choice.language))
         except RumiError as error:
-            answer = told_error(self._choice.language, error)
+            answer = error_text(self._choice.language, error)
         self._said = f"{chat}: {' '.join(answer.split())}"
         self._pressed.set()
 

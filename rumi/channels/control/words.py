@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rumi.platform.texts import Language, pick, task_state, told
+from rumi.platform.texts import Language, pick, task_state, translate
 
 Item = dict[str, Any]
 
@@ -47,7 +47,7 @@ def activity_of(item: Item, language: Language) -> str:
     words = _chat(item, language) if is_chat(item) else _actor(item, language)
     if words and not (is_chat(item) and "job" not in item["figures"]):
         return words
-    error = told(language, f"last error: {item['last_error']}") if item["last_error"] else ""
+    error = translate(language, f"last error: {item['last_error']}") if item["last_error"] else ""
     return error or words
 
 
@@ -69,7 +69,7 @@ def _job(metrics: Item, language: Language) -> str:
         return f"{metrics['turn']} {waits} · {age}"
     tools = sorted(metrics["tools"], key=lambda tool: -tool["age_s"])
     if not tools:
-        return f"{metrics['turn']} {told(language, metrics['phase'])} · {age}"
+        return f"{metrics['turn']} {translate(language, metrics['phase'])} · {age}"
     longest = tools[0]
     more = f" (+{len(tools) - 1})" if len(tools) > 1 else ""
     # The age stands first: of a long command its beginning is enough.
@@ -90,7 +90,7 @@ def _task(metrics: Item, language: Language) -> str:
 def _actor(item: Item, language: Language) -> str:
     if item["doing"] and {"owner", "step"} <= item["figures"].keys():
         return _task(item["figures"], language)
-    activity = told(language, item["doing"])
+    activity = translate(language, item["doing"])
     models = item["figures"].get("models")
     if isinstance(models, dict):
         return " · ".join([activity, *_budgets(models)])

@@ -14,7 +14,7 @@ STUCK_MS = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundSocket:
     """A listening socket. It is open before anything else starts, and stays when the server is restarted."""
 
     name: str
@@ -77,7 +77,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def listen(where: str, option: str) -> Bound:
+def listen(where: str, option: str) -> BoundSocket:
     """Listen at `HOST:PORT`; an IPv6 address stands in brackets, port 0 is any that is free.
 
     `option` is the command's option for this address, for the advice of an error.
@@ -107,7 +107,7 @@ def listen(where: str, option: str) -> Bound:
     except OSError as error:
         listener.close()
         raise _why(where, option, error) from None
-    return Bound(name, listener)
+    return BoundSocket(name, listener)
 
 
 def _why(where: str, option: str, error: OSError) -> RumiError:

@@ -8,7 +8,7 @@ import trio
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
-from rumi.channels.http.address import Bound, listen
+from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
@@ -25,7 +25,7 @@ class Listener(ListenerState, Channel):
 
     name = "listener"
 
-    def __init__(self, bound: Bound, language: Language, takers: Sequence[Taker] = ()) -> None:
+    def __init__(self, bound: BoundSocket, language: Language, takers: Sequence[Taker] = ()) -> None:
         super().__init__(takers)
         self.bound = bound
         self._language = language

@@ -194,9 +194,9 @@ def _tree(dump: Mapping[str, Any]) -> Iterator[str]:
     sandboxes = _children(children, "sandboxes")
     held = sum(1 for sandbox in sandboxes if sandbox["figures"].get("container"))
     yield from _one("rumi_sandboxes", "gauge", "Sandboxes that have a container.", held)
-    windows = [page["figures"].get("windows", 0) for page in _children(children, "page")]
-    if windows:
-        yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(windows))
+    browser_views = [page["figures"].get("windows", 0) for page in _children(children, "page")]
+    if browser_views:
+        yield from _one("rumi_page_windows", "gauge", "Browsers that look at the page.", sum(browser_views))
     if dump.get("outbox") is not None:
         yield from _one("rumi_outbox_replies", "gauge", "Replies that nobody has yet.", dump["outbox"])
     trouble = int((dump.get("storage") or {}).get("trouble") is not None)

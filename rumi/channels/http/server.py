@@ -22,7 +22,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, ConnectionState
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.address import Bound
+from rumi.channels.http.address import BoundSocket
 
 MOST_CONNECTIONS: Final = 128
 """The largest number of connections at once."""
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 async def serve(
-    app: ASGIApp, bound: Bound, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    app: ASGIApp, bound: BoundSocket, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Serve until cancelled. Then all connections are closed at once, whatever they wait for.
 

@@ -7,6 +7,6 @@ or makes a call on the control socket. `serve_stdio` serves one program over sta
 
 from rumi.channels.mcp.endpoint import McpEndpoint
 from rumi.channels.mcp.server import serve_stdio
-from rumi.channels.mcp.service import MOST_CALLS, Holder, Service
+from rumi.channels.mcp.service import MOST_CALLS, DaemonAccess, McpService
 
-__all__ = ["MOST_CALLS", "Holder", "McpEndpoint", "Service", "serve_stdio"]
+__all__ = ["MOST_CALLS", "DaemonAccess", "McpEndpoint", "McpService", "serve_stdio"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.channels.mcp.server import make_server
-from rumi.channels.mcp.service import Service
+from rumi.channels.mcp.service import McpService
 from rumi.channels.mcp.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class McpEndpoint:
 
     path = "/mcp"
 
-    def __init__(self, token: str, service: Callable[[], Service]) -> None:
+    def __init__(self, token: str, service: Callable[[], McpService]) -> None:
         self._token = token.encode()
         self._service = service
 

@@ -8,7 +8,7 @@ import trio
 from pydantic import Field
 
 from rumi import __version__
-from rumi.channels.mcp.service import Report, Service
+from rumi.channels.mcp.service import McpService, Report
 from rumi.errors import RumiError
 from rumi.platform import texts
 
@@ -25,7 +25,7 @@ INSTRUCTIONS: Final = (
 )
 
 
-def make_server(service: Service) -> "MCPServer":
+def make_server(service: McpService) -> "MCPServer":
     """Return a server with Rumi's tools. The first call imports the package, which takes half a second."""
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
@@ -54,7 +54,7 @@ def make_server(service: Service) -> "MCPServer":
                 try:
                     return await work(*args, **kwargs)
                 except RumiError as error:
-                    raise ToolError(texts.told_error(service.language, error)) from None
+                    raise ToolError(texts.error_text(service.language, error)) from None
 
             server.tool(annotations=annotations)(explained)
             return work
@@ -113,7 +113,7 @@ def make_server(service: Service) -> "MCPServer":
     return server
 
 
-async def serve_stdio(service: Service) -> None:
+async def serve_stdio(service: McpService) -> None:
     """Serve one program over standard input and output, until it closes them or this is cancelled."""
     server = await trio.to_thread.run_sync(make_server, service)
     await server.run_stdio_async()

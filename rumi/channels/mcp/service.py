@@ -32,7 +32,7 @@ Report: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows the program a step of its call."""
 
 
-class Holder(Protocol):
+class DaemonAccess(Protocol):
     """Ways to the process that holds the home, for a caller that sees the rows of the home's owner alone.
 
     Each starts that process if none runs and it may.
@@ -42,13 +42,13 @@ class Holder(Protocol):
         """Connect to its control socket."""
         ...
 
-    def window(self, chat: str, *, tainted: bool) -> AbstractAsyncContextManager[RemoteChat]:
+    def attach(self, chat: str, *, tainted: bool) -> AbstractAsyncContextManager[RemoteChat]:
         """Open a program's window on a chat: the turn that it begins ends with it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class McpService:
     """The work behind the tools.
 
     What a program sends is from outside: its turn is tainted from the start, its text is no command, and a
@@ -56,17 +56,17 @@ class Service:
     raises `RumiError` with a sentence for the program. Cancelled, the turn or task that it began is stopped.
     """
 
-    holder: Holder
+    daemon: DaemonAccess
     language: Language
     trusted: bool
-    places: trio.CapacityLimiter
+    call_slots: trio.CapacityLimiter
 
     async def ask(self, text: str, chat: str, report: Report) -> str:
         """Run a turn about the text in the chat of that name; return its answer."""
         if not text.strip():
             raise RumiError("There is no text.", "Say in `text` what to do.")
         id = f"{CHAT}-{chat}" if chat else CHAT
-        async with self.places, self.holder.window(id, tainted=not self.trusted) as port:
+        async with self.call_slots, self.daemon.attach(id, tainted=not self.trusted) as port:
             return await self._turn(port, text, report)
 
     async def _turn(self, port: RemoteChat, text: str, report: Report) -> str:
@@ -107,7 +107,7 @@ class Service:
             async for text in seen:
                 await report(text[:STEP_CHARS])
 
-        async with self.places, self.holder.client() as client, trio.open_nursery() as nursery:
+        async with self.call_slots, self.daemon.client() as client, trio.open_nursery() as nursery:
             nursery.start_soon(show)
             done = await run_task(client, {**request, "language": self.language}, step)
             nursery.cancel_scope.cancel()
@@ -117,14 +117,14 @@ class Service:
 
     async def tasks(self, id: int) -> str:
         """Return the task of that number with its answer, or with 0 all tasks, the latest first, as JSON."""
-        async with self.holder.client() as client:
+        async with self.daemon.client() as client:
             request: dict[str, Any] = {"do": "show", "id": id} if id else {"do": "list"}
             return json.dumps(await client.call("tasks", **request), ensure_ascii=False, indent=2)
 
     async def recall(self, query: str, since: str, until: str) -> str:
         """Return what was said, the best passages first, with dates, and facts about the user, as JSON."""
         asked = {"query": query, **({"since": since} if since else {})}
-        async with self.holder.client() as client:
+        async with self.daemon.client() as client:
             passages = await client.call("recall", **asked, **({"until": until} if until else {}))
             facts = await client.call("memory", do="list", after=0)
         return json.dumps({"passages": passages, "facts": facts["facts"]}, ensure_ascii=False, indent=2)
@@ -136,6 +136,6 @@ class Service:
                 "What a program wants remembered needs a yes of the user, so it was refused.",
                 "The user may serve with: rumi mcp serve --trusted",
             )
-        async with self.holder.client() as client:
+        async with self.daemon.client() as client:
             answer = await client.call("memory", do="set", key=key, value=value)
         return json.dumps(answer, ensure_ascii=False)

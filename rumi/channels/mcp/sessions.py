@@ -38,8 +38,8 @@ class Sessions:
         """Answer a request; make room before, if it may open a session."""
         name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
         if name is None:
-            await self._make_room(scope)
-            await self._app(scope, receive, self._noting(scope, send))
+            await self._evict_idle(scope)
+            await self._app(scope, receive, self._tracking(scope, send))
             return
         session = self._known.get(name)
         working = session if scope["method"] == "POST" else None
@@ -48,13 +48,13 @@ class Sessions:
         if working is not None:
             working.at_work += 1
         try:
-            await self._app(scope, receive, self._noting(scope, send, name))
+            await self._app(scope, receive, self._tracking(scope, send, name))
         finally:
             if working is not None:
                 working.at_work -= 1
                 working.used = next(self._turns)
 
-    def _noting(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
+    def _tracking(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
         """Note a session that an answer opens, or says to have ended."""
 
         async def sending(message: "Message") -> None:
@@ -68,7 +68,7 @@ class Sessions:
 
         return sending
 
-    async def _make_room(self, scope: "Scope") -> None:
+    async def _evict_idle(self, scope: "Scope") -> None:
         while len(self._known) >= self._most:
             idle = [name for name, session in self._known.items() if not session.at_work]
             if not idle:

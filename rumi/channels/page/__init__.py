@@ -5,6 +5,6 @@ actor's incarnations. Only this room knows the server and its framework.
 """
 
 from rumi.channels.page.entrance import open_entrance
-from rumi.channels.page.page import Page
+from rumi.channels.page.page import PageChannel
 
-__all__ = ["Page", "open_entrance"]
+__all__ = ["PageChannel", "open_entrance"]

@@ -17,7 +17,7 @@ MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class EndedTurn:
     """A turn that has ended. `began` is in seconds since 1970."""
 
     chat: str
@@ -30,7 +30,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class _Begun:
+class _RunningTurn:
     turn: str
     at: float
     tools: int = 0
@@ -48,8 +48,8 @@ class Board:
         self._own = own
         self.topics: dict[str, dict[str, object]] = {"board": {}, "history": {}}
         self.revisions: Counter[str] = Counter()
-        self._turns: deque[Turn] = deque(maxlen=MOST_TURNS)
-        self._begun: dict[str, _Begun] = {}  # by chat: it has one turn at a time
+        self._turns: deque[EndedTurn] = deque(maxlen=MOST_TURNS)
+        self._begun: dict[str, _RunningTurn] = {}  # by chat: it has one turn at a time
         self._restarts: deque[dict[str, object]] = deque(maxlen=MOST_RESTARTS)
         self._minutes: Counter[int] = Counter()
 
@@ -68,7 +68,7 @@ class Board:
             begun = None
         match event.what:
             case TurnStarted():
-                self._begun[event.chat] = _Begun(event.turn, event.time)
+                self._begun[event.chat] = _RunningTurn(event.turn, event.time)
             case ToolFinished():
                 if begun is not None:
                     begun.tools += 1
@@ -78,7 +78,7 @@ class Board:
                     seconds = max(0.0, event.time - begun.at)
                     tokens = usage.prompt_tokens + usage.completion_tokens
                     self._turns.append(
-                        Turn(event.chat, event.turn, begun.at, seconds, reason, begun.tools, tokens)
+                        EndedTurn(event.chat, event.turn, begun.at, seconds, reason, begun.tools, tokens)
                     )
             case _:
                 pass

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
-from rumi.channels.http.address import Bound, listen
+from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.page.login import LINK_S, Door
 from rumi.platform import texts
 from rumi.platform.texts import Language
@@ -18,7 +18,7 @@ from rumi.platform.texts import Language
 class Entrance:
     """Where the page is, and who may come in. It outlives every incarnation of the server."""
 
-    bound: Bound
+    bound: BoundSocket
     door: Door
     language: Language
     say: Callable[[str], None]

@@ -66,7 +66,7 @@ class Files:
         name = request.query_params.get("name", "")[:MOST_NAME]
         pieces = _pieces(request)
         async with aclosing(pieces):
-            came = await self._page.handed.put(self._page.inbox, talk.chat.chat, name, pieces)
+            came = await self._page.uploads.put(self._page.inbox, talk.chat.chat, name, pieces)
         return JSONResponse({"path": came.reference, "size": came.size_bytes})
 
     async def download(self, talk: Talk, path: str) -> Response:

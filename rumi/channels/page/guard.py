@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.address import Bound
+from rumi.channels.http.address import BoundSocket
 from rumi.channels.page.login import Door
 
 OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})
@@ -55,7 +55,7 @@ class Programs:
     app: ASGIApp
 
 
-class Guard:
+class PageGuard:
     """Passes allowed requests on to `app`; `refuse` answers requests to this page without a login.
 
     A request passes if its Host names this page, its Origin (where the browser says one, and always when it
@@ -66,7 +66,7 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        bound: Bound,
+        bound: BoundSocket,
         door: Door,
         refuse: Callable[[Scope, Receive, Send], Awaitable[None]],
         programs: "Programs | None" = None,
@@ -128,12 +128,12 @@ class Guard:
         return path in OPEN or path.startswith(OPEN_BELOW) or self._door.knows(session_of(scope, self._bound))
 
 
-def cookie_name(bound: Bound) -> str:
+def cookie_name(bound: BoundSocket) -> str:
     """Return the session cookie's name. Cookies ignore ports, so each Rumi of a host has its own name."""
     return f"rumi_{bound.port}"
 
 
-def session_of(scope: Scope, bound: Bound) -> str:
+def session_of(scope: Scope, bound: BoundSocket) -> str:
     """Return the session's secret that a request brings, empty if it brings none."""
     for line in _all(scope["headers"], b"cookie"):
         for pair in line.split(";"):

@@ -23,7 +23,7 @@ SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _LoginLink:
     digest: bytes
     until: float
 
@@ -41,21 +41,21 @@ class Door:
         self,
         announce: Callable[[str], None],
         now: Callable[[], float],
-        kept: Path,
+        sessions_file: Path,
         date: Callable[[], float] = time.time,
     ) -> None:
         self._announce = announce
         self._now = now
         self._date = date
-        self._kept = kept
-        self._link: _Link | None = None
-        self._sessions = _read(kept)
+        self._sessions_file = sessions_file
+        self._link: _LoginLink | None = None
+        self._sessions = _read(sessions_file)
 
     def offer(self) -> None:
         """Make a link, unless there is one that may be used."""
         if self._link is None or self._now() >= self._link.until:
             code = secrets.token_urlsafe(SECRET_BYTES)
-            self._link = _Link(_digest(code), self._now() + LINK_S)
+            self._link = _LoginLink(_digest(code), self._now() + LINK_S)
             self._announce(code)
 
     def fits(self, code: str) -> bool:
@@ -74,7 +74,7 @@ class Door:
             del self._sessions[next(iter(self._sessions))]
         secret = secrets.token_urlsafe(SECRET_BYTES)
         self._sessions[_digest(secret).hex()] = self._date() + SESSION_S
-        self._keep()
+        self._store_sessions()
         return secret
 
     def knows(self, secret: str) -> bool:
@@ -85,27 +85,27 @@ class Door:
     def leave(self, secret: str) -> None:
         """End a session."""
         if self._sessions.pop(_digest(secret).hex(), None) is not None:
-            self._keep()
+            self._store_sessions()
 
-    def _keep(self) -> None:
+    def _store_sessions(self) -> None:
         """Write the sessions that go on. A disk that takes no more logs browsers out at the next restart."""
         now = self._date()
         self._sessions = {digest: until for digest, until in self._sessions.items() if until > now}
-        draft = self._kept.with_name(f".{self._kept.name}")
+        draft = self._sessions_file.with_name(f".{self._sessions_file.name}")
         try:
             with open(
                 os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w"
             ) as file:
                 json.dump(self._sessions, file)
-            draft.replace(self._kept)
+            draft.replace(self._sessions_file)
         except OSError:
             draft.unlink(missing_ok=True)
 
 
-def _read(kept: Path) -> dict[str, float]:
+def _read(path: Path) -> dict[str, float]:
     """Return the sessions that an earlier process stored; none if the file cannot be read."""
     try:
-        found = json.loads(kept.read_bytes())
+        found = json.loads(path.read_bytes())
         return {str(digest): float(until) for digest, until in list(found.items())[-MOST_SESSIONS:]}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}

@@ -8,8 +8,8 @@ from typing import Final, Never
 import trio
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
-from rumi.channels.channel import Channel, Process, Reached
-from rumi.channels.handed import Handed
+from rumi.channels.channel import Channel, Process, RoutedPort
+from rumi.channels.handed import LocalUploads
 from rumi.channels.page.board import Board
 from rumi.channels.page.guard import Programs
 from rumi.channels.page.state import NAME, PageState
@@ -31,7 +31,7 @@ MOST_RESTARTS: Final = 100
 """In five seconds; with the waits between them there are three at most."""
 
 
-class Page(PageState, Channel):
+class PageChannel(PageState, Channel):
     """The page as a channel. Its state outlives the server: browsers see the same after a crash of it.
 
     Its chats are those that every client may choose, the terminal's among them, so it has no prefix.
@@ -43,10 +43,10 @@ class Page(PageState, Channel):
         """Remember where files are and belong to; there are no connections."""
         self.workspaces = process.home.workspaces
         session = process.loaded.settings.session
-        self.handed = Handed(process.home, process.user, process.limits, session.file_mb)
+        self.uploads = LocalUploads(process.home, process.user, process.limits, session.file_mb)
         return super().open(process)
 
-    def among_workers(self, reached: Callable[[str], Reached]) -> None:
+    def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
         """Follow each chat at the worker that serves it."""
         self._reached = reached
 
@@ -87,7 +87,7 @@ class Page(PageState, Channel):
 class PageServer(Actor[Never]):
     """Serves the page, follows what happens, and reads the tree while somebody watches."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: PageChannel) -> None:
         self._page = page
 
     async def started(self) -> None:
@@ -101,8 +101,8 @@ class PageServer(Actor[Never]):
 
     def activity(self) -> str:
         """Return how many windows are open."""
-        windows = len(self._page.windows)
-        return f"{windows} window{'s' if windows != 1 else ''}" if windows else ""
+        open_views = len(self._page.windows)
+        return f"{open_views} window{'s' if open_views != 1 else ''}" if open_views else ""
 
     def metrics(self) -> Mapping[str, object]:
         """Return how many windows are open, and the address of the page."""
@@ -121,8 +121,8 @@ class PageServer(Actor[Never]):
                     programs = Programs(endpoint.path, endpoint.admits, app)
                 await serve(make_app(page, programs), page.entrance.bound, task_status=task_status)
         finally:
-            for window in list(self._page.windows):
-                self._page.leave(window)
+            for view in list(self._page.windows):
+                self._page.leave(view)
 
     async def _follow(self) -> None:
         """Follow all chats. The subscription is older than this incarnation: nothing is missed in between."""

@@ -21,12 +21,12 @@ from rumi.channels.http.address import is_loopback
 from rumi.channels.http.bodies import read_body
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
-from rumi.channels.page.guard import Guard, Programs, cookie_name, session_of
+from rumi.channels.page.guard import PageGuard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
 from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
-from rumi.channels.page.transcript import MOST_ENTRIES, told_before
-from rumi.channels.page.windows import Window, rendered_entry
+from rumi.channels.page.transcript import MOST_ENTRIES, stored_entries
+from rumi.channels.page.windows import BrowserView, rendered_entry
 from rumi.errors import RumiError, UsageError
 from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT
@@ -74,7 +74,7 @@ def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
         ],
         exception_handlers={HTTPException: _refusal},
     )
-    return Guard(app, page.entrance.bound, page.entrance.door, handlers.refuse, programs)
+    return PageGuard(app, page.entrance.bound, page.entrance.door, handlers.refuse, programs)
 
 
 class Handlers:
@@ -137,7 +137,7 @@ class Handlers:
         return texts.page_words(self._page.entrance.language_of(request))
 
     def _why(self, request: Request, error: RumiError) -> str:
-        return texts.told_error(self._page.entrance.language_of(request), error)
+        return texts.error_text(self._page.entrance.language_of(request), error)
 
     def _talk(self, request: Request, chat: object) -> Talk:
         """Return the talk that a request names. Another owner's chat is refused like one that is no chat."""
@@ -156,12 +156,12 @@ class Handlers:
             return Response(status_code=204)
         talk = self._talk(request, request.query_params.get("chat", DEFAULT_CHAT))
         try:
-            window = await self._page.new_window(session_of(request.scope, self._bound), talk)
+            view = await self._page.new_window(session_of(request.scope, self._bound), talk)
         except ActorError:
             raise HTTPException(503, self._words(request)["not_now"]) from None
-        if window is None:
+        if view is None:
             raise HTTPException(503, self._words(request)["too_many"])
-        return _Opened(self._page, window)
+        return _ViewResponse(self._page, view)
 
     async def send(self, request: Request) -> Response:
         """Send a message or a command to the chat; answer with its number."""
@@ -176,7 +176,7 @@ class Handlers:
             raise HTTPException(503, self._words(request)["ending"])
         entry = talk.transcript.say(text, time.time(), files)
         try:
-            attachments = [self._page.handed.attachment(name) for name in files]
+            attachments = [self._page.uploads.attachment(name) for name in files]
             number = await self._page.chat_of(request, talk).send(text, attachments)
         except RumiError as error:
             why = self._why(request, error)
@@ -253,7 +253,7 @@ class Handlers:
             request, self._page.journal.ask(ReadHistory(talk.chat.chat, int(before), MOST_ENTRIES))
         )
         entries = await self._page.offload(
-            lambda: [rendered_entry(entry.shape()) for entry in told_before(rows)]
+            lambda: [rendered_entry(entry.shape()) for entry in stored_entries(rows)]
         )
         return JSONResponse({"entries": entries, "earlier": len(rows) >= MOST_ENTRIES})
 
@@ -335,20 +335,20 @@ class Handlers:
         return HTMLResponse(text, status)
 
 
-class _Opened(Response):
+class _ViewResponse(Response):
     """A window that counts as open while its browser is told."""
 
-    def __init__(self, page: PageState, window: Window) -> None:
+    def __init__(self, page: PageState, view: BrowserView) -> None:
         self._page = page
-        self._window = window
+        self._view = view
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._page.enter(self._window)
+        self._page.enter(self._view)
         try:
-            await self._window(scope, receive, send)
+            await self._view(scope, receive, send)
         finally:
-            self._page.leave(self._window)
+            self._page.leave(self._view)
 
 
 def _is_name(name: object) -> bool:

@@ -12,12 +12,12 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp
 
 from actors import ActorRef
-from rumi.channels.channel import Reached
-from rumi.channels.handed import Handed
+from rumi.channels.channel import RoutedPort
+from rumi.channels.handed import LocalUploads
 from rumi.channels.page.board import Board
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.talks import Talk
-from rumi.channels.page.windows import Window
+from rumi.channels.page.windows import BrowserView
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
@@ -39,7 +39,7 @@ MOST_SLICES: Final = 50
 MOST_FOUND: Final = 30
 """Entries that a search shows."""
 
-MOST_WINDOWS: Final = 32
+MOST_BROWSERS: Final = 32
 
 
 class Endpoint(Protocol):
@@ -64,7 +64,7 @@ class PageState:
 
     board: Board
     events: HubSubscription
-    handed: Handed
+    uploads: LocalUploads
     workspaces: Path
     inbox: Inbox
     journal: ActorRef[JournalMessage]
@@ -73,14 +73,14 @@ class PageState:
         self.entrance = entrance
         self.endpoint = endpoint
         self.talks: dict[str, Talk] = {}  # the one that was asked for last is the last
-        self.windows: set[Window] = set()
+        self.windows: set[BrowserView] = set()
         self.ending = False
         self.watched = trio.Event()
         self.stirred = trio.Event()
         self.follow: Callable[[Talk], None] = lambda talk: None
         """Makes the present server follow a talk."""
         self._hub: Hub
-        self._reached: Callable[[str], Reached] | None = None
+        self._reached: Callable[[str], RoutedPort] | None = None
         self.offload = Threads()
 
     # Chats: those of the owner of this machine's clients, and no others
@@ -132,26 +132,26 @@ class PageState:
         """The beginnings of the ids of chats that have other owners."""
         return tuple(prefix.text for prefix in self.inbox.ids.prefixes)
 
-    async def new_window(self, session: str, talk: Talk) -> Window | None:
+    async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
         """Return a window on a talk for a browser that is logged in; None where there are too many.
 
         Raises:
             ActorError: the chat or the journal cannot be asked.
         """
         await talk.begin()
-        if len(self.windows) >= MOST_WINDOWS:
+        if len(self.windows) >= MOST_BROWSERS:
             return None
         self.board.look()
         goes_on = partial(self.entrance.door.knows, session)
-        return Window(self.board, talk.transcript, goes_on, self.offload)
+        return BrowserView(self.board, talk.transcript, goes_on, self.offload)
 
-    def enter(self, window: Window) -> None:
+    def enter(self, window: BrowserView) -> None:
         """Add a window in which somebody looks."""
         self.windows.add(window)
         window.transcript.watchers.add(window)
         self.watched.set()
 
-    def leave(self, window: Window) -> None:
+    def leave(self, window: BrowserView) -> None:
         """Remove a window in which nobody looks any more."""
         self.windows.discard(window)
         window.transcript.watchers.discard(window)

@@ -5,22 +5,22 @@ from contextlib import suppress
 import trio
 
 from actors import ActorError
-from rumi.channels.channel import Reached
+from rumi.channels.channel import RoutedPort
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.chats.events import Moved
-from rumi.chats.local import LocalChat, Subscription
+from rumi.chats.local import ChatSubscription, LocalChat
 from rumi.store.journal.reading import ReadHistory
 
 
 class Talk:
     """A chat as its windows see it. Its events are followed from when a browser opened it first."""
 
-    def __init__(self, chat: LocalChat, reached: Reached | None = None) -> None:
+    def __init__(self, chat: LocalChat, reached: RoutedPort | None = None) -> None:
         """The chat is `reached` at the worker that serves it, where several share a database."""
         self.chat = chat
         self.transcript = Transcript()
         self._reached = reached
-        self._events: Subscription = chat.subscribe() if reached is None else reached.subscribe()
+        self._events: ChatSubscription = chat.subscribe() if reached is None else reached.subscribe()
         self._following = trio.CancelScope()
         self._begun = False
 
@@ -50,7 +50,7 @@ class Talk:
         with trio.CancelScope() as self._following:
             async with trio.open_nursery() as nursery:
                 if self._reached is not None:
-                    nursery.start_soon(self._reached.keep_open)
+                    nursery.start_soon(self._reached.keep_attached)
                 while True:
                     event = await self._events.receive()
                     if isinstance(event.what, Moved):

@@ -19,7 +19,7 @@ from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarte
 from rumi.chats.session import ended
 from rumi.chats.status import title_of
 from rumi.models.types import Discarded, TextDelta, Waiting
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 from rumi.sandbox.incoming import file_in
 from rumi.store.journal.records import StoredEntry
 
@@ -87,7 +87,7 @@ class TranscriptEntry:
         return str(last["text"]) if last.get("kind") == "text" else ""
 
 
-def told_before(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
+def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
     """Yield entries for what the journal has, named by its numbers, with a line where the session changes."""
     session = rows[0].session if rows else 0
     for row in rows:
@@ -145,7 +145,7 @@ class Transcript:
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         self.earlier = len(rows) >= MOST_ENTRIES
-        for entry in told_before([row for row in rows if row.entry.turn not in followed]):
+        for entry in stored_entries([row for row in rows if row.entry.turn not in followed]):
             self._add(entry)
         for entry in since.values():
             self._add(entry)
@@ -335,7 +335,7 @@ def _announces(text: str) -> bool:
 
 def _handed(text: str) -> dict[str, object]:
     """Return a user's own words, or what they handed on, with where it comes from."""
-    found = opened(text)
+    found = read_block(text)
     if found is None:
         return _text(text)
     sent = file_in(found[1])

@@ -24,7 +24,7 @@ PIECE_BYTES = 32_768
 QUIET_S = 10.0
 """How often a window without news gets a sign of life, so that the browser knows that we are there."""
 
-BREATH_S = 0.03
+SEND_PAUSE_S = 0.03
 """The pause between two sends: words that come one by one are sent together."""
 
 
@@ -45,21 +45,21 @@ def _as_html(part: dict[str, Any], html: str, tail: str = "") -> dict[str, Any]:
     return {name: value for name, value in part.items() if name != "text"} | {"html": html, "tail": tail}
 
 
-class Window:
+class BrowserView:
     """One browser's view. `goes_on` is asked now and then whether it still may look.
 
     `offload` runs what takes time: Markdown is rendered in a thread.
     """
 
     def __init__(
-        self, board: Board, transcript: Transcript, goes_on: Callable[[], bool], offload: Offload
+        self, board: Board, transcript: Transcript, may_continue: Callable[[], bool], offload: Offload
     ) -> None:
         self._board = board
         self._offload = offload
         self.transcript = transcript
-        self._goes_on = goes_on
+        self._may_continue = may_continue
         self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
-        self._told: dict[str, tuple[int, int, int]] = {}  # revision of an entry, characters that grew, steps
+        self._sent: dict[str, tuple[int, int, int]] = {}  # revision of an entry, characters that grew, steps
         self._final: dict[str, int] = {}  # characters of what grows in an entry that no further word changes
         self._seen: dict[str, int] = {}
         self._woken = trio.Event()
@@ -81,14 +81,14 @@ class Window:
                 yield topic, self._board.topics[topic]
         marks, self._marks = self._marks, {}
         entries = self.transcript.entries
-        self._told = {id: told for id, told in self._told.items() if id in entries}
+        self._sent = {id: sent for id, sent in self._sent.items() if id in entries}
         for id in marks:
             entry = entries.get(id)
             if entry is None:
                 continue
-            revision, characters, steps = self._told.get(id, (-1, 0, 0))
+            revision, characters, steps = self._sent.get(id, (-1, 0, 0))
             grown = entry.growing
-            self._told[id] = (entry.revision, len(grown), entry.steps)
+            self._sent[id] = (entry.revision, len(grown), entry.steps)
             if revision != entry.revision:
                 yield "entry", entry.shape()
                 continue
@@ -124,7 +124,7 @@ class Window:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_it_leaves, receive, nursery.cancel_scope)
-            await self._tell(send)
+            await self._stream(send)
             nursery.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -133,9 +133,9 @@ class Window:
             pass
         scope.cancel()
 
-    async def _tell(self, send: Send) -> None:
+    async def _stream(self, send: Send) -> None:
         text, begun = "retry: 1000\n\n", False
-        while self._goes_on():
+        while self._may_continue():
             self._woken = trio.Event()
             for name, what in list(self.take()):
                 if name in ("entry", "more"):
@@ -146,7 +146,7 @@ class Window:
             begun = True
             await _write(send, text)
             text = ""
-            await trio.sleep(BREATH_S)
+            await trio.sleep(SEND_PAUSE_S)
             with trio.move_on_after(QUIET_S) as quiet:
                 await self._woken.wait()
             if quiet.cancelled_caught:

@@ -10,7 +10,7 @@ _CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class TelegramAddress:
     """A chat's number, negative for groups, the number of the topic if it has one, and the name of its bot.
 
     The first bot, that of `[telegram]`, has no name.
@@ -32,9 +32,9 @@ class Address:
         return self.number < 0
 
 
-def address_of(chat: str) -> Address | None:
+def address_of(chat: str) -> TelegramAddress | None:
     """Return the address of a chat's id; None if it is not a Telegram chat."""
     found = _CHAT.fullmatch(chat)
     if found is None:
         return None
-    return Address(int(found[2]), int(found[3]) if found[3] else None, found[1] or "")
+    return TelegramAddress(int(found[2]), int(found[3]) if found[3] else None, found[1] or "")

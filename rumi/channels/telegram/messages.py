@@ -18,7 +18,7 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class SendFile(Request[None]):
+class DeliverFile(Request[None]):
     """Send a file to the chat, after everything that waits. The reply comes when Telegram has the file.
 
     Cancelled, the upload ends. Refused with a RumiError if Telegram does not accept the file.
@@ -101,7 +101,7 @@ class Pressed:
     counts: bool
 
 
-SenderMessage: TypeAlias = Say | SendFile | Flush | Toast | Pressed | LookFor | TakeChats | LeaveChats
+SenderMessage: TypeAlias = Say | DeliverFile | Flush | Toast | Pressed | LookFor | TakeChats | LeaveChats
 
 
 @dataclass(frozen=True, slots=True)

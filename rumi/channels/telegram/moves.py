@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from rumi.channels.telegram.address import Address, address_of
+from rumi.channels.telegram.address import TelegramAddress, address_of
 from rumi.channels.telegram.receiving.fields import OddField, number, number_or_none, record, record_or_none
 from rumi.channels.telegram.receiving.updates import RawUpdate
 from rumi.store.journal.inbox import MOST_MOVED
@@ -30,20 +30,20 @@ class Moves:
             if old is not None and new is not None:
                 self._now[old.number], self._chat[new.number] = new.number, old.number
 
-    def address_of(self, chat: str) -> Address | None:
+    def address_of(self, chat: str) -> TelegramAddress | None:
         """Return the address of a chat's id; None if it is not a chat of this bot."""
         address = address_of(chat)
         return None if address is None or address.bot != self.bot else address
 
     def chat_of(self, number: int) -> str:
         """Return the id of the chat that this number is with the bot."""
-        return Address(number, bot=self.bot).chat
+        return TelegramAddress(number, bot=self.bot).chat
 
     def now(self, number: int) -> int:
         """Return the current Telegram number of the chat with that number."""
         return self._now.get(number, number)
 
-    def here(self, address: Address) -> Address:
+    def here(self, address: TelegramAddress) -> TelegramAddress:
         """Return the chat with this bot that a message from there belongs to.
 
         A chat that began under the new number before the move was known keeps its messages until it has
@@ -55,7 +55,7 @@ class Moves:
             return address
         return replace(address, number=number)
 
-    def learn(self, old: int, new: int) -> None:
+    def note_move(self, old: int, new: int) -> None:
         """Note that a group has another number: its messages belong to the chat, and replies go there."""
         old = self._chat.get(old, old)
         if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:

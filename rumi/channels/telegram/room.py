@@ -17,16 +17,16 @@ from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, S
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
 from rumi.channels.built_in import TELEGRAM
-from rumi.channels.channel import Channel, Process, Reached
+from rumi.channels.channel import Channel, Process, RoutedPort
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
 from rumi.channels.telegram.messages import (
+    DeliverFile,
     Flush,
     LeaveChats,
     LookFor,
     Say,
     SenderMessage,
-    SendFile,
     StopPolling,
     TakeChats,
 )
@@ -119,16 +119,16 @@ class Telegram(Channel):
             ConfigError: There is no token, or it has an invalid form.
         """
         self._serves, self._part = process.serves, process.part
-        home, given, secrets = process.home, process.loaded.settings, process.loaded.secrets
+        home, settings, secrets = process.home, process.loaded.settings, process.loaded.secrets
         token = process.loaded.bots().get(self._bot_name)
         if token is None:
             raise ConfigError(
                 f"{self._variable} is missing.",
                 f"Get one from @BotFather and put {self._variable}=… into {home.root / '.env'}.",
             )
-        people = listed(given, self._bot_name)
+        people = listed(settings, self._bot_name)
         admins = frozenset(id for id, (_, role) in people.items() if role == "admin")
-        who = Who(frozenset(people), admins, given.language, process.language)
+        who = Who(frozenset(people), admins, settings.language, process.language)
 
         def workspace(chat: str) -> Path:
             return prepare_workspace(home.root, chat, *process.user)
@@ -239,7 +239,7 @@ class Telegram(Channel):
         """Return the name of the bot's own actor: those of further bots have the bot's name in theirs."""
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
-    def among_workers(self, reached: Callable[[str], Reached]) -> None:
+    def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
         """Take note that other workers receive messages too, and learn of moves."""
         self._moves_until = -inf
 
@@ -294,7 +294,7 @@ class Telegram(Channel):
 
     async def _send_file(self, chat: str, name: str, content: bytes) -> None:
         assert self._sender is not None
-        await self._sender.ask(SendFile(chat, name, content))
+        await self._sender.ask(DeliverFile(chat, name, content))
 
     # The process
 

@@ -8,6 +8,6 @@ from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.piped import what_to_send
 from rumi.channels.terminal.progress import show_progress
 from rumi.channels.terminal.run import run_terminal
-from rumi.channels.terminal.streams import Streams
+from rumi.channels.terminal.streams import StandardStreams
 
-__all__ = ["Streams", "TerminalOptions", "run_terminal", "show_progress", "what_to_send"]
+__all__ = ["StandardStreams", "TerminalOptions", "run_terminal", "show_progress", "what_to_send"]

@@ -3,9 +3,9 @@
 from pathlib import PurePath
 
 from rumi.agent.tool import ToolResult
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.platform.printable import clean
-from rumi.platform.texts import short_duration, told
+from rumi.platform.texts import short_duration, translate
 
 LINES = 5
 """How many lines an excerpt has."""
@@ -17,7 +17,7 @@ LINE_CHARS = 160
 """How much of a line an excerpt shows."""
 
 
-def outcome_of(result: ToolResult, words: Words, steps: int = 0) -> str:
+def outcome_of(result: ToolResult, words: Phrases, steps: int = 0) -> str:
     """Return `exit 0 · 12 ms`, `failed · 4 steps`, or an empty text if there is nothing to tell."""
     parts = []
     if not result.ok:
@@ -33,16 +33,16 @@ def outcome_of(result: ToolResult, words: Words, steps: int = 0) -> str:
     return " · ".join(parts)
 
 
-def paths_of(result: ToolResult, words: Words) -> list[str]:
+def paths_of(result: ToolResult, words: Phrases) -> list[str]:
     """Return a line for each file that the call shows: where it is on this machine."""
     return [clean(f"→ {PurePath(words.workspace, path)}") for path in result.shows[:LINES]]
 
 
-def excerpt_of(result: ToolResult, words: Words) -> list[str]:
+def excerpt_of(result: ToolResult, words: Phrases) -> list[str]:
     """Return at most `LINES` lines of what the tool said; the last one says how many were left out."""
     if result.shows:
         return paths_of(result, words)
-    content = result.content if result.ok else told(words.language, result.content)
+    content = result.content if result.ok else translate(words.language, result.content)
     said = _lines(content)
     if result.ok and said and said[0].startswith("exit code "):
         # A command's content opens with its exit code and duration, which `outcome_of` shows.
@@ -50,7 +50,7 @@ def excerpt_of(result: ToolResult, words: Words) -> list[str]:
     return _first([line for line in said if line], LINES, words)
 
 
-def diff_of(result: ToolResult, words: Words) -> list[str]:
+def diff_of(result: ToolResult, words: Phrases) -> list[str]:
     """Return at most `DIFF_LINES` lines of what a call changed in a file, without the file's name."""
     return _first(_lines(result.diff)[2:], DIFF_LINES, words)
 
@@ -60,7 +60,7 @@ def _lines(text: str) -> list[str]:
     return [line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…" for line in lines]
 
 
-def _first(lines: list[str], most: int, words: Words) -> list[str]:
+def _first(lines: list[str], most: int, words: Phrases) -> list[str]:
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], words.more_lines.format(count=len(lines) - most + 1)]

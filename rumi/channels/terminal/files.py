@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
 from rumi.web.readers.files.kinds import kind_of_file
@@ -38,7 +38,7 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 async def handed_files(
-    names: Sequence[str], max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
+    names: Sequence[str], max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
     """Return the files' texts, at most `max_chars` in all; files that are no text as they are.
 
@@ -59,7 +59,7 @@ async def handed_files(
             handed.append(Attachment("file", reference=str(path), name=path.name))
             continue
         if len(text) > max_chars:
-            await tell(words.file_cut.format(name=name, count=max_chars))
+            await report(words.file_cut.format(name=name, count=max_chars))
         if text.strip():
             cut = len(text) > max_chars
             handed.append(Attachment("words", source=f"file {name}", text=text[:max_chars], cut=cut))
@@ -74,7 +74,7 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _text_of(name: str, max_chars: int, words: Words) -> str | None:
+def _text_of(name: str, max_chars: int, words: Phrases) -> str | None:
     """Return the beginning of a text file, one character more than is allowed if it is longer.
 
     None if it is not a text.

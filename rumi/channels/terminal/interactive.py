@@ -16,15 +16,15 @@ from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
-from rumi.channels.terminal.streams import Streams
-from rumi.channels.terminal.words import TYPED_LEAVING, Words, words_for
+from rumi.channels.terminal.streams import StandardStreams
+from rumi.channels.terminal.words import TYPED_LEAVING, Phrases, words_for
 from rumi.chats.local import ChatPort
 from rumi.errors import RumiError
-from rumi.platform.texts import told_error
+from rumi.platform.texts import error_text
 
 
 async def interact(
-    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+    port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
     """Talk until the person leaves; return the exit code.
 
@@ -49,7 +49,7 @@ async def interact(
     screen = PromptScreen(streams, words, options.history_path, glance)
     view = LiveView(screen, Painter(), words, prompted=True)
     session = TerminalSession(port, view, words, yes=options.yes)
-    session.given = options.files
+    session.attached_names = options.files
     # Without a limit: what is typed must never wait, and a person types little.
     send, typed = trio.open_memory_channel[_Input](math.inf)
     async with trio.open_nursery() as nursery:
@@ -82,7 +82,7 @@ async def _forward(signals: AsyncIterator[int], send: trio.MemorySendChannel[_In
 async def _serve(
     session: TerminalSession,
     view: LiveView,
-    words: Words,
+    words: Phrases,
     max_chars: int,
     typed: trio.MemoryReceiveChannel[_Input],
 ) -> int:
@@ -97,12 +97,12 @@ async def _serve(
                     if is_own(text):
                         await do_own(text, session, words, view.copy)
                         continue
-                    names = (*session.given, *named_in(text))
-                    session.given = ()
+                    names = (*session.attached_names, *named_in(text))
+                    session.attached_names = ()
                     files = await handed_files(names, max_chars, words, view.notice)
                     await session.say(text, files)
                 except RumiError as error:  # the person is still there, and can send it again
-                    await view.notice(told_error(words.language, error))
+                    await view.notice(error_text(words.language, error))
             case Interrupt(cleared):
                 if not session.busy:
                     if not cleared:

@@ -21,7 +21,7 @@ from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 
 _MAX_INPUT_ROWS = 10
 _STYLE = Style.from_dict(
@@ -61,7 +61,7 @@ Typed: TypeAlias = Line | Interrupt | End
 class CommandCompleter(Completer):
     """Completes chat commands, in the first word only."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Phrases) -> None:
         self._words = words
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -112,7 +112,7 @@ class Interface:
 
     def __init__(
         self,
-        words: Words,
+        words: Phrases,
         history_path: Path | None,
         glance: Glance,
         post: Callable[[Typed], None],
@@ -145,8 +145,8 @@ class Interface:
         def visible() -> list[str]:
             # What does not fit gives way at its upper end; the input line stays.
             taken = min(_MAX_INPUT_ROWS, buffer.document.line_count) + 2
-            room = app.output.get_size().rows - taken
-            return self.live[max(0, len(self.live) - room) :]
+            free_rows = app.output.get_size().rows - taken
+            return self.live[max(0, len(self.live) - free_rows) :]
 
         def toolbar() -> StyleAndTextTuples:
             return [("class:toolbar", self._glance.toolbar()[: max(0, app.output.get_size().columns - 1)])]

@@ -26,7 +26,7 @@ import json
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnFinished
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
 from rumi.models.types import Discarded, Waiting
 from rumi.platform.logs.audit import utc
@@ -75,7 +75,7 @@ def printed(event: ChatEvent) -> dict[str, object] | None:
 class JsonView:
     """Events on `output`, one JSON object a line; other news goes to `errors` as text."""
 
-    def __init__(self, output: Writer, errors: Writer, words: Words) -> None:
+    def __init__(self, output: Writer, errors: Writer, words: Phrases) -> None:
         self._output = output
         self._errors = errors
         self._words = words

@@ -21,9 +21,9 @@ from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
 from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
-from rumi.chats.local import Exchange
+from rumi.chats.local import PastTurn
 from rumi.chats.status import title_of
 from rumi.models.types import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line
@@ -74,7 +74,7 @@ class LiveView:
         self,
         screen: Screen,
         painter: Painter,
-        words: Words,
+        words: Phrases,
         *,
         prompted: bool = False,
         answered_below: bool = False,
@@ -188,12 +188,12 @@ class LiveView:
         self._print_aside(Text(clean(text), style="dim"), gap=not self._answer.empty)
         await self._end()
 
-    async def recalled(self, exchanges: Sequence[Exchange]) -> None:
+    async def recalled(self, past_turns: Sequence[PastTurn]) -> None:
         """Print what was said before, shortened and dim; nothing if that is nothing."""
-        if not exchanges:
+        if not past_turns:
             return
         self._print(Text(self._words.recalled, style="dim"), gap=True)
-        for exchange in exchanges:
+        for exchange in past_turns:
             asked = one_line(exchange.question)
             asked = asked if len(asked) <= LINE_CHARS else f"{asked[: LINE_CHARS - 1]}…"
             self._print(hanging(Text("› ", "dim"), Text(asked, "dim")), gap=True)
@@ -308,17 +308,19 @@ class LiveView:
             return []
         width, rows = self._screen.size()
         status = self._status_lines(width, max(0, rows // 2 - len(self._turn.calls)))
-        room = max(1, rows - 5 - len(status))
+        free_rows = max(1, rows - 5 - len(status))
         aside: list[str] = []
         for piece in self._aside:
             aside += [""] if aside and piece.gap else []
             aside += self._painter.paint(piece.what, width) if piece.what is not None else []
-        if len(aside) > (most := room // 2):
+        if len(aside) > (most := free_rows // 2):
             aside = [*aside[: max(0, most - 1)], "…"]
-        room = max(1, room - len(aside) - 1) if aside else room
+        free_rows = max(1, free_rows - len(aside) - 1) if aside else free_rows
         lines: list[str] = []
         if not self._answer.empty:
-            lines = self._painter.paint(AnswerMarkdown(self._answer.end(room, width)), width)[-room:]
+            lines = self._painter.paint(AnswerMarkdown(self._answer.end(free_rows, width)), width)[
+                -free_rows:
+            ]
         while lines and not lines[0]:
             lines.pop(0)
         if lines and aside:

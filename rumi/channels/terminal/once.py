@@ -7,8 +7,8 @@ import trio
 
 from rumi.agent.events import ConfirmationAsked
 from rumi.channels.terminal.session import INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
-from rumi.channels.terminal.streams import Input
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.streams import InputStream
+from rumi.channels.terminal.words import Phrases
 from rumi.platform.texts import yes_or_no
 from rumi.store.journal.records import Attachment, Reason
 
@@ -43,9 +43,9 @@ async def once(
     text: str,
     signals: AsyncIterator[int],
     *,
-    words: Words,
+    words: Phrases,
     attachments: Sequence[Attachment] = (),
-    person: Input | None = None,
+    person: InputStream | None = None,
 ) -> int:
     """Run one turn about a text and what it hands on; return its exit code.
 
@@ -82,7 +82,7 @@ async def once(
     return code
 
 
-async def _see_to_questions(session: TerminalSession, words: Words, person: Input | None) -> None:
+async def _see_to_questions(session: TerminalSession, words: Phrases, person: InputStream | None) -> None:
     """Have the person answer the turn's questions, or refuse them. `--yes` would have answered."""
     while True:
         asked = await _next_question(session)
@@ -102,7 +102,7 @@ async def _next_question(session: TerminalSession) -> ConfirmationAsked:
 
 
 async def _answered(
-    session: TerminalSession, asked: ConfirmationAsked, words: Words, person: Input
+    session: TerminalSession, asked: ConfirmationAsked, words: Phrases, person: InputStream
 ) -> bool | None:
     """Return what the person types about the question that waits; None at the end of the input.
 

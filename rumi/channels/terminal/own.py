@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rumi.channels.terminal.session import Settled, TerminalSession
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import UsageError
 
@@ -33,7 +33,7 @@ def copying(text: str) -> tuple[str, int]:
 async def do_own(
     text: str,
     session: TerminalSession,
-    words: Words,
+    words: Phrases,
     copy: Callable[[str, str], Awaitable[None]] | None = None,
 ) -> None:
     """Do what the line asks for. `copy` writes a sequence to the terminal, with a notice; None without one.

@@ -26,7 +26,7 @@ from rich.theme import Theme
 from rumi.agent.tool import ToolResult
 from rumi.channels.markdown import parser
 from rumi.channels.terminal.calls import LINE_CHARS, LINES, diff_of, excerpt_of, outcome_of
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.words import Phrases
 from rumi.platform.printable import clean
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Called:
     Title and outcome stand on one line, or the title on up to two and the outcome below; the excerpt follows.
     """
 
-    def __init__(self, title: str, result: ToolResult, words: Words, steps: int = 0) -> None:
+    def __init__(self, title: str, result: ToolResult, words: Phrases, steps: int = 0) -> None:
         self._title = title
         self._good = result.ok and not result.exit_code
         self._outcome = outcome_of(result, words, steps)
@@ -209,7 +209,7 @@ class _Code(CodeBlock):
         yield Padding(syntax, (0, 0, 0, 2))
 
 
-class _Table(TableElement):
+class _PaintedTable(TableElement):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, border_style="markdown.table.border"
@@ -226,5 +226,5 @@ AnswerMarkdown.elements = Markdown.elements | {
     "heading_open": _Heading,
     "fence": _Code,
     "code_block": _Code,
-    "table_open": _Table,
+    "table_open": _PaintedTable,
 }

@@ -10,8 +10,8 @@ import trio
 
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.once import COMMAND
-from rumi.channels.terminal.streams import Input, Streams
-from rumi.channels.terminal.words import Words, words_for
+from rumi.channels.terminal.streams import InputStream, StandardStreams
+from rumi.channels.terminal.words import Phrases, words_for
 from rumi.errors import UsageError
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Attachment
@@ -26,7 +26,7 @@ SOURCE: Final = "standard input"
 
 
 async def what_to_send(
-    prompt: str, streams: Streams, language: Language, max_chars: int, files: Sequence[str] = ()
+    prompt: str, streams: StandardStreams, language: Language, max_chars: int, files: Sequence[str] = ()
 ) -> tuple[str, tuple[Attachment, ...]]:
     """Return the text of a single turn (`-` reads it from standard input), and what it hands on.
 
@@ -55,7 +55,7 @@ async def what_to_send(
 
 
 async def _piped(
-    source: Input, max_chars: int, words: Words, tell: Callable[[str], Awaitable[None]]
+    source: InputStream, max_chars: int, words: Phrases, report: Callable[[str], Awaitable[None]]
 ) -> tuple[Attachment, ...]:
     """Return what a pipe or a file on standard input says, at most `max_chars` of it; nothing without one.
 
@@ -75,11 +75,11 @@ async def _piped(
         silent = patience.cancelled_caught
     text = "".join(pieces)
     if silent:
-        await tell(
+        await report(
             (words.input_paused if text else words.input_silent).format(seconds=SILENT_S, pause=PAUSE_S)
         )
     elif length > max_chars:
-        await tell(words.input_cut.format(count=max_chars))
+        await report(words.input_cut.format(count=max_chars))
     if not text.strip():
         return ()
     cut = silent or length > max_chars

@@ -14,13 +14,13 @@ from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import Lines, Writer
-from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Words, is_answer, is_stop
+from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Phrases, is_answer, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.types import Waiting
 from rumi.platform.printable import clean, one_line
-from rumi.platform.texts import told_error
+from rumi.platform.texts import error_text
 
 PROMPT = "› "
 
@@ -34,7 +34,9 @@ class PlainView:
     With `failures_apart`, a reply that says why there is no answer goes to `errors` too.
     """
 
-    def __init__(self, output: Writer, errors: Writer, words: Words, *, failures_apart: bool = False) -> None:
+    def __init__(
+        self, output: Writer, errors: Writer, words: Phrases, *, failures_apart: bool = False
+    ) -> None:
         self._output = output
         self._errors = errors
         self._words = words
@@ -107,7 +109,7 @@ async def converse(
     lines: Lines,
     signals: AsyncIterator[int],
     *,
-    words: Words,
+    words: Phrases,
     prompt: Writer | None = None,
     handed_chars: int = 50_000,
 ) -> int:
@@ -155,7 +157,7 @@ async def converse(
 
 
 async def _send_lines(
-    session: TerminalSession, lines: Lines, words: Words, prompt: Writer | None, max_chars: int
+    session: TerminalSession, lines: Lines, words: Phrases, prompt: Writer | None, max_chars: int
 ) -> None:
     """Send what is read until `/exit` or the end; return when all of it has been answered.
 
@@ -179,23 +181,23 @@ async def _send_lines(
             continue
         elif text is None or text.lower() in LEAVING:
             return
-        elif prompt is None and not is_own(text) and not session.given:
+        elif prompt is None and not is_own(text) and not session.attached_names:
             await session.say(text)
         else:
             try:
                 if is_own(text):
                     await do_own(text, session, words)
                 else:  # a person typed it, or files were given for it
-                    names = (*session.given, *(named_in(text) if prompt is not None else ()))
-                    session.given = ()
+                    names = (*session.attached_names, *(named_in(text) if prompt is not None else ()))
+                    session.attached_names = ()
                     files = await handed_files(names, max_chars, words, session.view.notice)
                     await session.say(text, files)
             except RumiError as error:
-                await session.view.notice(told_error(words.language, error))
+                await session.view.notice(error_text(words.language, error))
 
 
 async def _answers_a_question(
-    session: TerminalSession, text: str | None, words: Words, *, person: bool
+    session: TerminalSession, text: str | None, words: Phrases, *, person: bool
 ) -> bool:
     """Wait until the chat is idle. Return True if the line was the answer to a question.
 

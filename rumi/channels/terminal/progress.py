@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from rumi.channels.terminal.streams import Output, capable
+from rumi.channels.terminal.streams import OutputStream, capable
 from rumi.platform.printable import one_line
-from rumi.platform.texts import Language, short_duration, told
+from rumi.platform.texts import Language, short_duration, translate
 
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""
@@ -26,7 +26,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Progress:
     """Steps, one after the other. `step` and `detail` return at once; what they say is shown soon after."""
 
-    def __init__(self, output: Output, *, moving: bool, language: Language) -> None:
+    def __init__(self, output: OutputStream, *, moving: bool, language: Language) -> None:
         self._output = output
         self._language: Language = language
         self._moving = moving
@@ -39,12 +39,12 @@ class Progress:
     def step(self, text: str) -> None:
         """Begin the next step, and end the one before it."""
         self._end_step()
-        self._step, self._detail = one_line(told(self._language, text)), ""
+        self._step, self._detail = one_line(translate(self._language, text)), ""
         self._since = trio.current_time()
 
     def detail(self, text: str) -> None:
         """Say what the step does right now, such as the last line of a build."""
-        self._detail = one_line(told(self._language, text))
+        self._detail = one_line(translate(self._language, text))
 
     def _end_step(self) -> None:
         took = trio.current_time() - self._since
@@ -93,10 +93,10 @@ class Progress:
 
 @asynccontextmanager
 async def show_progress(
-    language: Language = "en", *, moving: bool | None = None, output: Output | None = None
+    language: Language = "en", *, moving: bool | None = None, output: OutputStream | None = None
 ) -> AsyncIterator[Progress]:
     """Show the steps of the block. `moving` defaults to whether the error output is a capable terminal."""
-    target = Output(2, required=False) if output is None else output
+    target = OutputStream(2, required=False) if output is None else output
     shown = Progress(target, moving=capable(target) if moving is None else moving, language=language)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:

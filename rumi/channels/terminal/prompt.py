@@ -25,8 +25,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from rumi.channels.terminal.interface import End, Glance, Interface, Typed
 from rumi.channels.terminal.screen import BEGIN, END
-from rumi.channels.terminal.streams import OutputClosedError, Streams
-from rumi.channels.terminal.words import Words
+from rumi.channels.terminal.streams import OutputClosedError, StandardStreams
+from rumi.channels.terminal.words import Phrases
 
 _CLOSING_S = 2.0
 
@@ -42,7 +42,9 @@ class _Drawing:
 class PromptScreen:
     """A `Screen` with an input line. `run` must be running; what is typed goes to its channel."""
 
-    def __init__(self, streams: Streams, words: Words, history_path: Path | None, glance: Glance) -> None:
+    def __init__(
+        self, streams: StandardStreams, words: Phrases, history_path: Path | None, glance: Glance
+    ) -> None:
         self._streams = streams
         self._words = words
         self._history_path = history_path

@@ -9,8 +9,8 @@ from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
 from rumi.channels.terminal.plain import PlainView, converse
-from rumi.channels.terminal.session import SIGNALS, TerminalSession, View
-from rumi.channels.terminal.streams import OutputClosedError, Streams, capable
+from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
+from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.local import ChatPort
@@ -18,7 +18,9 @@ from rumi.errors import UsageError, single
 from rumi.platform import texts
 
 
-async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Streams | None = None) -> int:
+async def run_terminal(
+    port: ChatPort, options: TerminalOptions, streams: StandardStreams | None = None
+) -> int:
     """Talk with a chat until the turn, the input or the person ends; return the process's exit code.
 
     - `options.prompt`: one turn (see `once`).
@@ -28,7 +30,7 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
     It handles SIGINT, SIGTERM and SIGHUP meanwhile, so it must be called in the main thread.
     If nobody reads the output any more, it ends without an error. Cancelled, it restores the terminal.
     """
-    streams = streams or Streams()
+    streams = streams or StandardStreams()
     with trio.open_signal_receiver(*SIGNALS) as signals:
         try:
             return await _run(port, options, streams, signals)
@@ -44,13 +46,13 @@ async def run_terminal(port: ChatPort, options: TerminalOptions, streams: Stream
 
 
 async def _run(
-    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+    port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
     words = words_for(options.language, options.workspace)
     if options.prompt is not None:
         return await _once(port, options, streams, signals)
     if options.json:
-        view: View = JsonView(streams.output, streams.errors, words)
+        view: ConversationView = JsonView(streams.output, streams.errors, words)
     elif streams.input.terminal and capable(streams.output):
         from rumi.channels.terminal.interactive import interact
 
@@ -59,14 +61,14 @@ async def _run(
         view = PlainView(streams.output, streams.errors, words)
     person = streams.input.terminal and not options.json
     session = TerminalSession(port, view, words, yes=options.yes, alone=not person)
-    session.given = options.files
+    session.attached_names = options.files
     prompt = (streams.output if streams.output.terminal else streams.errors) if person else None
     most = options.handed_chars
     return await converse(session, streams.input, signals, words=words, prompt=prompt, handed_chars=most)
 
 
 async def _once(
-    port: ChatPort, options: TerminalOptions, streams: Streams, signals: AsyncIterator[int]
+    port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
     words = words_for(options.language, options.workspace)
     text, attachments = options.prompt or "", options.attachments
@@ -80,11 +82,11 @@ async def _once(
     seen = capable(streams.output) or streams.errors.terminal  # where the questions are
     person = streams.input if streams.input.terminal and seen and not options.json else None
 
-    def session(view: View) -> TerminalSession:
+    def session(view: ConversationView) -> TerminalSession:
         return TerminalSession(port, view, words, yes=options.yes, alone=True)
 
     if options.json:
-        view: View = JsonView(streams.output, streams.errors, words)
+        view: ConversationView = JsonView(streams.output, streams.errors, words)
     elif not capable(streams.output) or is_own(text):
         view = PlainView(streams.output, streams.errors, words, failures_apart=True)
     else:

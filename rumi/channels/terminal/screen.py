@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from rumi.channels.terminal.streams import Output
+from rumi.channels.terminal.streams import OutputStream
 
 # Terminals that know it show what is between the two at once; the others ignore it.
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
@@ -15,7 +15,7 @@ _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 class LiveScreen:
     """Draws on `output`. Close it, or the cursor stays hidden."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: OutputStream) -> None:
         self._output = output
         self._live: list[str] = []
 

@@ -10,11 +10,11 @@ from typing import Protocol
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
-from rumi.channels.terminal.words import Words, help_of_own, is_stop
+from rumi.channels.terminal.words import Phrases, help_of_own, is_stop
 from rumi.chats.events import ChatEvent, Moved, Queued, Replied, TurnStarted, TurnState, turn_of
-from rumi.chats.local import ChatPort, Exchange
+from rumi.chats.local import ChatPort, PastTurn
 from rumi.errors import NotTaken
-from rumi.platform.texts import told_error
+from rumi.platform.texts import error_text
 from rumi.store.journal.records import Attachment
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -32,7 +32,7 @@ STOP_WAIT_S = 15.0
 FAILURES = frozenset({"model_error", "crashed", "stopped", "interrupted"})
 """Ends of a turn without an answer."""
 
-_KEPT_RESULTS = 256
+_MAX_RESULTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Settled:
     finished: TurnFinished | None
 
 
-class View(Protocol):
+class ConversationView(Protocol):
     """Shows a conversation. Each call returns when what it shows has been written."""
 
     async def event(self, event: ChatEvent) -> None:
@@ -85,7 +85,13 @@ class TerminalSession:
     """
 
     def __init__(
-        self, port: ChatPort, view: View, words: Words, *, yes: bool = False, alone: bool = False
+        self,
+        port: ChatPort,
+        view: ConversationView,
+        words: Phrases,
+        *,
+        yes: bool = False,
+        alone: bool = False,
     ) -> None:
         self.view = view
         self.confirming: ConfirmationAsked | None = None
@@ -93,7 +99,7 @@ class TerminalSession:
         self.not_taken = 0
         self.unconfirmed = 0
         self.sent = 0
-        self.given: tuple[str, ...] = ()
+        self.attached_names: tuple[str, ...] = ()
         """Files that go with the next message that is typed."""
         self.port = port
         self._words = words
@@ -144,7 +150,7 @@ class TerminalSession:
         finally:
             subscription.close()
 
-    async def recall(self) -> list[Exchange]:
+    async def recall(self) -> list[PastTurn]:
         """Return what was said last, without answers that nobody has seen yet: `run` shows those."""
         unseen = {turn_of(message) for reply in await self.port.undelivered() for message in reply.messages}
         said = await self.port.recent()
@@ -158,7 +164,7 @@ class TerminalSession:
         try:
             number = await self.port.send(text, attachments)
             self._open[number] = self._own[number] = text
-            while len(self._own) > _KEPT_RESULTS:
+            while len(self._own) > _MAX_RESULTS:
                 self._own.popitem(last=False)
         finally:
             self._sending -= 1
@@ -171,7 +177,7 @@ class TerminalSession:
             await self.send(text, attachments)
         except NotTaken as error:
             self.not_taken += 1
-            await self.view.notice(told_error(self._words.language, error))
+            await self.view.notice(error_text(self._words.language, error))
 
     async def refuse(self) -> None:
         """Say no to what the turn asks, because nobody is there to answer; tell how to allow it."""
@@ -328,7 +334,7 @@ class TerminalSession:
         for number in reply.messages:
             if self._open.pop(number, None) is not None:
                 self._results[number] = settled
-        while len(self._results) > _KEPT_RESULTS:
+        while len(self._results) > _MAX_RESULTS:
             self._results.popitem(last=False)
 
     async def _end_of_turn(self, event: ChatEvent, reply: Replied, turn: TurnState) -> TurnFinished | None:

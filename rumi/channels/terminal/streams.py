@@ -47,7 +47,7 @@ class Writer(Protocol):
         ...
 
 
-class Output:
+class OutputStream:
     """A descriptor that is written to in a thread: a slow reader delays this writer and nobody else.
 
     Without `required`, text that nobody reads is dropped, and no error is raised.
@@ -102,7 +102,7 @@ def _write_all(fd: int, data: bytes) -> None:
             select.select([], [fd], [])
 
 
-class Input:
+class InputStream:
     """A descriptor that is read as UTF-8; bytes that are none become U+FFFD."""
 
     def __init__(self, fd: int) -> None:
@@ -195,15 +195,15 @@ def _read(fd: int) -> bytes:
         raise
 
 
-class Streams:
+class StandardStreams:
     """Standard input, output and error output of this process, or the descriptors given instead."""
 
     def __init__(self, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> None:
-        self.input = Input(stdin)
-        self.output = Output(stdout)
-        self.errors = Output(stderr, required=False)
+        self.input = InputStream(stdin)
+        self.output = OutputStream(stdout)
+        self.errors = OutputStream(stderr, required=False)
 
 
-def capable(output: Output) -> bool:
+def capable(output: OutputStream) -> bool:
     """Return True if `output` is a terminal on which the cursor can be moved."""
     return output.terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")

@@ -7,7 +7,7 @@ from rumi.platform.texts import Language, in_language, pick, yes_or_no
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Phrases:
     """One language's words. Those with braces are for `str.format`."""
 
     language: Language
@@ -198,14 +198,14 @@ TYPED_LEAVING = LEAVING | {"exit", "quit"}
 """What a person types to leave."""
 
 
-def words_for(language: Language, workspace: str = "") -> Words:
+def words_for(language: Language, workspace: str = "") -> Phrases:
     """Return the words of that language, for a chat with its files in that folder."""
     commands = tuple((name, pick(language, es, en)) for name, es, en in _COMMANDS)
     own = in_language(language, _WORDS)
-    return Words(language=language, commands=commands, workspace=workspace, **own)
+    return Phrases(language=language, commands=commands, workspace=workspace, **own)
 
 
-def help_of_own(words: Words) -> str:
+def help_of_own(words: Phrases) -> str:
     """Return the lines of the help about the terminal's own commands."""
     own = [(name, does) for name, does in words.commands if name.split()[0][1:] not in COMMAND_NAMES]
     return "\n".join(f"- `{name}`: {does}" for name, does in own)

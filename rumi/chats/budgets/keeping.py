@@ -26,15 +26,15 @@ from rumi.platform import texts
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.grace import with_grace
 from rumi.platform.texts import Language
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import (
     Bound,
+    BudgetState,
     RecordUsage,
     ReserveCall,
     SettleCall,
     Spending,
     Standing,
-    State,
     UsageRow,
 )
 
@@ -75,7 +75,9 @@ class Budgets:
     It outlives its `Ledger`, the actor that writes what was gathered.
     """
 
-    def __init__(self, ask: Ask, rules: Rules, now: Callable[[], float], zone: tzinfo | None = None) -> None:
+    def __init__(
+        self, ask: AskJournal, rules: Rules, now: Callable[[], float], zone: tzinfo | None = None
+    ) -> None:
         self.rules = rules
         self.now = now
         self.zone = zone
@@ -87,7 +89,7 @@ class Budgets:
         """What all calls since the process began have used."""
         self._gathered: dict[tuple[Any, ...], list[int]] = {}
         self._unsettled: deque[SettleCall] = deque()
-        self._notices: dict[str, tuple[str, State]] = {}
+        self._notices: dict[str, tuple[str, BudgetState]] = {}
 
     # The meter
 
@@ -103,7 +105,7 @@ class Budgets:
         bounds = self._bounds(account) if model != OFFLINE else ()
         # All of it may be written into the server's cache, which can cost more.
         whole = Usage(prompt_tokens, self.rules.reply_tokens, written_tokens=prompt_tokens)
-        begun = _Begun(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
+        begun = _CallAttempt(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
         if not bounds:
             return begun
         if price is None and any(bound.limit.unit == "usd" for bound in bounds):
@@ -142,7 +144,7 @@ class Budgets:
         """Return the local date."""
         return day_of(self.now(), self.zone).isoformat()
 
-    def _refusal(self, state: State, begun: "_Begun", language: Language) -> str:
+    def _refusal(self, state: BudgetState, begun: "_CallAttempt", language: Language) -> str:
         limit, whole = state.bound.limit, begun.whole
         need = 1 if limit.unit == "calls" else whole.prompt_tokens + whole.completion_tokens
         if limit.unit == "usd" and begun.price is not None:
@@ -186,12 +188,12 @@ class Budgets:
                 raise
         while self._unsettled:  # each stays until it is written: a second time, it does nothing
             request = self._unsettled[0]
-            self.noted(request.account, await with_grace(partial(self.ask, request), grace_s))
+            self.queue_notices(request.account, await with_grace(partial(self.ask, request), grace_s))
             self._unsettled.popleft()
 
     # Notices
 
-    def noted(self, account: Account, states: tuple[State, ...]) -> None:
+    def queue_notices(self, account: Account, states: tuple[BudgetState, ...]) -> None:
         """Keep the budgets that are nearly used up for the next reply of the account's chat."""
         for state in states:
             if account.chat and len(self._notices) < MOST_NOTICES:
@@ -203,12 +205,12 @@ class Budgets:
             (key, self._notice(state, language)) for key, (of, state) in self._notices.items() if of == chat
         )
 
-    def told(self, keys: Iterable[str]) -> None:
+    def drop_notices(self, keys: Iterable[str]) -> None:
         """Forget notices that the journal knows as told."""
         for key in keys:
             self._notices.pop(key, None)
 
-    def _notice(self, state: State, language: Language) -> str:
+    def _notice(self, state: BudgetState, language: Language) -> str:
         limit = state.bound.limit
         used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
         percent = state.used * 100 // max(1, state.most)
@@ -238,7 +240,7 @@ def _figures(row: UsageRow) -> dict[str, object]:
     }
 
 
-def state_json(state: State, budgets: Budgets) -> dict[str, object]:
+def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
     """Return how far a budget is used, as programs read it."""
     limit = state.bound.limit
     money = limit.unit == "usd"
@@ -258,7 +260,7 @@ def state_json(state: State, budgets: Budgets) -> dict[str, object]:
     }
 
 
-class _Begun:
+class _CallAttempt:
     """One attempt at a model call; reserved where `bounds` apply to it."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
@@ -300,7 +302,7 @@ class _Begun:
             return usage
         request = SettleCall(self.key, self.account, rows if counted is not None else None, self._bounds)
         try:
-            self._budgets.noted(self.account, await self._budgets.ask(request))
+            self._budgets.queue_notices(self.account, await self._budgets.ask(request))
         except (trio.Cancelled, ActorError):
             self._budgets.settle_later(request)
             raise

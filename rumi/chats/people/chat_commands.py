@@ -10,13 +10,13 @@ from rumi.chats.budgets.keeping import Budgets
 from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
-from rumi.memory.actor import Ask
+from rumi.memory.actor import AskMemory
 from rumi.memory.types import Share, Shared, Unshare
 from rumi.memory.writing import written
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming
-from rumi.store.journal.spending import Standing, State
+from rumi.store.journal.spending import BudgetState, Standing
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class PeopleCommands:
     people: People
     budgets: Budgets
     used: Callable[[], Awaitable[None]]
-    memory: Ask
+    memory: AskMemory
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Do a command for the message's sender; return the reply."""
@@ -37,18 +37,18 @@ class PeopleCommands:
                 return await self._whoami(message, language)
             return await self._share(message, language, command)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
+            return f"❌ {texts.error_text(language, error)}"
         except ActorError as error:
             logger.warning("people are not served: %r", error)
-            return f"❌ {texts.told(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {texts.translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     async def _whoami(self, message: Incoming, language: Language) -> str:
         """Say who the sender is, what their role allows, and what is left of their budget."""
         await self.used()
-        speaker, account = self.people.of(message), self.people.account(message)
+        principal, account = self.people.of(message), self.people.account(message)
         limits = (*self.budgets.rules.limits, *account.limits)
         bounds = tuple(self.budgets.bound(limit) for limit in limits if limit.scope == "person")
-        states: tuple[State, ...] = ()
+        states: tuple[BudgetState, ...] = ()
         if bounds and account.person:
             states = await self.budgets.ask(Standing(bounds, "", message.chat, account.person))
         left = [
@@ -59,10 +59,10 @@ class PeopleCommands:
             )
             for state in states
         ]
-        rights = speaker.rights
+        rights = principal.rights
         return texts.who_you_are(
             language,
-            name="" if speaker.name.startswith("#") else speaker.name,
+            name="" if principal.name.startswith("#") else principal.name,
             id=str(message.user or ""),
             role=rights.role,
             tools=rights.tools,

@@ -3,7 +3,9 @@
 from rumi.agent.permissions.rights import NOBODY, Rights
 
 
-def may_do(rights: Rights, name: str, rest: str = "", *, group: bool = False, room: bool = False) -> bool:
+def may_do(
+    rights: Rights, name: str, rest: str = "", *, group: bool = False, has_handler: bool = False
+) -> bool:
     """Return True if a role allows a command, by its name and what stands behind it.
 
     `group`: more people share the chat, its history and its files. `room`: a room serves the command, so a
@@ -16,7 +18,7 @@ def may_do(rights: Rights, name: str, rest: str = "", *, group: bool = False, ro
         case "start" | "help" | "status" | "retry" | "usage" | "whoami" | "allow":
             return True
         case "stop":
-            return not room or rights.leaves_work or rights.may_use("research")
+            return not has_handler or rights.leaves_work or rights.may_use("research")
         case "forget_everything":
             return not group or rights.tools is None
         case "new" | "reset" | "undo":

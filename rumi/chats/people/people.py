@@ -25,7 +25,7 @@ CHAT_TOOLS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Principal:
     """A person with their rights. `users` are their numbers at the channel; the name is that of budgets."""
 
     name: str
@@ -33,7 +33,7 @@ class Speaker:
     users: tuple[int, ...] = ()
 
 
-OWNER: Final = Speaker(LOCAL, ADMIN)
+OWNER: Final = Principal(LOCAL, ADMIN)
 """The person at the terminal and on the page: the home is theirs."""
 
 
@@ -45,17 +45,17 @@ class People:
     """
 
     ids: ChatIds = field(default_factory=lambda: ChatIds(()))
-    persons: Mapping[int, Speaker] = field(default_factory=dict)
+    persons: Mapping[int, Principal] = field(default_factory=dict)
 
-    def of(self, message: Incoming) -> Speaker:
+    def of(self, message: Incoming) -> Principal:
         """Return the person who asks for what a message asks."""
-        return OWNER if message.unattended else self._who(message.chat, message.user)
+        return OWNER if message.unattended else self._principal(message.chat, message.user)
 
-    def of_task(self, task: TaskRecord) -> Speaker:
+    def of_task(self, task: TaskRecord) -> Principal:
         """Return the person who asked for a task."""
-        return self._who(task.owner, task.user)
+        return self._principal(task.owner, task.user)
 
-    def _who(self, chat: str, user: int | None) -> Speaker:
+    def _principal(self, chat: str, user: int | None) -> Principal:
         """Return the person. Without a stored user, a private chat belongs to its Telegram user.
 
         A message of an earlier version, or of a channel that has no users, has the rights of a member.
@@ -64,8 +64,8 @@ class People:
             return OWNER
         if user is None:
             owner = self.ids.user_of(chat)
-            return Speaker("", MEMBER) if owner is None else self.persons.get(owner, Speaker("", MEMBER))
-        return self.persons.get(user) or Speaker(f"#{user}", NOBODY, (user,))
+            return Principal("", MEMBER) if owner is None else self.persons.get(owner, Principal("", MEMBER))
+        return self.persons.get(user) or Principal(f"#{user}", NOBODY, (user,))
 
     def name_of(self, owner: str) -> str:
         """Return the name of the person whose private chats an owner of facts is; empty for a stranger."""
@@ -82,13 +82,19 @@ class People:
         return replace(message, admin=False)
 
     def refusal(
-        self, message: Incoming, language: Language, name: str = "", rest: str = "", *, room: bool = False
+        self,
+        message: Incoming,
+        language: Language,
+        name: str = "",
+        rest: str = "",
+        *,
+        has_handler: bool = False,
     ) -> str:
         """Return why a message is not done: a command of that name, or a request; empty if it is."""
         rights = self.of(message).rights
         group = self.ids.may_be_group(message.chat)
         if name:
-            allowed = may_do(rights, name, rest, group=group, room=room)
+            allowed = may_do(rights, name, rest, group=group, has_handler=has_handler)
         else:
             allowed = rights != NOBODY and not (message.schedule and rights.schedules == 0)
         if allowed:
@@ -133,9 +139,9 @@ class People:
 
     def account(self, message: Incoming) -> Account:
         """Return who the model calls of a message's turn are for: in a group, its speaker pays."""
-        speaker = self.of(message)
+        principal = self.of(message)
         owner = self.ids.owner_of(message.chat)
-        return Account(message.chat, owner, person=speaker.name, limits=speaker.rights.limits)
+        return Account(message.chat, owner, person=principal.name, limits=principal.rights.limits)
 
     def account_of_task(self, task: TaskRecord, account: Account) -> Account:
         """Return a task's account with its person.
@@ -143,19 +149,19 @@ class People:
         Raises:
             RightsError: Their role does not allow such a task, or does not any more.
         """
-        speaker = self.of_task(task)
-        rights = speaker.rights
+        principal = self.of_task(task)
+        rights = principal.rights
         tool = "research_repo" if task.kind == "repo" else "research"
         inner = bool(task.parent)
         if not inner and not (rights.bots != 0 if task.bot else rights.may_use(tool)):
             what = "bots" if task.bot else tool
             raise RightsError(f"The role {rights.role} does not allow {what}.", "Ask an admin.")
-        return replace(account, person=speaker.name, limits=(*account.limits, *rights.limits))
+        return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
         """Return how many schedules its person may have, None for any number, and the person's numbers."""
-        speaker = self._who(schedule.owner, schedule.user)
-        return speaker.rights.schedules, speaker.users
+        principal = self._principal(schedule.owner, schedule.user)
+        return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
         """Return if a person may begin a session of a bot beside those of the open tasks.
@@ -163,16 +169,16 @@ class People:
         Raises:
             RightsError: They may not.
         """
-        speaker = self.of_task(task)
-        most = speaker.rights.bots
+        principal = self.of_task(task)
+        most = principal.rights.bots
         if most is None:
             return
         theirs = [
             open_task
             for open_task in open_tasks
-            if open_task.bot and self.of_task(open_task).name == speaker.name
+            if open_task.bot and self.of_task(open_task).name == principal.name
         ]
         if len(theirs) >= most:
             raise RightsError(
-                f"The role {speaker.rights.role} allows {most} bots at once.", "Stop one first: /bots"
+                f"The role {principal.rights.role} allows {most} bots at once.", "Stop one first: /bots"
             )

@@ -55,17 +55,17 @@ class Recorder:
     command_timeout_s: float = 0.0
     now: Callable[[], float] = time.time
 
-    def begin(self, chat: str, turn: str, given: TurnInput) -> "Recording":
+    def begin(self, chat: str, turn: str, turn_input: TurnInput) -> "Recording":
         """Begin to record a turn. Never raises an expected error."""
         recording = Recording(self, self.home / FOLDER / chat / f"{turn}.jsonl")
         with recording.forgiving():
             recording.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._make_room(recording.path.parent)
-            recording.begin(chat, turn, given)
+            self._drop_oldest(recording.path.parent)
+            recording.begin(chat, turn, turn_input)
         return recording
 
-    def _make_room(self, place: Path) -> None:
-        kept = sorted(place.glob("*.jsonl"), key=lambda path: int(path.stem[1:] or 0))
+    def _drop_oldest(self, folder: Path) -> None:
+        kept = sorted(folder.glob("*.jsonl"), key=lambda path: int(path.stem[1:] or 0))
         for path in kept[: max(0, len(kept) - self.turns + 1)]:
             path.unlink(missing_ok=True)
 
@@ -80,11 +80,11 @@ class Recorder:
         """Delete all recordings of a chat."""
         delete_recordings(self.home, (chat,))
 
-    def expire(self, keep_s: float) -> None:
+    def expire(self, retention_s: float) -> None:
         """Delete recordings that are older than so many seconds."""
         for path in (self.home / FOLDER).glob("*/*.jsonl"):
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < self.now() - keep_s:
+                if path.stat().st_mtime < self.now() - retention_s:
                     path.unlink()
 
 
@@ -96,15 +96,15 @@ def delete_recordings(home: Path, chats: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def recorded(
-    recorder: Recorder | None, chat: str, turn: str, given: TurnInput, watch: Watch
+    recorder: Recorder | None, chat: str, turn: str, turn_input: TurnInput, watch: Watch
 ) -> Iterator[tuple[TurnInput, Watch]]:
     """Record the turn that runs in this block with what this yields: its input, and what watches it."""
     if recorder is None or not recorder.turns:
-        yield given, watch
+        yield turn_input, watch
         return
-    recording = recorder.begin(chat, turn, given)
+    recording = recorder.begin(chat, turn, turn_input)
     try:
-        yield recording.wrap(given), recording.watching(watch)
+        yield recording.wrap(turn_input), recording.watching(watch)
     finally:
         recording.close()
 
@@ -120,7 +120,7 @@ class Recording:
     _before: Json = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
 
-    def begin(self, chat: str, turn: str, given: TurnInput) -> None:
+    def begin(self, chat: str, turn: str, turn_input: TurnInput) -> None:
         """Write the turn's input. Raises OSError."""
         recorder = self.recorder
         self._left = recorder.max_bytes
@@ -135,24 +135,24 @@ class Recording:
             rumi=__version__,
             chat=chat,
             turn=turn,
-            language=given.language,
-            limits=asdict(given.limits),
-            context_tokens=given.context_tokens,
-            tainted=given.tainted,
-            given=sorted(given.given),
-            instructions=given.instructions,
+            language=turn_input.language,
+            limits=asdict(turn_input.limits),
+            context_tokens=turn_input.context_tokens,
+            tainted=turn_input.tainted,
+            given=sorted(turn_input.known_urls),
+            instructions=turn_input.instructions,
             base=recorder.instructions,
             programs=list(recorder.programs),
             command_timeout_s=recorder.command_timeout_s,
-            model=given.model.name,
-            tools=[dump_spec(tool.spec) for tool in given.tools],
-            concurrent=[tool.spec.name for tool in given.tools if tool.concurrent],
-            history=[dump_message(message) for message in given.history],
+            model=turn_input.model.name,
+            tools=[dump_spec(tool.spec) for tool in turn_input.tools],
+            concurrent=[tool.spec.name for tool in turn_input.tools if tool.concurrent],
+            history=[dump_message(message) for message in turn_input.history],
         )
 
-    def wrap(self, given: TurnInput) -> TurnInput:
+    def wrap(self, turn_input: TurnInput) -> TurnInput:
         """Return the turn's input with a model whose calls are recorded."""
-        return replace(given, model=_Recorded(given.model, self, given.context_tokens))
+        return replace(turn_input, model=_Recorded(turn_input.model, self, turn_input.context_tokens))
 
     def watching(self, watch: Watch) -> Watch:
         """Return a function that records results, and passes all events on."""
@@ -171,7 +171,7 @@ class Recording:
 
         return both
 
-    def request(self, request: ModelRequest, room: int) -> None:
+    def request(self, request: ModelRequest, context_tokens: int) -> None:
         """Record a request: what the one before does not have."""
         with self.forgiving():
             whole = dump_request(request)
@@ -182,7 +182,7 @@ class Recording:
             tools = None if whole["tools"] == self._before.get("tools") else whole["tools"]
             self._before = whole
             part = {**whole, "messages": messages[same:], "tools": tools}
-            self._write("request", same=same, request=part, room=room)
+            self._write("request", same=same, request=part, room=context_tokens)
 
     def reply(self, reply: Reply, since: float) -> None:
         """Record a reply to the last request."""

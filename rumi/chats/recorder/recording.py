@@ -39,11 +39,11 @@ class Call:
 
 
 @dataclass(slots=True)
-class Exchange:
+class ModelCall:
     """A model request as JSON, the model's room then, and its reply or failure; neither at a cut end."""
 
     request: Json
-    room: int
+    context_tokens: int
     reply: Reply | None = None
     failure: Json | None = None
     took: float = 0.0
@@ -54,7 +54,7 @@ class RecordedTurn:
     """A turn as it was: what it began with, and all that came from outside of the program."""
 
     head: Json
-    exchanges: list[Exchange] = field(default_factory=list)
+    model_calls: list[ModelCall] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     end: Json = field(default_factory=dict)
 
@@ -89,9 +89,9 @@ def dump_picture(picture: Picture) -> Json:
     return {"path": picture.path, "media_type": picture.media_type, "data": data}
 
 
-def load_picture(given: Json) -> Picture:
+def load_picture(record: Json) -> Picture:
     """Return the picture that `dump_picture` wrote."""
-    return Picture(given["path"], given["media_type"], base64.b64decode(given["data"]))
+    return Picture(record["path"], record["media_type"], base64.b64decode(record["data"]))
 
 
 def dump_message(message: Message) -> Json:
@@ -106,15 +106,15 @@ def dump_message(message: Message) -> Json:
     }
 
 
-def load_message(given: Json) -> Message:
+def load_message(record: Json) -> Message:
     """Return the message that `dump_message` wrote."""
     return Message(
-        given["role"],
-        given["content"],
-        tuple(ToolCall(**call) for call in given["tool_calls"]),
-        given["tool_call_id"],
-        given["reasoning"],
-        tuple(load_picture(picture) for picture in given["pictures"]),
+        record["role"],
+        record["content"],
+        tuple(ToolCall(**call) for call in record["tool_calls"]),
+        record["tool_call_id"],
+        record["reasoning"],
+        tuple(load_picture(picture) for picture in record["pictures"]),
     )
 
 
@@ -155,10 +155,10 @@ def dump_result(result: ToolResult) -> Json:
     return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
 
 
-def load_result(given: Json) -> ToolResult:
+def load_result(record: Json) -> ToolResult:
     """Return the result that `dump_result` wrote."""
-    pictures = tuple(load_picture(picture) for picture in given.get("pictures", ()))
-    return ToolResult(**{**given, "links": tuple(given["links"]), "pictures": pictures})
+    pictures = tuple(load_picture(picture) for picture in record.get("pictures", ()))
+    return ToolResult(**{**record, "links": tuple(record["links"]), "pictures": pictures})
 
 
 def read_recording(path: Path) -> RecordedTurn:
@@ -185,11 +185,11 @@ def read_lines(path: Path) -> list[Json]:
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror}.", "Name another file.") from error
     entries: list[Json] = []
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         try:
             entries.append(json.loads(line))
         except ValueError:
-            if place < len(lines) - 1:
+            if index < len(lines) - 1:
                 raise
     return entries
 
@@ -210,12 +210,12 @@ def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
                 if request["tools"] is None:
                     request["tools"] = before.get("tools", [])
                 before = request
-                turn.exchanges.append(Exchange(request, entry["room"]))
+                turn.model_calls.append(ModelCall(request, entry["room"]))
             case "reply":
-                exchange = turn.exchanges[-1]
-                exchange.reply, exchange.took = _reply(entry["reply"]), entry["took"]
+                model_call = turn.model_calls[-1]
+                model_call.reply, model_call.took = _reply(entry["reply"]), entry["took"]
             case "failure":
-                turn.exchanges[-1].failure, turn.exchanges[-1].took = entry["failure"], entry["took"]
+                turn.model_calls[-1].failure, turn.model_calls[-1].took = entry["failure"], entry["took"]
             case "tool":
                 turn.calls.append(
                     Call(ToolCall(**entry["call"]), load_result(entry["result"]), entry["took"])
@@ -227,9 +227,9 @@ def _read(entries: Sequence[Json], path: Path) -> RecordedTurn:
     return turn
 
 
-def _reply(given: Mapping[str, Any]) -> Reply:
-    calls = tuple(ToolCall(**call) for call in given["tool_calls"])
-    return Reply(**{**given, "tool_calls": calls, "usage": Usage(**given["usage"])})
+def _reply(record: Mapping[str, Any]) -> Reply:
+    calls = tuple(ToolCall(**call) for call in record["tool_calls"])
+    return Reply(**{**record, "tool_calls": calls, "usage": Usage(**record["usage"])})
 
 
 def find_recording(home: Path, named: str) -> Path:

@@ -38,7 +38,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """The first difference: the request's number, what of it differs, and how, line by line."""
 
     request: int
@@ -52,7 +52,7 @@ class Replayed:
 
     requests: int
     calls: int
-    difference: Difference | None = None
+    difference: ReplayDifference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
             raise single(group) from None
     if model.difference is not None:
         return Replayed(model.asked - 1, tools.made, model.difference)
-    if model.asked < len(turn.exchanges):
-        missing = Difference(model.asked + 1, "request", ("- a request that is not made now",))
+    if model.asked < len(turn.model_calls):
+        missing = ReplayDifference(model.asked + 1, "request", ("- a request that is not made now",))
         return Replayed(model.asked, tools.made, missing)
     return Replayed(model.asked, tools.made)
 
@@ -99,7 +99,7 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
     instructions, base = head["instructions"], head["base"]
     if now.instructions is not None and base and instructions.startswith(base):
         instructions = now.instructions + instructions[len(base) :]
-    given = TurnInput(
+    turn_input = TurnInput(
         instructions=instructions,
         history=turn.history,
         model=model,
@@ -108,22 +108,22 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
         language=head["language"],
         context_tokens=head["context_tokens"],
         tainted=head["tainted"],
-        given=frozenset(head["given"]),
+        known_urls=frozenset(head["given"]),
         look=_looking(turn),
     )
 
-    async def keep(_: object) -> None:
+    async def store(_: object) -> None:
         await trio.lowlevel.checkpoint()
 
     def watch(_: TurnEvent) -> None:
         pass
 
-    return await run_turn(given, watch, keep)
+    return await run_turn(turn_input, watch, store)
 
 
 def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
     """Return what gives pictures the bytes that they had then."""
-    messages = (load_message(dumped) for made in turn.exchanges for dumped in made.request["messages"])
+    messages = (load_message(dumped) for made in turn.model_calls for dumped in made.request["messages"])
     known = {picture.path: picture.data for message in messages for picture in message.pictures}
 
     async def look(messages: Sequence[Message]) -> Sequence[Message]:
@@ -148,7 +148,7 @@ class _Replaying:
         self._turn = turn
         self._redact = redact
         self.asked = 0
-        self.difference: Difference | None = None
+        self.difference: ReplayDifference | None = None
 
     @property
     def name(self) -> str:
@@ -158,32 +158,32 @@ class _Replaying:
     @property
     def context_tokens(self) -> int:
         """The budget that the model had at the next request."""
-        exchanges = self._turn.exchanges
-        place = min(self.asked, len(exchanges) - 1)
-        return exchanges[place].room if exchanges else int(self._turn.head["context_tokens"])
+        model_calls = self._turn.model_calls
+        index = min(self.asked, len(model_calls) - 1)
+        return model_calls[index].context_tokens if model_calls else int(self._turn.head["context_tokens"])
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
         """Compare the request, then reply, fail, or stay silent as the model did then."""
         await trio.lowlevel.checkpoint()
         self.asked += 1
-        exchanges = self._turn.exchanges
+        model_calls = self._turn.model_calls
         made = self._redact.json(dump_request(request))
-        if self.asked > len(exchanges):
-            self.difference = Difference(self.asked, "request", ("+ a request that was not made then",))
+        if self.asked > len(model_calls):
+            self.difference = ReplayDifference(self.asked, "request", ("+ a request that was not made then",))
             raise _Over
-        exchange = exchanges[self.asked - 1]
-        if in_bytes(made) != in_bytes(exchange.request):
-            self.difference = _difference(self.asked, exchange.request, made)
+        model_call = model_calls[self.asked - 1]
+        if in_bytes(made) != in_bytes(model_call.request):
+            self.difference = _difference(self.asked, model_call.request, made)
             raise _Over
-        if exchange.reply is None and exchange.failure is None:
-            if self.asked == len(exchanges):
+        if model_call.reply is None and model_call.failure is None:
+            if self.asked == len(model_calls):
                 raise _Over
             await trio.sleep_forever()  # until the turn's time is over, as then
-        await trio.sleep(exchange.took)
-        if exchange.failure is not None:
-            raise ModelError(**exchange.failure)
-        assert exchange.reply is not None
-        return exchange.reply
+        await trio.sleep(model_call.took)
+        if model_call.failure is not None:
+            raise ModelError(**model_call.failure)
+        assert model_call.reply is not None
+        return model_call.reply
 
 
 class _Forking:
@@ -201,8 +201,8 @@ class _Forking:
         """Return the recorded reply, or ask the model."""
         await trio.lowlevel.checkpoint()
         self._asked += 1
-        if self._asked < self._step and self._asked <= len(self._turn.exchanges):
-            recorded = self._turn.exchanges[self._asked - 1].reply
+        if self._asked < self._step and self._asked <= len(self._turn.model_calls):
+            recorded = self._turn.model_calls[self._asked - 1].reply
             if recorded is not None:
                 return recorded
         return await self._model.reply(request, emit)
@@ -250,7 +250,7 @@ class _RecordedTool(Tool):
         """As it was then."""
         return self._concurrent
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: the result of then is what a yes or a no has led to."""
         return None
 
@@ -287,18 +287,18 @@ def _key(name: str, arguments: Mapping[str, object]) -> str:
     return f"{name} {json.dumps(arguments, sort_keys=True)}"
 
 
-def _difference(number: int, then: Json, now: Json) -> Difference:
+def _difference(number: int, then: Json, now: Json) -> ReplayDifference:
     """Return where two requests differ first, and how."""
-    for place, (theirs, ours) in enumerate(zip(then["messages"], now["messages"], strict=False)):
+    for index, (theirs, ours) in enumerate(zip(then["messages"], now["messages"], strict=False)):
         if theirs != ours:
-            return Difference(number, f"message {place} ({ours['role']})", _diff(theirs, ours))
+            return ReplayDifference(number, f"message {index} ({ours['role']})", _diff(theirs, ours))
     if (many := len(then["messages"])) != (count := len(now["messages"])):
-        return Difference(number, "messages", (f"- {many} messages", f"+ {count} messages"))
+        return ReplayDifference(number, "messages", (f"- {many} messages", f"+ {count} messages"))
     tools = {tool["name"]: tool for tool in then["tools"]}
     for ours in now["tools"]:
         if tools.get(ours["name"]) != ours:
-            return Difference(number, f"tool {ours['name']}", _diff(tools.get(ours["name"], {}), ours))
-    return Difference(number, "the rest of the request", _diff(then, now))
+            return ReplayDifference(number, f"tool {ours['name']}", _diff(tools.get(ours["name"], {}), ours))
+    return ReplayDifference(number, "the rest of the request", _diff(then, now))
 
 
 def _diff(then: Json, now: Json) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
     last = one_line(said[-1] if said else "", SHOWN_CHARS)
     lines = [
         f"{len(head['history'])} messages of the history, the last: {last}",
-        f"{len(turn.exchanges)} model requests with their replies ({head['model']})",
+        f"{len(turn.model_calls)} model requests with their replies ({head['model']})",
         f"{len(turn.calls)} tool calls with their results",
     ]
     for recorded_call in turn.calls[:MOST_SHOWN]:

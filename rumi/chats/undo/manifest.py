@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.entries import Entry
 
 Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
@@ -34,7 +34,7 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write it to a file, completely or not at all. Raises OSError."""
         # Undecodable bytes of names are half surrogates, which JSON writes as escapes.
-        replace_file(path, json.dumps(asdict(self), separators=(",", ":")).encode())
+        atomic_write(path, json.dumps(asdict(self), separators=(",", ":")).encode())
 
 
 def read_manifest(path: Path) -> Manifest | None:

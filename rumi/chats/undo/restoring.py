@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rumi.chats.undo.manifest import Manifest
 from rumi.chats.undo.snapshots import Snapshots, Unrestorable
-from rumi.platform.atomic_write import Exchange
+from rumi.platform.atomic_write import FolderSwap
 from rumi.platform.openat import opened
 from rumi.sandbox.copying import clone, copy_data
 from rumi.sandbox.entries import Entry, finish_entries, make_entries
@@ -36,41 +36,41 @@ class Restoring:
         manifest = self._snapshots.of(chat, turn)
         if manifest is None:
             return None
-        exchange, workspace = self._exchange(chat), self._snapshots.workspace(chat)
+        swap, workspace = self._swap_of(chat), self._snapshots.workspace(chat)
         try:
             if os.path.ismount(workspace):
                 raise Unrestorable("disk")
-            exchange.new.mkdir(mode=0o700, parents=True)
-            if exchange.new.stat().st_dev != workspace.parent.stat().st_dev:
+            swap.new.mkdir(mode=0o700, parents=True)
+            if swap.new.stat().st_dev != workspace.parent.stat().st_dev:
                 raise Unrestorable("disk")
             if manifest.owner is not None:
-                _build(manifest, exchange.new / chat, self._snapshots.place(chat) / "objects")
+                _build(manifest, swap.new / chat, self._snapshots.folder(chat) / "objects")
             os.sync()
         except OSError as error:
             raise Unrestorable("lost" if isinstance(error, FileNotFoundError) else "disk") from error
         return manifest
 
-    def put_in_place(self, chat: str) -> None:
+    def commit(self, chat: str) -> None:
         """Put what was built in place, or complete that; nothing where it is done. Raises OSError."""
-        exchange = self._exchange(chat)
-        if exchange.plan.exists():
-            exchange.finish()
-        elif exchange.new.exists():
-            exchange.commit([chat])
+        swap = self._swap_of(chat)
+        if swap.plan.exists():
+            swap.finish()
+        elif swap.new.exists():
+            swap.commit([chat])
         self.discard(chat)
 
     def discard(self, chat: str) -> None:
         """Remove what was built and is not in place, and the files that gave way."""
-        exchange = self._exchange(chat)
-        for left in (exchange.draft, exchange.kept):
+        swap = self._swap_of(chat)
+        for left in (swap.staging, swap.replaced):
             if os.path.lexists(left):
                 with contextlib.suppress(Exception):
                     remove_workspace(left)  # commands may have made it hard to remove
                 shutil.rmtree(left, ignore_errors=True)
 
-    def _exchange(self, chat: str) -> Exchange:
-        place = self._snapshots.place(chat)
-        return Exchange(self._snapshots.workspace(chat).parent, place / "draft", place / "replaced")
+    def _swap_of(self, chat: str) -> FolderSwap:
+        folder = self._snapshots.folder(chat)
+        return FolderSwap(self._snapshots.workspace(chat).parent, folder / "draft", folder / "replaced")
 
 
 def _build(manifest: Manifest, target: Path, objects: Path) -> None:

@@ -65,7 +65,7 @@ class Snapshots:
         self._now = now
         self._failed: dict[tuple[str, str], Cause] = {}
 
-    def place(self, chat: str) -> Path:
+    def folder(self, chat: str) -> Path:
         """Return the folder of a chat's snapshots."""
         return self._home.snapshots / chat
 
@@ -78,13 +78,13 @@ class Snapshots:
         manifests = self._manifests(chat)
         if not self.limits.turns or turn in manifests or (chat, turn) in self._failed:
             return
-        place = self.place(chat)
+        folder = self.folder(chat)
         try:
-            (place / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / "objects").mkdir(mode=0o700, parents=True, exist_ok=True)
             last = read_manifest(next(reversed(manifests.values()))) if manifests else None
             number = int(next(reversed(manifests.values())).name.partition("-")[0]) + 1 if manifests else 1
             manifest = _Taking(self, chat, turn, last).manifest(tainted)
-            manifest.write(place / f"{number:08}-{turn}.json")
+            manifest.write(folder / f"{number:08}-{turn}.json")
             self._prune(chat)
         except OSError as error:
             logger.warning("chat %s: no snapshot of its files: %s", chat, error)
@@ -115,7 +115,7 @@ class Snapshots:
 
     def forget(self, chat: str) -> None:
         """Delete all snapshots of a chat."""
-        shutil.rmtree(self.place(chat), ignore_errors=True)
+        shutil.rmtree(self.folder(chat), ignore_errors=True)
         self._failed = {key: cause for key, cause in self._failed.items() if key[0] != chat}
 
     def chats(self) -> tuple[str, ...]:
@@ -125,18 +125,18 @@ class Snapshots:
         except FileNotFoundError:
             return ()
 
-    def expire(self, keep_s: float) -> None:
+    def expire(self, retention_s: float) -> None:
         """Delete the chats' snapshots that are older than so many seconds."""
         for chat in self.chats():
             with contextlib.suppress(OSError):
                 for path in self._manifests(chat).values():
-                    if path.stat().st_mtime < self._now() - keep_s:
+                    if path.stat().st_mtime < self._now() - retention_s:
                         path.unlink()
                 self._prune(chat)
 
     def _manifests(self, chat: str) -> dict[str, Path]:
         """Return the manifests by turn, the oldest first."""
-        found = sorted(self.place(chat).glob("*-*.json"))
+        found = sorted(self.folder(chat).glob("*-*.json"))
         return {path.stem.partition("-")[2]: path for path in found if path.name[:1].isdecimal()}
 
     def _prune(self, chat: str) -> None:
@@ -145,7 +145,7 @@ class Snapshots:
         kept = {path: read_manifest(path) for path in paths[-self.limits.turns :]}
         for path in paths[: -self.limits.turns]:
             path.unlink()
-        objects = self.place(chat) / "objects"
+        objects = self.folder(chat) / "objects"
         sizes = {entry.name: entry.stat().st_blocks * BLOCK_BYTES for entry in os.scandir(objects)}
         while True:
             needed = frozenset().union(
@@ -168,13 +168,13 @@ class _Taking:
     def __init__(self, snapshots: Snapshots, chat: str, turn: str, last: Manifest | None) -> None:
         self._limits = snapshots.limits
         self._workspace = snapshots.workspace(chat)
-        self._objects = snapshots.place(chat) / "objects"
+        self._objects = snapshots.folder(chat) / "objects"
         self._turn = turn
         self._known = {entry.key: entry for entry in last.entries if entry.key} if last is not None else {}
         self._copied = 0
         self._bytes = 0
         free = free_on(self._objects)
-        self._room = free.bytes - free.reserve_bytes
+        self._free_bytes = free.bytes - free.reserve_bytes
         self._clones: bool | None = None
 
     def manifest(self, tainted: bool) -> Manifest:
@@ -213,8 +213,8 @@ class _Taking:
             if not self._clones:
                 size = status.st_blocks * BLOCK_BYTES
                 self._count(size)
-                self._room -= size
-                if self._room < 0:
+                self._free_bytes -= size
+                if self._free_bytes < 0:
                     raise Unrestorable("disk")
                 copy_data(source, copy, status.st_size)
 

@@ -8,7 +8,7 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import Language, told, told_error
+from rumi.platform.texts import Language, error_text, translate
 
 Verdict = Literal["ok", "warning", "failure"]
 
@@ -26,7 +26,7 @@ class Check:
     fix: str = ""
 
 
-Tell = Callable[[Check], None]
+ReportCheck = Callable[[Check], None]
 Look = Callable[[], Awaitable[list[Check]]]
 
 
@@ -38,7 +38,7 @@ class Examination:
     """
 
     language: Language
-    tell: Tell
+    report: ReportCheck
     debug: bool = False
     redact: Redactor = field(default=Redactor(()))
     checks: list[Check] = field(default_factory=list)
@@ -47,10 +47,13 @@ class Examination:
         """Store findings and report them in the reader's language, without anything that looks like a key."""
         hide = self.redact.text
         for finding in checks:
-            found, fix = told(self.language, finding.found).rstrip("."), told(self.language, finding.fix)
+            found, fix = (
+                translate(self.language, finding.found).rstrip("."),
+                translate(self.language, finding.fix),
+            )
             check = Check(finding.name, finding.verdict, hide(found), hide(fix))
             self.checks.append(check)
-            self.tell(check)
+            self.report(check)
 
     async def look(self, name: str, look: Look, verdict: Verdict = "failure") -> None:
         """Add the findings of a check. `verdict` is the verdict if the check itself fails.
@@ -78,7 +81,7 @@ class Examination:
         except Exception as error:
             if self.debug:
                 raise
-            found = f"it could not be checked: {told_error('en', error)}"
+            found = f"it could not be checked: {error_text('en', error)}"
             fix = "This is a bug in Rumi. Report it with the output of: rumi --debug doctor"
             return [Check(name, "failure", found, fix)]
 

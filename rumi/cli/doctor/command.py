@@ -38,17 +38,17 @@ def command(context: click.Context, as_json: bool, online: bool) -> None:
     from rumi.platform.config.files import find_home
     from rumi.platform.home import Home
 
-    tell = (lambda _: None) if as_json else _show
+    report = (lambda _: None) if as_json else _show
     debug = bool(context.find_root().params.get("debug"))
     try:
         home = Home(find_home(os.environ))
     except ConfigError as error:
-        from rumi.cli.speaking import told
+        from rumi.cli.speaking import translate
 
-        checks = [Check("home", "failure", told(error.message).rstrip("."), told(error.advice))]
-        tell(checks[0])
+        checks = [Check("home", "failure", translate(error.message).rstrip("."), translate(error.advice))]
+        report(checks[0])
     else:
-        checks = run_async(partial(examine, home, ask_servers=online, tell=tell, debug=debug))
+        checks = run_async(partial(examine, home, ask_servers=online, report=report, debug=debug))
     if as_json:
         echo_json([asdict(check) for check in checks])
     if any(check.verdict == "failure" for check in checks):

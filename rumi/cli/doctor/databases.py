@@ -25,10 +25,10 @@ def databases(home: Home) -> list[Check]:
         *_database(home.memory_db, MEMORY),
         *_database(home.recall_db, RECALL),
     ]
-    kept = home.restoring.kept
-    if kept.exists():
-        found = f"{kept.name}: what the last restore replaced; remove it when all is well"
-        checks.append(Check(kept.name, "ok", found))
+    former = home.restoring.replaced
+    if former.exists():
+        found = f"{former.name}: what the last restore replaced; remove it when all is well"
+        checks.append(Check(former.name, "ok", found))
     return checks
 
 

@@ -8,7 +8,7 @@ import trio
 import rumi
 from rumi.channels.control.client import connect
 from rumi.channels.control.paths import socket_path
-from rumi.cli.doctor.check import Check, Examination, Tell, blocking
+from rumi.cli.doctor.check import Check, Examination, ReportCheck, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import Loaded, load_settings
@@ -21,7 +21,7 @@ ANSWER_S = 3.0
 
 
 async def examine(
-    home: Home, *, ask_servers: bool = False, tell: Tell = lambda _: None, debug: bool = False
+    home: Home, *, ask_servers: bool = False, report: ReportCheck = lambda _: None, debug: bool = False
 ) -> list[Check]:
     """Run every check. With `ask_servers`, also make a model call and a call to Telegram.
 
@@ -36,7 +36,7 @@ async def examine(
     loaded, fault = (None, None) if unsafe else _configuration(home)
     language = detect_language(loaded.settings.language if loaded else "auto", os.environ)
     redact = Redactor(loaded.secrets.values() if loaded else ())
-    examination = Examination(language, tell, debug, redact)
+    examination = Examination(language, report, debug, redact)
     await _examine(examination, home, unsafe, loaded, fault, ask_servers)
     return examination.checks
 
@@ -75,7 +75,7 @@ async def _examine(
         return
     await examination.look("home", partial(blocking, partial(files, home)))
     await examination.look("databases", partial(blocking, partial(databases, home)))
-    await examination.look("running", partial(_holder, home, language))
+    await examination.look("running", partial(_lock_holder, home, language))
     if loaded is None:
         assert fault is not None
         examination.add(fault)
@@ -92,9 +92,9 @@ async def _examine(
         await online(examination, loaded)
 
 
-async def _holder(home: Home, language: Language) -> list[Check]:
-    holder = home.holder()
-    if not holder:
+async def _lock_holder(home: Home, language: Language) -> list[Check]:
+    lock_holder = home.lock_holder()
+    if not lock_holder:
         return [Check("running", "ok", "no Rumi runs on this home")]
     status = None
     with trio.move_on_after(ANSWER_S):
@@ -104,12 +104,12 @@ async def _holder(home: Home, language: Language) -> list[Check]:
         except RumiError:
             pass
     if not isinstance(status, dict):
-        found = f"{holder}, and it does not answer"
+        found = f"{lock_holder}, and it does not answer"
         fix = "It may be starting or ending. If this lasts, look into logs/rumi.jsonl and restart it."
         return [Check("running", "warning", found, fix)]
     trouble = (status.get("storage") or {}).get("trouble")
     if trouble:
-        found = f"{holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
+        found = f"{lock_holder} cannot store anything: {waits_for_the_disk(language, trouble)}"
         fix = (
             f"See what takes up space: du -sh {home.root}/workspace/* {home.root}/logs | sort -h; "
             "and who uses state.db."
@@ -117,9 +117,9 @@ async def _holder(home: Home, language: Language) -> list[Check]:
         return [Check("running", "failure", found, fix)]
     theirs = status.get("program", "")
     if theirs != rumi.__version__:
-        found = f"{holder} is version {theirs}, this is {rumi.__version__}"
+        found = f"{lock_holder} is version {theirs}, this is {rumi.__version__}"
         return [Check("running", "warning", found, "Restart it to run the installed version.")]
-    return [Check("running", "ok", f"{holder}, and it answers")]
+    return [Check("running", "ok", f"{lock_holder}, and it answers")]
 
 
 async def _sandboxes(examination: Examination, home: Home, loaded: Loaded) -> None:

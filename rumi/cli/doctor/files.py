@@ -42,7 +42,7 @@ def _home(home: Home) -> Check:
 def _permissions(home: Home) -> list[Check]:
     """Check that secret files do not depend on the permissions of their folder alone."""
     open_to_others, foreign = [], []
-    for path in _kept(home):
+    for path in _own_files(home):
         try:
             found = path.lstat()
         except OSError:
@@ -62,7 +62,7 @@ def _permissions(home: Home) -> list[Check]:
     return checks or [Check("permissions", "ok", "what is in the home is its owner's alone")]
 
 
-def _kept(home: Home) -> Iterator[Path]:
+def _own_files(home: Home) -> Iterator[Path]:
     """Yield the files that Rumi keeps; what is in workspaces and in the root file system is the sandbox's."""
     theirs = {home.workspaces.name, home.rootfs.name}
     yield from (path for path in sorted(home.root.iterdir()) if path.name not in theirs)

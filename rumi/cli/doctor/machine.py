@@ -28,12 +28,12 @@ def disk(home: Home) -> list[Check]:
     free, inodes = metrics.bytes, metrics.files
     size = f"{free / 1e9:.1f} GB" if free >= LOW_DISK_BYTES else f"{free / 1e6:.0f} MB"
     found = f"{size} free"
-    room = f"Make room on the disk of {home.root}, or set RUMI_HOME to a folder on another one."
+    advice = f"Make room on the disk of {home.root}, or set RUMI_HOME to a folder on another one."
     checks = []
     if free < LOW_DISK_BYTES:
-        checks.append(Check("disk", "failure", found, room))
+        checks.append(Check("disk", "failure", found, advice))
     if inodes < LOW_INODES:  # infinite on file systems without a limit of files
-        checks.append(Check("disk", "failure", f"only {inodes} files more fit on it", room))
+        checks.append(Check("disk", "failure", f"only {inodes} files more fit on it", advice))
     return checks or [Check("disk", "ok", found)]
 
 
@@ -46,7 +46,7 @@ def _python() -> Check:
 def _clock(home: Home) -> Check:
     """Check the clock without a server: the current time cannot be before a past event."""
     now = time.time()
-    told = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
+    shown = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     newest = 0.0
     for path in (Path(rumi.__file__), home.state_db, home.logs / "audit.jsonl"):
         try:
@@ -55,9 +55,9 @@ def _clock(home: Home) -> Check:
             continue
     if now < newest - CLOCK_S:
         last = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
-        found = f"it says {told}, and files here are of {last}"
+        found = f"it says {shown}, and files here are of {last}"
         return Check("clock", "failure", found, SET_THE_CLOCK)
-    return Check("clock", "ok", told)
+    return Check("clock", "ok", shown)
 
 
 def _terminal() -> Check:

@@ -12,7 +12,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 
 if TYPE_CHECKING:
-    from rumi.models.room import Room
+    from rumi.models.room import TokenBudget
 
 CLOCK_OFF_S = 60.0
 """More than the time that an answer may travel, less than the tolerance of certificates."""
@@ -31,28 +31,28 @@ async def _model(loaded: Loaded) -> list[Check]:
     from rumi.models.settings import lacks_key
     from rumi.models.trying import try_out
 
-    given = model_settings_of(await read_keys(loaded), "en")
-    if lacks_key(given):
+    model_settings = model_settings_of(await read_keys(loaded), "en")
+    if lacks_key(model_settings):
         return [Check("model online", "ok", "there is no key that could be tried")]
-    models = build_models(given)
+    models = build_models(model_settings)
     if not models.servers:
         return [Check("model online", "ok", "the offline model is here")]
     try:
         answered = f"{models.name} answered in {await try_out(models):.1f} s"
         return [
             Check("model online", "ok", answered),
-            *_plan(models.steps[0].room),
+            *_plan(models.steps[0].budget),
             *await clock(next(iter(models.servers)).base_url),
         ]
     finally:
         await models.aclose()
 
 
-def _plan(room: "Room") -> list[Check]:
+def _plan(budget: "TokenBudget") -> list[Check]:
     """Report the limit of the model's plan, if it is less than the model's context."""
-    if not room.small_plan:
+    if not budget.small_plan:
         return []
-    found = f"the plan allows {room.a_minute} tokens a minute: long pages and results are cut to that"
+    found = f"the plan allows {budget.a_minute} tokens a minute: long pages and results are cut to that"
     return [Check("plan online", "ok", found)]
 
 

@@ -4,11 +4,11 @@ import os
 
 from rumi.app.engine import (
     close_engine,
+    describe_free_space,
     faults_of_files,
     files_bound,
     find_engine,
     missing_programs,
-    room_left,
     selection_of,
 )
 from rumi.cli.doctor.check import Check
@@ -59,7 +59,7 @@ def files(home: Home, loaded: Loaded) -> list[Check]:
     user = sandbox_user(home.installation(), home.root)
     if found := faults_of_files(home, loaded, user):
         return [Check("files", "failure", fault.found, fault.fix) for fault in found]
-    left, low = room_left(home, loaded)
+    left, low = describe_free_space(home, loaded)
     checks = [Check("files", "ok", files_bound(loaded))]
     if low:
         fix = (
@@ -90,7 +90,7 @@ async def leftovers(home: Home) -> list[Check]:
     from rumi.sandbox.cgroups import groups_of
     from rumi.sandbox.leftovers import processes_left
 
-    if home.holder():
+    if home.lock_holder():
         return [Check("leftovers", "ok", "what there is belongs to the running Rumi")]
     installation = home.installation()
     containers = await _containers(home, installation)

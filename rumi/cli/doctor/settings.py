@@ -46,14 +46,14 @@ def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
     from rumi.platform.config.providers import key_owner
 
     try:
-        given = model_settings_of(loaded, "en")
-        if key_owner(given.default) in given.unread:
-            return Check("model", "ok", f"{given.default}; a command prints its key"), True
-        if variable := missing_key(given):
-            found = f"{given.default} needs {variable}; without it the offline model is used"
+        model_settings = model_settings_of(loaded, "en")
+        if key_owner(model_settings.default) in model_settings.unread:
+            return Check("model", "ok", f"{model_settings.default}; a command prints its key"), True
+        if variable := missing_key(model_settings):
+            found = f"{model_settings.default} needs {variable}; without it the offline model is used"
             fix = f"Put {variable}=… into {file}, or the environment."
             return Check("model", "warning", found, fix), False
-        return Check("model", "ok", build_models(given).name), True
+        return Check("model", "ok", build_models(model_settings).name), True
     except RumiError as error:
         return Check("model", "failure", error.message, error.advice), True
 
@@ -82,9 +82,9 @@ def _telegram(loaded: Loaded, has_key: bool, file: str) -> Check:
 
 def _people(loaded: Loaded) -> Check:
     """Check the people: an id that a section of theirs and a list of Telegram give different roles."""
-    given, telegram = loaded.settings, loaded.settings.telegram
-    roles = Counter(role for _, role in listed(given).values())
-    for name, person in given.people.items():
+    loaded_settings, telegram = loaded.settings, loaded.settings.telegram
+    roles = Counter(role for _, role in listed(loaded_settings).values())
+    for name, person in loaded_settings.people.items():
         more = person.role != "admin" and set(person.telegram) & set(telegram.admins)
         if more:
             found = f"{name} has the role {person.role}, and an id of theirs is in telegram.admins too"

@@ -9,8 +9,15 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.recall.store import Store
-from rumi.memory.recall.types import CatchUp, Count, Prune, RecallMessage, RecallUnavailable, Search
+from rumi.memory.recall.store import RecallStore
+from rumi.memory.recall.types import (
+    CatchUp,
+    CountPassages,
+    Prune,
+    RecallMessage,
+    RecallUnavailable,
+    SearchPassages,
+)
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.threads import Offload
 from rumi.store.backend import PostgresServer
@@ -40,16 +47,16 @@ class Recall(Actor[RecallMessage]):
     def __init__(
         self,
         path: Path,
-        place: Path | PostgresServer,
+        database: Path | PostgresServer,
         ids: ChatIds,
         offload: Offload,
         now: Callable[[], float],
     ) -> None:
         """`offload` does one work at a time."""
-        self._open: Callable[[], Store] = lambda: Store(path, place, now)
+        self._open: Callable[[], RecallStore] = lambda: RecallStore(path, database, now)
         self._ids = ids
         self._offload = offload
-        self._store: Store | None = None
+        self._store: RecallStore | None = None
         self._woken = trio.Event()
         self._answered = self._failed = self._passages = 0
 
@@ -67,7 +74,7 @@ class Recall(Actor[RecallMessage]):
         """Execute a request. The asker's cancellation waits for the transaction, which is then complete."""
         self._answered += 1
         try:
-            if isinstance(message, Search):
+            if isinstance(message, SearchPassages):
                 await self._catch_up(SLICES)
             return await self._do(message)
         except RecallUnavailable as error:
@@ -113,18 +120,18 @@ class Recall(Actor[RecallMessage]):
             try:
                 while await self._catch_up(1):  # noqa: ASYNC110  # it lets others go first
                     await trio.sleep(PAUSE_S)
-                place: int | None = 0
-                while place is not None:
-                    place = await self._do(Prune(place))
+                cursor: int | None = 0
+                while cursor is not None:
+                    cursor = await self._do(Prune(cursor))
                     await trio.sleep(PAUSE_S)
-                self._passages = await self._do(Count())
+                self._passages = await self._do(CountPassages())
             except RecallUnavailable as error:
                 logger.info("the index of conversations is not up to date: %s", error)
             with trio.move_on_after(LOOK_S):
                 await self._woken.wait()
 
 
-class Ask(Protocol):
+class AskRecall(Protocol):
     """Asks the recall, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
@@ -137,13 +144,13 @@ class Ask(Protocol):
 
 
 @asynccontextmanager
-async def open_recall(path: Path, place: Path | PostgresServer, ids: ChatIds) -> AsyncIterator[Ask]:
+async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds) -> AsyncIterator[AskRecall]:
     """Open an up-to-date index without a tree around it, for a process that only works on the home's files.
 
     Raises:
         RecallUnavailable: A file cannot be opened.
     """
-    store = Store(path, place)
+    store = RecallStore(path, database)
 
     async def ask(request: Request[R]) -> R:
         await trio.lowlevel.checkpoint()
@@ -160,7 +167,7 @@ async def open_recall(path: Path, place: Path | PostgresServer, ids: ChatIds) ->
         store.close()
 
 
-def asking(recall: ActorRef[Any]) -> Ask:
+def asking(recall: ActorRef[Any]) -> AskRecall:
     """Return a function that asks the actor; a recall that does not answer is unavailable."""
 
     async def ask(request: Request[R]) -> R:

@@ -72,7 +72,7 @@ _YEAR: Final = re.compile(r"\b(?:in|en|during|durante|del?) (20\d\d)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DateSpan:
     """Days from `first` to `last`, both included. `words` is the part of the query that names them."""
 
     first: date
@@ -80,7 +80,7 @@ class Span:
     words: str = ""
 
 
-def span_in(text: str, today: date) -> Span | None:
+def span_in(text: str, today: date) -> DateSpan | None:
     """Return the days that a folded text names, in the past where it leaves that open; None without any."""
     try:
         return _exact(text, today) or _relative(text, today)
@@ -88,46 +88,46 @@ def span_in(text: str, today: date) -> Span | None:
         return None
 
 
-def _exact(text: str, today: date) -> Span | None:
+def _exact(text: str, today: date) -> DateSpan | None:
     if found := _ISO.search(text):
         year, month = int(found[1]), int(found[2])
         if found[3]:
             day = date(year, month, int(found[3]))
-            return Span(day, day, found[0])
-        return Span(*_month(year, month), found[0])
+            return DateSpan(day, day, found[0])
+        return DateSpan(*_month(year, month), found[0])
     if found := _DAY_OF.search(text):
         day_number, name = int(found[1] or found[5]), found[2] or found[4]
-        given = found[3] or found[6]
-        day = date(int(given) if given else today.year, MONTHS[name], day_number)
-        if not given and day > today:
+        year_text = found[3] or found[6]
+        day = date(int(year_text) if year_text else today.year, MONTHS[name], day_number)
+        if not year_text and day > today:
             day = day.replace(year=day.year - 1)
-        return Span(day, day, found[0])
+        return DateSpan(day, day, found[0])
     if found := _IN_MONTH.search(text):
         month = MONTHS[found[1]]
         year = int(found[2]) if found[2] else today.year - (month > today.month)
-        return Span(*_month(year, month), found[0])
+        return DateSpan(*_month(year, month), found[0])
     return None
 
 
-def _relative(text: str, today: date) -> Span | None:
+def _relative(text: str, today: date) -> DateSpan | None:
     for pattern, days in _DAYS.items():
         if found := pattern.search(text):
             day = today - timedelta(days)
-            return Span(day, day, found[0])
+            return DateSpan(day, day, found[0])
     if found := _AGO.search(text):
         number, unit = (found[1], found[2]) if found[1] else (found[3], found[4])
         size = _UNITS[unit]
         middle = today - timedelta(size * (SMALL_NUMBERS.get(number) or int(number)))
         around = timedelta(size // 2)
-        return Span(middle - around, min(today, middle + around), found[0])
+        return DateSpan(middle - around, min(today, middle + around), found[0])
     if found := _WEEKDAY.search(text):
         back = (today.weekday() - WEEKDAYS[found[1] or found[2]]) % 7 or 7
         day = today - timedelta(back)
-        return Span(day, day, found[0])
+        return DateSpan(day, day, found[0])
     if found := _LAST.search(text):
-        return Span(*_last(next(unit for unit in found.groups() if unit), today), found[0])
+        return DateSpan(*_last(next(unit for unit in found.groups() if unit), today), found[0])
     if found := _YEAR.search(text):
-        return Span(date(int(found[1]), 1, 1), date(int(found[1]), 12, 31), found[0])
+        return DateSpan(date(int(found[1]), 1, 1), date(int(found[1]), 12, 31), found[0])
     return None
 
 

@@ -29,10 +29,10 @@ def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
         return log(1 + (len(facts) + 1) / (count + 0.5))
 
     scored = [
-        (query.score(key, value, lambda stems: weight(frozenset(stems)), 1.0), fact.updated, place)
-        for place, ((key, value), fact) in enumerate(zip(sides, facts, strict=True))
+        (query.score(key, value, lambda stems: weight(frozenset(stems)), 1.0), fact.updated, index)
+        for index, ((key, value), fact) in enumerate(zip(sides, facts, strict=True))
     ]
     best = max(score for score, _, _ in scored)
     if not best:
         return []
-    return [facts[place] for score, _, place in sorted(scored, reverse=True) if score >= LEAST * best]
+    return [facts[index] for score, _, index in sorted(scored, reverse=True) if score >= LEAST * best]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeAlias
 
-from rumi.memory.recall.indexing import Source, add, remove
-from rumi.memory.recall.state import Indexing, State
+from rumi.memory.recall.indexing import StoredPassage, add, remove
+from rumi.memory.recall.state import Indexing, StateTables
 from rumi.memory.recall.steps import steps
 from rumi.memory.recall.types import CatchUp, Prune, Unindex
 from rumi.platform.chat_ids import BOT, TASK, ChatIds
@@ -99,7 +99,7 @@ def _remove_for_good(db: Database, ids: list[int]) -> None:
     db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
 
 
-def _history(db: Database, state: State, ids: ChatIds) -> bool:
+def _history(db: Database, state: StateTables, ids: ChatIds) -> bool:
     rows = state.read(
         "SELECT id, chat, session, turn, tainted, created, undone,"
         f" CASE WHEN substr(chat, 1, {len(TASK)}) = '{TASK}' OR substr(chat, 1, {len(BOT)}) = '{BOT}'"
@@ -118,8 +118,8 @@ def _history(db: Database, state: State, ids: ChatIds) -> bool:
 
 
 def _exchanges(
-    db: Database, state: State, ids: ChatIds, turns: dict[_Turn, list[_Entry]], last: int
-) -> Iterator[tuple[str, Source]]:
+    db: Database, state: StateTables, ids: ChatIds, turns: dict[_Turn, list[_Entry]], last: int
+) -> Iterator[tuple[str, StoredPassage]]:
     """Yield the exchanges of turns, given with their entries up to the last one of the slice."""
     files = _files(state, [(chat, turn) for chat, _, turn in turns])
     for (chat, session, turn), entries in turns.items():
@@ -137,13 +137,13 @@ def _exchanges(
         said, answered, at, end, _ = _folded(entries, first)
         if said or answered:
             names = " ".join(files.get((chat, turn), ()))
-            source = Source(
+            source = StoredPassage(
                 "exchange", chat, session, turn, first, end, at, f"{said}\n{names}".strip(), answered
             )
             yield ids.owner_of(chat), source
 
 
-def _entries(state: State, chat: str, session: int, turn: str, first: int, last: int) -> list[_Entry]:
+def _entries(state: StateTables, chat: str, session: int, turn: str, first: int, last: int) -> list[_Entry]:
     return state.read(
         "SELECT id, message, tainted, created, undone FROM history"
         " WHERE chat = ? AND session = ? AND turn = ? AND id >= ? AND id <= ? ORDER BY id",
@@ -167,7 +167,7 @@ def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int
     return "\n".join(said), "\n".join(answered), at, end, tainted
 
 
-def _files(state: State, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+def _files(state: StateTables, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
     """Return the names of the files that came with the messages of turns, of those that have any."""
     turn_of = {(chat, int(turn[1:])): turn for chat, turn in turns if turn[1:].isdecimal()}
     names: dict[tuple[str, str], list[str]] = {}
@@ -184,7 +184,7 @@ def _files(state: State, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, st
     return names
 
 
-def _tasks(db: Database, state: State) -> bool:
+def _tasks(db: Database, state: StateTables) -> bool:
     """Index the results that no chat was told of: the others are in their chats' histories."""
     rows = state.read(
         "SELECT id, owner, question, answer, ended FROM tasks"
@@ -194,7 +194,7 @@ def _tasks(db: Database, state: State) -> bool:
     add(
         db,
         [
-            (owner, Source("task", f"{TASK}{id}", 0, "", id, id, ended, question, answer))
+            (owner, StoredPassage("task", f"{TASK}{id}", 0, "", id, id, ended, question, answer))
             for id, owner, question, answer, ended in rows
             if not _known(db, "task", f"{TASK}{id}", 0, id, ended)
         ],
@@ -203,7 +203,7 @@ def _tasks(db: Database, state: State) -> bool:
     return len(rows) == SLICE
 
 
-def _episodes(db: Database, state: State, ids: ChatIds) -> bool:
+def _episodes(db: Database, state: StateTables, ids: ChatIds) -> bool:
     rows = state.read(
         "SELECT id, chat, session, text, began FROM episodes WHERE id > ? ORDER BY id LIMIT ?",
         (int(state.begin("episodes")), SLICE),
@@ -211,7 +211,7 @@ def _episodes(db: Database, state: State, ids: ChatIds) -> bool:
     add(
         db,
         [
-            (ids.owner_of(chat), Source("episode", chat, session, "", id, id, began, text))
+            (ids.owner_of(chat), StoredPassage("episode", chat, session, "", id, id, began, text))
             for id, chat, session, text, began in rows
             if not _known(db, "episode", chat, session, id, began)
         ],
@@ -229,7 +229,7 @@ def _known(db: Database, kind: str, chat: str, session: int, first: int, at: flo
     return row is not None
 
 
-def text_of(state: State, id: int) -> tuple[str, str, bool] | None:
+def text_of(state: StateTables, id: int) -> tuple[str, str, bool] | None:
     """Return what was said and answered in a passage, and whether it is tainted; None if it is gone.
 
     A turn that has no reply yet is not among the earlier ones.

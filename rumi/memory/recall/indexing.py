@@ -10,7 +10,7 @@ from rumi.store.protocol import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StoredPassage:
     """A passage as `state.db` has it. `first` and `last` are its rows there; `at` is in seconds."""
 
     kind: Kind
@@ -30,13 +30,13 @@ def owner_number(db: Database, owner: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
+def add(db: Database, passages: Iterable[tuple[str, StoredPassage]]) -> None:
     """Index passages, each with its owner. One that is there already is replaced."""
     counts: Counter[str] = Counter()
     for owner, passage in passages:
-        place = (passage.chat, passage.session, passage.turn, passage.kind)
+        key = (passage.chat, passage.session, passage.turn, passage.kind)
         old = db.execute(
-            "SELECT id FROM passages WHERE chat = ? AND session = ? AND turn = ? AND kind = ?", place
+            "SELECT id FROM passages WHERE chat = ? AND session = ? AND turn = ? AND kind = ?", key
         ).fetchone()
         if old is not None:
             remove(db, [old[0]])
@@ -52,7 +52,7 @@ def add(db: Database, passages: Iterable[tuple[str, Source]]) -> None:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
                 number,
-                *place,
+                *key,
                 passage.first,
                 passage.last,
                 passage.at,

@@ -19,8 +19,8 @@ def shown(language: Language, passages: Sequence[Passage]) -> str:
 def _shown(language: Language, passage: Passage) -> str:
     when = datetime.fromtimestamp(passage.at).astimezone()
     user, assistant = pick(language, "Usuario", "User"), pick(language, "Asistente", "Assistant")
-    place = " ".join(filter(None, (passage.chat, passage.turn)))
-    lines = [f"[{when:%Y-%m-%d %H:%M}, {place}]"]
+    source = " ".join(filter(None, (passage.chat, passage.turn)))
+    lines = [f"[{when:%Y-%m-%d %H:%M}, {source}]"]
     if passage.before:
         lines.append(f"(… {passage.before})")
     if passage.kind == "episode":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from rumi.memory.recall.dates import MONTHS, WEEKDAYS, Span, span_in
+from rumi.memory.recall.dates import MONTHS, WEEKDAYS, DateSpan, span_in
 from rumi.memory.recall.lexicon import related
 from rumi.memory.recall.types import MOST_QUERY_CHARS
 from rumi.memory.recall.words import DATE, NAME, NUMBER, both, plain_words, says_something
@@ -43,7 +43,7 @@ SATURATION, BY_LENGTH = 1.2, 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class QueryWord:
     """A word of a query: its stems, and those of words that it may stand for."""
 
     text: str
@@ -52,11 +52,11 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ParsedQuery:
     """A query that was read. `lately`: 1 asks for what holds now, -1 for what held before, 0 for neither."""
 
-    words: tuple[Word, ...]
-    span: Span | None = None
+    words: tuple[QueryWord, ...]
+    span: DateSpan | None = None
     flags: int = 0
     lately: int = 0
 
@@ -72,7 +72,7 @@ class Query:
         return total * factor * (1 + 0.1 * max(0, matched - 1))
 
 
-def _worth(word: Word, said: Collection[str], answered: Collection[str]) -> float:
+def _worth(word: QueryWord, said: Collection[str], answered: Collection[str]) -> float:
     if not word.stems.isdisjoint(said):
         return 1.0
     if not word.stems.isdisjoint(answered):
@@ -82,19 +82,19 @@ def _worth(word: Word, said: Collection[str], answered: Collection[str]) -> floa
     return STANDS_FOR * OTHER_SIDE if not word.related.isdisjoint(answered) else 0.0
 
 
-def read_query(text: str, today: date) -> Query:
+def read_query(text: str, today: date) -> ParsedQuery:
     """Return what a query asks for."""
     plain = " ".join(folded(text[:MOST_QUERY_CHARS]).split())
     span = span_in(plain, today)
     dated = set(span.words.split()) if span is not None else set()
-    words: dict[str, Word] = {}
+    words: dict[str, QueryWord] = {}
     for word in plain_words(plain):
         if says_something(word) and word not in words and len(words) < MOST_QUERY_WORDS:
             if word in dated and (word in MONTHS or word in WEEKDAYS or word.isdigit()):
-                words[word] = Word(word, frozenset(both(word)), frozenset())
+                words[word] = QueryWord(word, frozenset(both(word)), frozenset())
             elif word not in dated:
-                words[word] = Word(word, frozenset(both(word)), related(word))
+                words[word] = QueryWord(word, frozenset(both(word)), related(word))
     flags = (DATE if _WHEN.search(plain) else 0) | (NAME if _WHO.search(plain) else 0)
     flags |= NUMBER if _COUNT.search(plain) else 0
     lately = 1 if _NOW.search(plain) else -1 if _BEFORE.search(plain) else 0
-    return Query(tuple(words.values()), span, flags, lately)
+    return ParsedQuery(tuple(words.values()), span, flags, lately)

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 
 from rumi.errors import UsageError
-from rumi.memory.recall.dates import Span, span_in
-from rumi.memory.recall.types import MOST, MOST_QUERY_CHARS, Search, Who
+from rumi.memory.recall.dates import DateSpan, span_in
+from rumi.memory.recall.types import MOST, MOST_QUERY_CHARS, SearchPassages, Who
 from rumi.store.journal.reading import folded
 
 MOST_LIMIT = 20
 
 
-def search_of(owner: str, request: Mapping[str, object], now: float) -> Search:
+def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPassages:
     """Return the search that a request describes.
 
     Raises:
@@ -24,7 +24,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Search:
         "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
     )
     since, until = (_span(request.get(name), now) for name in ("since", "until"))
-    return Search(
+    return SearchPassages(
         owner,
         query[:MOST_QUERY_CHARS],
         datetime.combine(since.first, time.min).astimezone().timestamp() if since is not None else None,
@@ -36,10 +36,10 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> Search:
     )
 
 
-def _span(given: object, now: float) -> Span | None:
-    if not isinstance(given, str) or not given.strip():
+def _span(value: object, now: float) -> DateSpan | None:
+    if not isinstance(value, str) or not value.strip():
         return None
-    text, today = folded(given.strip()), datetime.fromtimestamp(now).astimezone().date()
+    text, today = folded(value.strip()), datetime.fromtimestamp(now).astimezone().date()
     found = span_in(text, today) or span_in(f"in {text}", today) or span_in(f"on {text}", today)
     if found is None:
         raise UsageError("The day is not understood.", "Write it like 2026-11-23, yesterday or march.")

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from rumi.memory.recall.following import text_of
 from rumi.memory.recall.indexing import owner_number
-from rumi.memory.recall.query import Query, Word, read_query
-from rumi.memory.recall.state import Indexing, State
+from rumi.memory.recall.query import ParsedQuery, QueryWord, read_query
+from rumi.memory.recall.state import Indexing, StateTables
 from rumi.memory.recall.steps import steps
-from rumi.memory.recall.types import Count, Passage, Search
+from rumi.memory.recall.types import CountPassages, Passage, SearchPassages
 from rumi.store.protocol import Database
 
 CANDIDATES: Final = 40
@@ -46,7 +46,7 @@ _Row: TypeAlias = tuple[int, str, str, int, int, float, int, str, str]
 
 
 @dataclass(slots=True)
-class _Found:
+class _ScoredPassage:
     id: int
     kind: str
     chat: str
@@ -64,16 +64,16 @@ class _Found:
 
 
 @dataclass(slots=True)
-class _Index:
+class _OwnerIndex:
     """One owner's part of the index. `counts` remembers in how many passages a term is.
 
     A term is a stem with the owner's number in front: others' passages have other terms.
     """
 
     db: Database
-    state: State
+    state: StateTables
     owner: int
-    request: Search
+    request: SearchPassages
     passages: int
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -98,16 +98,16 @@ class _Index:
                 ).fetchall()
             )
 
-    def own(self, query: Query) -> Query:
+    def own(self, query: ParsedQuery) -> ParsedQuery:
         """Return the query with this owner's terms in place of stems."""
 
         def terms(stems: Iterable[str]) -> frozenset[str]:
             return frozenset(f"{self.owner}_{stem}" for stem in stems)
 
-        words = tuple(Word(word.text, terms(word.stems), terms(word.related)) for word in query.words)
+        words = tuple(QueryWord(word.text, terms(word.stems), terms(word.related)) for word in query.words)
         return replace(query, words=words)
 
-    def candidates(self, terms: Iterable[str]) -> list[_Found]:
+    def candidates(self, terms: Iterable[str]) -> list[_ScoredPassage]:
         """Return the best passages with any of the terms by BM25, of those that are rare enough."""
         chosen: list[str] = []
         left = POSTINGS
@@ -137,7 +137,7 @@ class _Index:
         since, until = self.request.since, self.request.until
         return (since is None or at >= since) and (until is None or at <= until)
 
-    def beside(self, found: _Found, *, after: bool) -> _Found | None:
+    def beside(self, found: _ScoredPassage, *, after: bool) -> _ScoredPassage | None:
         """Return the next passage of the session, or the one before; None without one."""
         order = ("first > ?", "ASC") if after else ("first < ?", "DESC")
         row = self.db.execute(
@@ -148,11 +148,11 @@ class _Index:
         ).fetchone()
         return None if row is None or found.kind != "exchange" else self.found(row)
 
-    def found(self, row: _Row) -> _Found:
+    def found(self, row: _Row) -> _ScoredPassage:
         """Return a row as a candidate."""
         id, kind, chat, session, first, at, flags, said, answered = row
         who = self.request.who
-        return _Found(
+        return _ScoredPassage(
             id, kind, chat, session, first, at, flags,
             frozenset(said.split()) if who != "assistant" else frozenset(),
             frozenset(answered.split()) if who != "user" else frozenset(),
@@ -183,17 +183,17 @@ def _in_common(one: str, other: str, size: int) -> float:
     return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
-_Scored: TypeAlias = Callable[[_Found], float]
+_Scored: TypeAlias = Callable[[_ScoredPassage], float]
 
 
-@steps.of(Count)
-def count(request: Count, transaction: Indexing) -> int:
+@steps.of(CountPassages)
+def count(request: CountPassages, transaction: Indexing) -> int:
     """Return how many passages there are."""
     return int(transaction.db.execute("SELECT coalesce(sum(passages), 0) FROM owners").fetchone()[0])
 
 
-@steps.of(Search)
-def search(request: Search, transaction: Indexing) -> tuple[Passage, ...]:
+@steps.of(SearchPassages)
+def search(request: SearchPassages, transaction: Indexing) -> tuple[Passage, ...]:
     """Return the owner's best passages, with their texts and their neighbours."""
     db = transaction.db
     owner = owner_number(db, request.owner)
@@ -201,7 +201,7 @@ def search(request: Search, transaction: Indexing) -> tuple[Passage, ...]:
         return ()
     (passages,) = db.execute("SELECT passages FROM owners WHERE id = ?", (owner,)).fetchone()
     query = read_query(request.query, datetime.fromtimestamp(transaction.now()).astimezone().date())
-    index = _Index(db, transaction.state, owner, request, passages)
+    index = _OwnerIndex(db, transaction.state, owner, request, passages)
     shown: list[Passage] = []
     for found in _ranked(index, query):
         passage = _passage(index, found)
@@ -212,7 +212,7 @@ def search(request: Search, transaction: Indexing) -> tuple[Passage, ...]:
     return tuple(shown)
 
 
-def _ranked(index: _Index, query: Query) -> list[_Found]:
+def _ranked(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
     """Return the candidates, the best first."""
     query = index.own(query)
     index.look_up(term for word in query.words for term in (*word.stems, *word.related))
@@ -225,7 +225,7 @@ def _ranked(index: _Index, query: Query) -> list[_Found]:
         return _of_the_span(index, query)
     average = sum(candidate.length for candidate in pool.values()) / len(pool) or 1.0
 
-    def scored(candidate: _Found) -> float:
+    def scored(candidate: _ScoredPassage) -> float:
         return query.score(candidate.said, candidate.answered, index.weight, candidate.length / average)
 
     for candidate in pool.values():
@@ -236,7 +236,7 @@ def _ranked(index: _Index, query: Query) -> list[_Found]:
     return sorted(pool.values(), key=lambda candidate: (-candidate.score, -candidate.at))
 
 
-def _with_spellings(index: _Index, query: Query) -> Query:
+def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
     """Return the query with other spellings in place of words that no passage has."""
     words = []
     for word in query.words:
@@ -245,17 +245,19 @@ def _with_spellings(index: _Index, query: Query) -> Query:
             continue
         alike = index.spelt_like(word.text)
         index.look_up(alike)
-        words.append(Word(word.text, frozenset(alike), word.related) if alike else word)
+        words.append(QueryWord(word.text, frozenset(alike), word.related) if alike else word)
     return replace(query, words=tuple(words))
 
 
-def _hop(index: _Index, query: Query, pool: dict[int, _Found], scored: _Scored) -> None:
+def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
     """Score passages by the rare words of the best ones too: a name that they tell leads on."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:HOP_FROM]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
-    told = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
-    index.look_up(told)
-    rare = [stem for stem in dict.fromkeys(told) if 1 < index.count(stem) <= max(3, index.passages // 50)]
+    new_stems = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
+    index.look_up(new_stems)
+    rare = [
+        stem for stem in dict.fromkeys(new_stems) if 1 < index.count(stem) <= max(3, index.passages // 50)
+    ]
     rare = sorted(rare, key=index.count)[:HOP_WORDS]
     top = best[0].score
     for candidate in index.candidates(rare):
@@ -272,7 +274,7 @@ def _hop(index: _Index, query: Query, pool: dict[int, _Found], scored: _Scored) 
             candidate.score += HOP * top * min(1.0, shared / most) * 0.5
 
 
-def _hand_on(index: _Index, pool: dict[int, _Found], scored: _Scored) -> None:
+def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
     """Hand a part of the scores of the best passages to those beside them."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:SPREAD]
     gains: dict[int, float] = {}
@@ -297,11 +299,11 @@ def _hand_on(index: _Index, pool: dict[int, _Found], scored: _Scored) -> None:
             candidate.score += IN_SESSION * lines.get((candidate.chat, candidate.session), 0.0)
 
 
-def _fit(query: Query, pool: dict[int, _Found]) -> None:
+def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
     """Weigh what kind of answer is asked for, its time, and how recent a passage is."""
     in_order = sorted(pool.values(), key=lambda candidate: candidate.at)
-    for place, candidate in enumerate(in_order):
-        recent = place / max(1, len(in_order) - 1)
+    for rank, candidate in enumerate(in_order):
+        recent = rank / max(1, len(in_order) - 1)
         recent = 1 - recent if query.lately < 0 else recent
         candidate.score *= 1 + (LATELY if query.lately else RECENT) * recent
         if candidate.flags & query.flags:
@@ -311,7 +313,7 @@ def _fit(query: Query, pool: dict[int, _Found]) -> None:
             candidate.score *= IN_SPAN if query.span.first <= day <= query.span.last else OUT_OF_SPAN
 
 
-def _of_the_span(index: _Index, query: Query) -> list[_Found]:
+def _of_the_span(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
     """Return the latest passages of the time that is asked for: no passage has a word of the query."""
     since, until = index.request.since, index.request.until
     if query.span is not None:
@@ -330,7 +332,7 @@ def _seconds(day: date, at: time) -> float:
     return datetime.combine(day, at).astimezone().timestamp()
 
 
-def _passage(index: _Index, found: _Found) -> Passage | None:
+def _passage(index: _OwnerIndex, found: _ScoredPassage) -> Passage | None:
     text = text_of(index.state, found.id)
     if text is None:
         return None

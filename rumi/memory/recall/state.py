@@ -35,7 +35,7 @@ SKEW_S: Final = 3600.0
 _COLUMNS: Final = "id, kind, chat, session, turn, first, last"
 
 
-class State(Protocol):
+class StateTables(Protocol):
     """The tables beside an open index. Blocking; used by the index's thread."""
 
     @property
@@ -87,7 +87,7 @@ class State(Protocol):
 class Indexing(Transaction):
     """The open transaction of an index, and what it follows."""
 
-    state: State = field(kw_only=True)
+    state: StateTables = field(kw_only=True)
 
 
 def cursor(index: Database, name: str) -> float:

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 from actors import Request
 from rumi.memory.recall import following, search  # noqa: F401  # they register their steps
 from rumi.memory.recall.schema import RECALL
-from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, State
+from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, StateTables
 from rumi.memory.recall.steps import steps
-from rumi.memory.recall.types import Count, Prune, RecallUnavailable, Search, Unindex
+from rumi.memory.recall.types import CountPassages, Prune, RecallUnavailable, SearchPassages, Unindex
 from rumi.store.backend import PostgresServer
 from rumi.store.sqlite import (
     OPEN_S,
@@ -34,7 +34,7 @@ from rumi.store.sqlite import (
 R = TypeVar("R")
 
 _ENDS: Final = ("", "-wal", "-shm")
-_READS: Final = (Search, Count)
+_READS: Final = (SearchPassages, CountPassages)
 
 
 def delete_index(path: Path) -> None:
@@ -43,7 +43,7 @@ def delete_index(path: Path) -> None:
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 
-class Store:
+class RecallStore:
     """An open `recall.db`, and what it follows: `state.db`, or a database that workers share.
 
     After an error of the shared database it is `closed`, and another one has to be opened.
@@ -55,14 +55,14 @@ class Store:
     def __init__(
         self,
         path: Path,
-        place: Path | PostgresServer,
+        database: Path | PostgresServer,
         now: Callable[[], float] = time.time,
         most_entries: int = MOST_ENTRIES,
     ) -> None:
         """`most_entries` is how many of the latest entries of a shared history it follows."""
         self.path = path
         self.closed = False
-        self._place = place
+        self._database = database
         self._most = most_entries
         try:
             try:
@@ -80,9 +80,9 @@ class Store:
 
     @property
     def _error(self) -> type[Exception]:
-        return self._place.error if isinstance(self._place, PostgresServer) else sqlite3.Error
+        return self._database.error if isinstance(self._database, PostgresServer) else sqlite3.Error
 
-    def _opened(self) -> tuple[sqlite3.Connection, State]:
+    def _opened(self) -> tuple[sqlite3.Connection, StateTables]:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(
             self.path.absolute().as_uri(),
@@ -91,7 +91,7 @@ class Store:
             timeout=OPEN_S,
             uri=True,
         )
-        state: State | None = None
+        state: StateTables | None = None
         try:
             db.text_factory = decoded
             version = checked_version(db, self.path, RECALL)
@@ -101,10 +101,10 @@ class Store:
             db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is indexed again
             db.execute("PRAGMA secure_delete = ON")
             bring_up_to_date(db, self.path, RECALL, version)
-            if isinstance(self._place, Path):
-                state = AttachedFile(db, self._place)
+            if isinstance(self._database, Path):
+                state = AttachedFile(db, self._database)
             else:
-                state = SharedDatabase(db, self._place, self._most)
+                state = SharedDatabase(db, self._database, self._most)
             if state.is_another():
                 raise sqlite3.DatabaseError("of another state")
         except BaseException:
@@ -146,12 +146,13 @@ class Store:
         return answer
 
     def _unusable(self, error: Exception) -> RecallUnavailable:
-        if isinstance(self._place, PostgresServer) and isinstance(error, self._place.error):
-            trouble = self._place.trouble_of(error)
+        if isinstance(self._database, PostgresServer) and isinstance(error, self._database.error):
+            trouble = self._database.trouble_of(error)
             if trouble is not None:
-                return RecallUnavailable(*self._place.why_unwritten(trouble, error))
+                return RecallUnavailable(*self._database.why_unwritten(trouble, error))
             return RecallUnavailable(
-                f"{self._place.place} cannot be used: {error}.", "Start the database, or correct [store] url."
+                f"{self._database.location} cannot be used: {error}.",
+                "Start the database, or correct [store] url.",
             )
         assert isinstance(error, sqlite3.Error | OSError)
         trouble = trouble_of(self.path, error)

@@ -43,7 +43,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Search(Request[tuple[Passage, ...]]):
+class SearchPassages(Request[tuple[Passage, ...]]):
     """Find an owner's passages for a query, the best first.
 
     `since` and `until` are seconds since 1970; nothing outside of them is found.
@@ -78,7 +78,7 @@ class Prune(Request[int | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Count(Request[int]):
+class CountPassages(Request[int]):
     """Return how many passages there are."""
 
 
@@ -90,8 +90,8 @@ class Unindex(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HistoryDeleted:
     """Something was deleted from the state: what was indexed of it is removed now."""
 
 
-RecallMessage: TypeAlias = Search | CatchUp | Prune | Unindex | Count | Look
+RecallMessage: TypeAlias = SearchPassages | CatchUp | Prune | Unindex | CountPassages | HistoryDeleted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.errors import ConfigError
 from rumi.platform.config.editing import as_toml
-from rumi.platform.config.given import Given
+from rumi.platform.config.given import ConfigLayers
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.config.schema import (
     McpSection,
@@ -17,7 +17,7 @@ from rumi.platform.config.schema import (
     TelegramSection,
     references,
 )
-from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_place, key_references, load_secrets
+from rumi.platform.config.secrets import NAMES, Secret, Secrets, key_references, key_setting, load_secrets
 from rumi.platform.redact import Redactor
 
 FILE_NAME = "config.toml"
@@ -114,19 +114,19 @@ def load_settings(home: Path, environment: Mapping[str, str], flags: Mapping[str
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or a file cannot be read.
     """
-    given = Given()
-    given.add_file(home / FILE_NAME)
-    given.add_environment(environment)
-    given.add_flags(flags)
-    settings = given.settings()
-    origins = {key: given.origin(key) for key, _ in _leaves(settings)}
+    layers = ConfigLayers()
+    layers.add_file(home / FILE_NAME)
+    layers.add_environment(environment)
+    layers.add_flags(flags)
+    settings = layers.settings()
+    origins = {key: layers.origin(key) for key, _ in _leaves(settings)}
     secrets = load_secrets(home, environment, key_references(settings.model), variables_of(settings))
     return Loaded(settings, origins, secrets, _notes(home))
 
 
 def _key_name(name: str) -> str:
     """Return the name of a server's key for people."""
-    return PROVIDERS[name].key_variable if name in PROVIDERS else key_place(name)
+    return PROVIDERS[name].key_variable if name in PROVIDERS else key_setting(name)
 
 
 def variables_of(settings: Settings) -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.errors import ConfigError
-from rumi.platform.config.secrets import Secret, key_place
+from rumi.platform.config.secrets import Secret, key_setting
 
 if TYPE_CHECKING:
     from rumi.platform.config.cascade import Loaded
@@ -39,7 +39,7 @@ async def read_keys(loaded: "Loaded") -> "Loaded":
 
     async def read(name: str, command: str) -> None:
         try:
-            keys[name] = Secret(await _printed(command, key_place(name)))
+            keys[name] = Secret(await _printed(command, key_setting(name)))
         except ConfigError as error:
             faults[name] = error
 
@@ -59,7 +59,7 @@ def unread(loaded: "Loaded") -> Mapping[str, str]:
     }
 
 
-async def _printed(command: str, place: str) -> str:
+async def _printed(command: str, setting: str) -> str:
     """Return what a command prints.
 
     Raises:
@@ -88,12 +88,12 @@ async def _printed(command: str, place: str) -> str:
                 await process.wait()
             await trio.aclose_forcefully(process.stdout)
     if bound.cancelled_caught:
-        raise ConfigError(f"The command of {place} took longer than {COMMAND_S:g} s.", _ADVICE)
+        raise ConfigError(f"The command of {setting} took longer than {COMMAND_S:g} s.", _ADVICE)
     if len(data) > MOST_BYTES:
-        raise ConfigError(f"The command of {place} printed more than {MOST_BYTES} bytes.", _ADVICE)
+        raise ConfigError(f"The command of {setting} printed more than {MOST_BYTES} bytes.", _ADVICE)
     if process.returncode:
-        raise ConfigError(f"The command of {place} ended with exit code {process.returncode}.", _ADVICE)
+        raise ConfigError(f"The command of {setting} ended with exit code {process.returncode}.", _ADVICE)
     key = data.decode("utf-8", "replace").strip()
     if not key:
-        raise ConfigError(f"The command of {place} printed nothing.", _ADVICE)
+        raise ConfigError(f"The command of {setting} printed nothing.", _ADVICE)
     return key

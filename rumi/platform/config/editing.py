@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rumi.errors import ConfigError
-from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.config.files import read_text
-from rumi.platform.config.given import Given, Key
+from rumi.platform.config.given import ConfigLayers, Key
 from rumi.platform.config.secrets import key_references, load_secrets
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def edit_text(path: Path, change: Callable[[str], str]) -> bool:
         ConfigError: The file cannot be read or written.
     """
     try:
-        with locked(path.parent):
+        with folder_lock(path.parent):
             text = read_text(path)
             changed = change(text)
             if changed == text:
                 return False
-            replace_file(path, changed.encode())
+            atomic_write(path, changed.encode())
             return True
     except OSError as error:
         raise ConfigError(
@@ -107,16 +107,16 @@ def set_keys(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     Raises:
         ConfigError: A key is unknown, a value is not allowed, or the file cannot be read or written.
     """
-    given = Given()
-    given.add_file(path)
-    given.add_flags(values, path.name)
+    layers = ConfigLayers()
+    layers.add_file(path)
+    layers.add_flags(values, path.name)
     # Before anything is written: a word may be a key by mistake.
-    load_secrets(path.parent, os.environ, key_references(given.settings().model))
-    found = {key: given.value(key) for key in values}
+    load_secrets(path.parent, os.environ, key_references(layers.settings().model))
+    found = {key: layers.value(key) for key in values}
 
     def change(document: "TOMLDocument") -> None:
         for dotted, value in found.items():
-            *section, name = given.spelled(dotted)
+            *section, name = layers.spelled(dotted)
             if value is None:
                 section_in(document, tuple(section)).pop(name, None)
             else:

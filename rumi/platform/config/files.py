@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rumi.errors import ConfigError
 from rumi.platform.home import Home
-from rumi.platform.texts import detect_language, told
+from rumi.platform.texts import detect_language, translate
 
 _MOST_BYTES = 1_000_000
 
@@ -28,7 +28,7 @@ def home_from(environment: Mapping[str, str]) -> Path:
     if Home(home).refuse_if_unsafe():
         sentence = f"Others could read {home}: now only its owner can use it (mode 700)."
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"{told(detect_language('auto', environment), sentence)}\n")
+            sys.stderr.write(f"{translate(detect_language('auto', environment), sentence)}\n")
             sys.stderr.flush()
     return home
 
@@ -54,11 +54,11 @@ def find_home(environment: Mapping[str, str]) -> Path:
 
 def home_path(environment: Mapping[str, str]) -> Path:
     """Return the path that `find_home` returns; make nothing."""
-    given = environment.get("RUMI_HOME", "")
+    path = environment.get("RUMI_HOME", "")
     user = environment.get("HOME") or os.path.expanduser("~")
-    if given == "~" or given.startswith("~/"):
-        given = user + given[1:]
-    return Path(os.path.abspath(given or os.path.join(user, ".rumi")))
+    if path == "~" or path.startswith("~/"):
+        path = user + path[1:]
+    return Path(os.path.abspath(path or os.path.join(user, ".rumi")))
 
 
 def read_text(path: Path) -> str:

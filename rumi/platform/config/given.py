@@ -18,7 +18,7 @@ from rumi.platform.config.people import check_people
 from rumi.platform.config.providers import CHOICES, OFFLINE
 from rumi.platform.config.schema import (
     GENERAL,
-    CustomServer,
+    CustomServerSection,
     McpSection,
     PersonSection,
     PriceSection,
@@ -59,7 +59,7 @@ _EXPECTED = {
 }
 
 
-class Given:
+class ConfigLayers:
     """Values by their keys, each with its origin. A value that is added later replaces an earlier one."""
 
     def __init__(self) -> None:
@@ -213,12 +213,12 @@ class Given:
         if not key:  # a custom server's name
             return ConfigError(f"[{_dotted(names)}] is not allowed.", f"Allowed: {expected}.")
         value, origin = self._values[key]
-        place = _dotted(key)
+        setting = _dotted(key)
         for index in (part for part in error["loc"] if isinstance(part, int)):
             if isinstance(value, tuple):
-                value, place = value[index], f"{place}[{index}]"
+                value, setting = value[index], f"{setting}[{index}]"
         return ConfigError(
-            f"{place} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
+            f"{setting} = {_shown(key, value)} ({origin}) is not allowed.", f"Allowed: {expected}."
         )
 
     def _check_models(self, settings: Settings) -> None:
@@ -260,7 +260,7 @@ def _section_at(key: Key) -> type[Section] | None:
     if key == ():
         return Settings
     if len(key) == 3 and key[:2] == _CUSTOM:
-        return CustomServer
+        return CustomServerSection
     if len(key) == 2 and key[:1] == _PRICES:
         return PriceSection
     if len(key) == 2 and key[:1] == _MCP:

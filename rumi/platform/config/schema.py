@@ -222,7 +222,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
 
-class CustomServer(Section):
+class CustomServerSection(Section):
     """`[model.custom.NAME]`: a server that speaks OpenAI chat completions.
 
     `api_key` says where its key is (`$VAR`, `!command`), or is None. `pictures`: its model takes pictures.
@@ -253,7 +253,7 @@ class ModelSection(Section):
     max_concurrent: Annotated[int, Field(ge=1, le=10_000)] | None = None
     aliases: dict[Annotated[str, _checked(_check_alias)], TrueModelName] = {}
     keys: dict[Annotated[str, _checked(_check_provider)], KeyReference] = {}
-    custom: dict[Annotated[str, _checked(_check_server_name)], CustomServer] = {}
+    custom: dict[Annotated[str, _checked(_check_server_name)], CustomServerSection] = {}
 
 
 class AgentSection(Section):

@@ -99,7 +99,7 @@ NAMES = (
 )
 
 
-def key_place(name: str) -> str:
+def key_setting(name: str) -> str:
     """Return the key of the configuration that says where a server's key is."""
     custom = name.removeprefix("custom:")
     return f"model.keys.{name}" if custom == name else f"model.custom.{custom}.api_key"
@@ -149,16 +149,16 @@ def load_secrets(
         row.scheme: Secret(found[row.key_variable]) for row in PROVIDERS.values() if row.key_variable in found
     }
     faults: dict[str, ConfigError] = {}
-    for name, given in sources.items():
+    for name, reference in sources.items():
         keys.pop(name, None)
-        if given.variable in found:
-            keys[name] = Secret(found[given.variable])
-        elif given.bare:
+        if reference.variable in found:
+            keys[name] = Secret(found[reference.variable])
+        elif reference.bare:
             # It may be the key itself, so it is not shown.
-            raise ConfigError(f"{key_place(name)} is not the name of a set variable.", KEY_FORMS)
-        elif given.variable:
+            raise ConfigError(f"{key_setting(name)} is not the name of a set variable.", KEY_FORMS)
+        elif reference.variable:
             faults[name] = ConfigError(
-                f"{key_place(name)} refers to ${given.variable}, which is not set.",
+                f"{key_setting(name)} refers to ${reference.variable}, which is not set.",
                 "Set it in the environment or in .env.",
             )
     return Secrets(

@@ -40,13 +40,13 @@ class AuditLog:
         self,
         path: Path,
         max_mb: float,
-        keep: int,
+        backup_count: int,
         redact: Redactor,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`now` gives seconds since 1970."""
-        self._file = LineFile(path, max_mb=max_mb, keep=keep)
+        self._file = LineFile(path, max_mb=max_mb, backup_count=backup_count)
         self._redact = redact
         self._now = now
         self._failing = False

@@ -86,7 +86,7 @@ def follow(path: Path, wanted: Wanted) -> tuple[Iterator[Entry], AsyncGenerator[
     No entry is in both, also if the file is rotated meanwhile.
     """
     tail = _Tail(path)
-    return read(path, wanted, tail.place()), _follow(tail, wanted)
+    return read(path, wanted, tail.position()), _follow(tail, wanted)
 
 
 async def _follow(tail: "_Tail", wanted: Wanted) -> AsyncGenerator[Entry, None]:
@@ -114,7 +114,7 @@ class _Tail:
         if self._file is not None:
             self._file.seek(0, os.SEEK_END)
 
-    def place(self) -> LogPosition | None:
+    def position(self) -> LogPosition | None:
         """Return the position from which it reads; None while there is no file."""
         return None if self._file is None else LogPosition(os.fstat(self._file.fileno()), self._file.tell())
 

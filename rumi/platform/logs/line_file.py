@@ -20,10 +20,10 @@ class LineFile:
     opened at the first line, without following a link.
     """
 
-    def __init__(self, path: Path, *, max_mb: float, keep: int) -> None:
+    def __init__(self, path: Path, *, max_mb: float, backup_count: int) -> None:
         self._path = path
         self._max_bytes = int(max_mb * 1024 * 1024)
-        self._keep = keep
+        self._backup_count = backup_count
         self._descriptor: int | None = None
         self._torn = False
         self._made = False
@@ -95,11 +95,11 @@ class LineFile:
             if not self._is_current(descriptor):
                 return True  # another process was quicker
             # Up to the first gap, which a crash may have left: the files after it need not move.
-            numbers = range(1, self._keep + 1)
-            room = next((n for n in numbers if not self._numbered(n).exists()), self._keep)
-            for number in range(room, 1, -1):
+            numbers = range(1, self._backup_count + 1)
+            free_number = next((n for n in numbers if not self._numbered(n).exists()), self._backup_count)
+            for number in range(free_number, 1, -1):
                 os.replace(self._numbered(number - 1), self._numbered(number))
-            if self._keep:
+            if self._backup_count:
                 os.replace(self._path, self._numbered(1))
             else:
                 os.unlink(self._path)

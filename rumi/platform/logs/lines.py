@@ -47,8 +47,8 @@ def parts_of(entry: Entry, language: Language, *, width: int | None = None) -> t
     chat = flat(entry.get("chat_id") or "–")
     if width is None:
         return when, chat.ljust(CHAT_CELLS), words
-    room = max(10, width - len(when) - CHAT_CELLS - 2)
-    return when, _cut(chat, CHAT_CELLS), _cut(words, room, pad=False)
+    cells_left = max(10, width - len(when) - CHAT_CELLS - 2)
+    return when, _cut(chat, CHAT_CELLS), _cut(words, cells_left, pad=False)
 
 
 def colour_of(entry: Entry) -> str:

@@ -15,11 +15,11 @@ _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3"
 
 @contextmanager
 def program_log(
-    path: Path, *, max_mb: float, keep: int, redact: Redactor, level: int = logging.INFO
+    path: Path, *, max_mb: float, backup_count: int, redact: Redactor, level: int = logging.INFO
 ) -> Iterator[logging.Handler]:
     """Send all log records to `path`, and none to the terminal, until the block ends."""
     root = logging.getLogger()
-    handler = _JsonLines(LineFile(path, max_mb=max_mb, keep=keep), redact)
+    handler = _JsonLines(LineFile(path, max_mb=max_mb, backup_count=backup_count), redact)
     former = {name: logging.getLogger(name).level for name in (*_NOISY, "")}
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, level))

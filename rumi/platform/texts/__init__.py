@@ -58,8 +58,8 @@ from rumi.platform.texts.language import (
 from rumi.platform.texts.memory import (
     fact_columns,
     fact_origin,
+    facts_extracted,
     facts_known,
-    facts_learned,
     facts_left_out,
     facts_more,
     forgotten,
@@ -68,7 +68,7 @@ from rumi.platform.texts.memory import (
     memory_title,
     memory_usage,
     remembered,
-    still_learning,
+    still_extracting,
 )
 from rumi.platform.texts.models import (
     cut_off,
@@ -84,8 +84,8 @@ from rumi.platform.texts.models import (
 from rumi.platform.texts.operating import (
     attached,
     chat_moves,
+    daemon_gone,
     gave_up,
-    holder_gone,
     log_actor,
     log_columns,
     log_confirm,
@@ -127,7 +127,7 @@ from rumi.platform.texts.people import (
 )
 from rumi.platform.texts.questions import (
     MOST_QUESTION_CHARS,
-    Deed,
+    ActionKind,
     Detail,
     QuestionText,
     Value,
@@ -174,8 +174,8 @@ from rumi.platform.texts.replies import (
     ways_on,
 )
 from rumi.platform.texts.research import (
-    MISSING_PLACE,
     MISSING_QUOTE,
+    MISSING_REFERENCE,
     also_read,
     and_more,
     cut_short,
@@ -217,9 +217,9 @@ from rumi.platform.texts.skills import (
 from rumi.platform.texts.stopping import stop_all_refused, stopped_all, stopped_at_rest, stopped_everywhere
 from rumi.platform.texts.storage import (
     cannot_start_on_full_disk,
+    how_to_free_space,
     kept_at_telegram,
     log_storage,
-    make_room,
     not_stored,
     started_on_full_disk,
     waits_for_the_disk,
@@ -241,7 +241,7 @@ from rumi.platform.texts.telegram import (
     button_received,
     file_too_large,
     left_out,
-    no_ears,
+    no_transcription,
     nobody_allowed,
     not_brought,
     not_your_question,
@@ -254,7 +254,7 @@ from rumi.platform.texts.telegram import (
     unsupported,
     winding_down,
 )
-from rumi.platform.texts.told import told, told_error
+from rumi.platform.texts.told import error_text, translate
 from rumi.platform.texts.undo import (
     not_undone,
     not_yours_to_undo,
@@ -266,11 +266,11 @@ from rumi.platform.texts.undo import (
 )
 
 __all__ = [
-    "MISSING_PLACE",
     "MISSING_QUOTE",
+    "MISSING_REFERENCE",
     "MOST_QUESTION_CHARS",
+    "ActionKind",
     "Breaker",
-    "Deed",
     "Detail",
     "Language",
     "LanguageSetting",
@@ -330,13 +330,15 @@ __all__ = [
     "crashed",
     "cut_off",
     "cut_short",
+    "daemon_gone",
     "detect_language",
     "dropped",
+    "error_text",
     "everything_forgotten",
     "fact_columns",
     "fact_origin",
+    "facts_extracted",
     "facts_known",
-    "facts_learned",
     "facts_left_out",
     "facts_more",
     "file_too_large",
@@ -349,8 +351,8 @@ __all__ = [
     "gave_up",
     "greeting",
     "help_text",
-    "holder_gone",
     "how_to_forget",
+    "how_to_free_space",
     "how_to_use_skills",
     "in_language",
     "kept_at_telegram",
@@ -372,7 +374,6 @@ __all__ = [
     "log_turn_started",
     "log_waiting",
     "lost_command",
-    "make_room",
     "may_delete_files",
     "may_forget_everything",
     "memory_changed",
@@ -389,9 +390,9 @@ __all__ = [
     "moment",
     "moved",
     "new_session",
-    "no_ears",
     "no_key",
     "no_price",
+    "no_transcription",
     "nobody_allowed",
     "not_allowed",
     "not_brought",
@@ -456,7 +457,7 @@ __all__ = [
     "skills_wrong",
     "sources_title",
     "started_on_full_disk",
-    "still_learning",
+    "still_extracting",
     "stop_all_refused",
     "stopped",
     "stopped_all",
@@ -474,9 +475,8 @@ __all__ = [
     "tasks_go_on",
     "thinking",
     "this_terminal",
-    "told",
-    "told_error",
     "tool_runs",
+    "translate",
     "undo_is_busy",
     "undo_is_off",
     "undone",

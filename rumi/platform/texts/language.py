@@ -27,14 +27,14 @@ _TAGS: dict[str, Language] = {"es": "es", "en": "en"}
 
 def language_of_browser(accepted: str, default: Language) -> Language:
     """Return which of our languages an `Accept-Language` header prefers: `es-AR,es;q=0.9,en;q=0.8`."""
-    wishes: list[tuple[float, int, Language]] = []
-    for place, wish in enumerate(accepted.lower().split(",")[:32]):
-        name, _, rest = wish.strip().partition(";")
+    preferences: list[tuple[float, int, Language]] = []
+    for index, preference in enumerate(accepted.lower().split(",")[:32]):
+        name, _, rest = preference.strip().partition(";")
         weight = rest.strip().removeprefix("q=") if rest else "1"
         tag: Language | None = _TAGS.get(name.partition("-")[0])
         if tag and weight.replace(".", "", 1).isdecimal() and float(weight) > 0:
-            wishes.append((-float(weight), place, tag))
-    return min(wishes)[2] if wishes else default
+            preferences.append((-float(weight), index, tag))
+    return min(preferences)[2] if preferences else default
 
 
 def pick(language: Language, es: str, en: str) -> str:

@@ -85,7 +85,7 @@ def memory_usage(language: Language) -> str:
     )
 
 
-def facts_learned(language: Language, count: int) -> str:
+def facts_extracted(language: Language, count: int) -> str:
     """Say how many facts were extracted."""
     if count == 0:
         return pick(language, "No había nada nuevo para guardar.", "There was nothing new to save.")
@@ -96,7 +96,7 @@ def facts_learned(language: Language, count: int) -> str:
     )
 
 
-def still_learning(language: Language) -> str:
+def still_extracting(language: Language) -> str:
     """Say that the extraction continues in the background."""
     return pick(
         language,

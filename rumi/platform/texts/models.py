@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from rumi.platform.texts.language import Language, pick
-from rumi.platform.texts.told import told
+from rumi.platform.texts.told import translate
 
 _REASONS_ES: Final[Mapping[str, str]] = {
     "auth": "el servidor rechazó la clave",
@@ -36,7 +36,7 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
     `message` is the error's own sentence, `detail` what the server said, in its own words.
     """
-    said = told(language, message)
+    said = translate(language, message)
     if language == "en" or said != message:
         return said.rstrip(". ")
     text = f"{model}: {_REASONS_ES[kind]}" if model else _REASONS_ES[kind]
@@ -45,7 +45,7 @@ def model_reason(language: Language, kind: str, model: str, message: str, detail
 
 def model_advice(language: Language, kind: str, advice: str) -> str:
     """Return what to do about it, or nothing. `advice` is the error's own."""
-    said = told(language, advice)
+    said = translate(language, advice)
     return said if said != advice else pick(language, _ADVICE_ES.get(kind, ""), advice)
 
 

@@ -17,12 +17,12 @@ def gave_up(language: Language) -> str:
     )
 
 
-def attached(language: Language, holder: str, model: str) -> str:
+def attached(language: Language, daemon: str, model: str) -> str:
     """Return the first line of a window on another process."""
-    return pick(language, f"Ventana de {holder} · modelo {model}", f"A window on {holder} · model {model}")
+    return pick(language, f"Ventana de {daemon} · modelo {model}", f"A window on {daemon} · model {model}")
 
 
-def holder_gone(language: Language) -> str:
+def daemon_gone(language: Language) -> str:
     """Say that the process of a window has ended."""
     return pick(
         language,
@@ -53,19 +53,19 @@ def moved(language: Language, model: str) -> str:
     return pick(language, f"El chat sigue · modelo {model}", f"The chat goes on · model {model}")
 
 
-def other_settings(language: Language, holder: str, keys: Sequence[str]) -> str:
+def other_settings(language: Language, daemon: str, keys: Sequence[str]) -> str:
     """Say which settings and keys of a window do not apply, because its process began with others."""
     named = ", ".join(keys)
     return pick(
         language,
-        f"Esta configuración de la ventana no se aplica: {named}. {holder} empezó con otra y tiene trabajo.",
-        f"These settings of this window do not apply: {named}. {holder} began with others and is at work.",
+        f"Esta configuración de la ventana no se aplica: {named}. {daemon} empezó con otra y tiene trabajo.",
+        f"These settings of this window do not apply: {named}. {daemon} began with others and is at work.",
     )
 
 
-def waiting_for(language: Language, holder: str) -> str:
+def waiting_for(language: Language, lock_holder: str) -> str:
     """Say which process holds the home and accepts no windows, or none yet."""
-    return pick(language, f"Esperando a {holder}…", f"Waiting for {holder}…")
+    return pick(language, f"Esperando a {lock_holder}…", f"Waiting for {lock_holder}…")
 
 
 def log_waiting(language: Language, seconds: float, why: str) -> str:
@@ -73,9 +73,9 @@ def log_waiting(language: Language, seconds: float, why: str) -> str:
     return pick(language, f"espera {seconds:.0f} s: {why}", f"waits {seconds:.0f} s: {why}")
 
 
-def log_queued(language: Language, place: int) -> str:
+def log_queued(language: Language, position: int) -> str:
     """Return a line of the log: a message waits for the turn that runs."""
-    return pick(language, f"un mensaje espera, lugar {place}", f"a message waits, place {place}")
+    return pick(language, f"un mensaje espera, lugar {position}", f"a message waits, place {position}")
 
 
 def log_turn_started(language: Language, turn: str) -> str:

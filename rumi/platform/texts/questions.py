@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from rumi.platform.texts.language import Language, pick
 
-Deed: TypeAlias = Literal[
+ActionKind: TypeAlias = Literal[
     "fetch",
     "send_file",
     "remember",
@@ -31,7 +31,7 @@ Verdict: TypeAlias = Literal["yes", "no", "expired", "nobody"]
 """What became of such a question: only yes is a yes. `nobody`: nobody is there who could answer."""
 
 
-_DEEDS: dict[Deed, tuple[str, str]] = {
+_ACTIONS: dict[ActionKind, tuple[str, str]] = {
     "fetch": (
         "abrir esta dirección, que no diste vos ni una página",
         "open this address, which neither you nor a page gave",
@@ -120,10 +120,10 @@ class QuestionText:
 
 
 def question(
-    language: Language, deed: Deed, details: Mapping[str, Detail], *, tainted: bool = True
+    language: Language, action: ActionKind, details: Mapping[str, Detail], *, tainted: bool = True
 ) -> QuestionText:
     """Return what the user is asked, from the real arguments: one line each, however they were written."""
-    es, en = _DEEDS[deed]
+    es, en = _ACTIONS[action]
     first = pick(language, f"¿Puedo {es}?", f"May I {en}?")
     if tainted:
         first = pick(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from rumi.platform.texts.language import Language, pick
-from rumi.platform.texts.told import told
+from rumi.platform.texts.told import translate
 
 Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout", "budget"]
 
@@ -28,12 +28,12 @@ def busy(language: Language) -> str:
     )
 
 
-def queued(language: Language, place: int, most: int) -> str:
+def queued(language: Language, position: int, most: int) -> str:
     """Say that the message waits for the turn that runs; at most `most` do."""
     return pick(
         language,
-        f"⏳ En cola ({place} de {most}). Va después de este turno; /stop lo descarta.",
-        f"⏳ Queued ({place} of {most}). It runs after this turn; /stop drops it.",
+        f"⏳ En cola ({position} de {most}). Va después de este turno; /stop lo descarta.",
+        f"⏳ Queued ({position} of {most}). It runs after this turn; /stop drops it.",
     )
 
 
@@ -287,7 +287,7 @@ def chat_status(
     queued: int = 0,
 ) -> str:
     """Describe one chat in two lines. `phase` is None when nothing runs; a tool's call stays as it is."""
-    phase = phase and told(language, phase)
+    phase = phase and translate(language, phase)
     activity = (
         pick(language, "libre", "idle")
         if phase is None

@@ -6,7 +6,7 @@ from typing import Final
 from rumi.platform.texts.language import Language, pick
 
 MISSING_QUOTE: Final = {"es": "cita no encontrada", "en": "quote not found"}
-MISSING_PLACE: Final = {"es": "esa línea no existe", "en": "no such line"}
+MISSING_REFERENCE: Final = {"es": "esa línea no existe", "en": "no such line"}
 """Marks behind a part of an answer. None has brackets or quotation marks, which answers are searched for."""
 
 

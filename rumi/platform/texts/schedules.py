@@ -184,16 +184,16 @@ def zone_is(language: Language, zone: str) -> str:
     )
 
 
-def zone_unknown(language: Language, given: str, like: str) -> str:
+def zone_unknown(language: Language, name: str, like: str) -> str:
     """Say that there is no such time zone, and which ones may be meant."""
     if like:
         return pick(
-            language, f"❌ No hay zona {given}. ¿Será {like}?", f"❌ Unknown zone {given}. Perhaps: {like}?"
+            language, f"❌ No hay zona {name}. ¿Será {like}?", f"❌ Unknown zone {name}. Perhaps: {like}?"
         )
     return pick(
         language,
-        f"❌ No hay zona {given}. Los nombres son como Europe/Madrid o America/Argentina/Buenos_Aires.",
-        f"❌ Unknown zone {given}. Names are like Europe/Madrid or America/New_York.",
+        f"❌ No hay zona {name}. Los nombres son como Europe/Madrid o America/Argentina/Buenos_Aires.",
+        f"❌ Unknown zone {name}. Names are like Europe/Madrid or America/New_York.",
     )
 
 

@@ -89,7 +89,7 @@ def worker_line(language: Language, worker: Mapping[str, object]) -> str:
     )
 
 
-def make_room(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:
+def how_to_free_space(language: Language, wanted_mb: float, large: Sequence[tuple[str, float, str]]) -> str:
     """Return what to delete: names, their size in MB, and the command that does it."""
     lines = [
         pick(

@@ -44,7 +44,7 @@ def file_too_large(language: Language, name: str, limit_mb: float) -> str:
     )
 
 
-def no_ears(language: Language) -> str:
+def no_transcription(language: Language) -> str:
     """Say that voice messages cannot be transcribed."""
     return pick(
         language,

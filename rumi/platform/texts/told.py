@@ -33,7 +33,7 @@ INNER: Final = frozenset({"why", "rest", "advice", "source", "what", "holder"})
 _LONG: Final = frozenset({"why", "rest", "advice"})
 """Places whose values may be several sentences."""
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _WITHIN_A_SENTENCE = r"(?:(?![.!?…]\s).)+?"
 _BETWEEN = re.compile(r"(?<=[.!?…])\s+")
 
@@ -45,14 +45,14 @@ class _Template(NamedTuple):
     weight: int
 
 
-def told(language: Language, text: str) -> str:
+def translate(language: Language, text: str) -> str:
     """Return the text in that language; unchanged if the catalogue does not have it."""
     if language == "en" or not text or len(text) > MOST_CHARS:
         return text
     return "\n".join(_line(line, DEEPEST) for line in text.split("\n"))
 
 
-def told_error(language: Language, error: BaseException) -> str:
+def error_text(language: Language, error: BaseException) -> str:
     """Return what a person reads of an error, in that language; every place that shows one asks here.
 
     One of ours is its sentence and its advice. Any other, which is a fault, is its type and its words on one
@@ -60,11 +60,11 @@ def told_error(language: Language, error: BaseException) -> str:
     """
     error = single(error)
     if isinstance(error, RumiError):
-        return f"{told(language, error.message)} {told(language, error.advice)}".strip()
+        return f"{translate(language, error.message)} {translate(language, error.advice)}".strip()
     from actors import ActorError  # behind the start of a command line that fails in no such way
 
     if isinstance(error, ActorError) and error.__cause__ is not None:
-        return told_error(language, error.__cause__)
+        return error_text(language, error.__cause__)
     text = Redactor(()).text(" ".join(str(error).split()))  # words of a library, or of a server
     return f"{type(error).__name__}: {text}"[:MOST_ERROR_CHARS] if text else type(error).__name__
 
@@ -117,7 +117,7 @@ def _in_parts(text: str, depth: int) -> tuple[str, bool]:
 def _catalogue() -> tuple[Mapping[str, str], tuple[_Template, ...]]:
     from rumi.platform.texts.spanish import SENTENCES
 
-    exact = {english: spanish for english, spanish in SENTENCES.items() if not _PLACE.search(english)}
+    exact = {english: spanish for english, spanish in SENTENCES.items() if not _PLACEHOLDER.search(english)}
     templates = [
         _compiled(english, spanish) for english, spanish in SENTENCES.items() if english not in exact
     ]
@@ -125,8 +125,8 @@ def _catalogue() -> tuple[Mapping[str, str], tuple[_Template, ...]]:
 
 
 def _compiled(english: str, spanish: str) -> _Template:
-    literals = _PLACE.split(english)[::2]
-    names = _PLACE.findall(english)
+    literals = _PLACEHOLDER.split(english)[::2]
+    names = _PLACEHOLDER.findall(english)
     pattern = re.escape(literals[0])
     for name, literal in zip(names, literals[1:], strict=True):
         value = ".+?" if name in _LONG else _WITHIN_A_SENTENCE

@@ -14,12 +14,12 @@ import trio
 
 from rumi.platform.openat import opened
 from rumi.sandbox.bubblewrap import keeper
-from rumi.sandbox.bubblewrap.plan import Inherited, Plan
+from rumi.sandbox.bubblewrap.plan import ContainerPlan, Inherited
 from rumi.sandbox.bubblewrap.spare import LOST, Spare
 from rumi.sandbox.cgroups import Cgroup, Cgroups
 from rumi.sandbox.lease import Lease, heartbeat, is_lost, require
 from rumi.sandbox.pipes import pump
-from rumi.sandbox.processes import descendants, descendants_at_a_glance, holders
+from rumi.sandbox.processes import descendants, descendants_at_a_glance, processes_holding
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 10.0
@@ -37,7 +37,7 @@ class BubblewrapContainer:
     keeper, another command or another container. /tmp lasts as long as the keeper.
     """
 
-    def __init__(self, plan: Plan, cgroups: Cgroups) -> None:
+    def __init__(self, plan: ContainerPlan, cgroups: Cgroups) -> None:
         self._plan = plan
         self._cgroups = cgroups
         self._cgroup: Cgroup | None = None
@@ -50,7 +50,7 @@ class BubblewrapContainer:
         self._quiet = True  # every command that was begun has ended
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ContainerPlan:
         """The plan from which it was made."""
         return self._plan
 
@@ -306,7 +306,7 @@ class BubblewrapContainer:
         """Kill without the keeper's help: both its processes, with which the kernel ends all others."""
         assert self._process is not None
         assert self._life is not None
-        doomed = {*descendants(self._process.pid), *holders(self._life), self._process.pid}
+        doomed = {*descendants(self._process.pid), *processes_holding(self._life), self._process.pid}
         for pid in doomed - {os.getpid()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import trio
 
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
-from rumi.sandbox.bubblewrap.plan import Plan
+from rumi.sandbox.bubblewrap.plan import ContainerPlan
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
@@ -193,7 +193,7 @@ class BubblewrapEngine:
         await container.start()
         return container
 
-    async def _plan(self, chat_id: str, workspace: Path) -> Plan:
+    async def _plan(self, chat_id: str, workspace: Path) -> ContainerPlan:
         async with self._preparing:
             if self._prepared is None:
                 self._prepared = await trio.to_thread.run_sync(self._prepare, limiter=self._threads)
@@ -204,7 +204,7 @@ class BubblewrapEngine:
         ids = (self._uid, self._gid)
         skills = skills_folder(self._home)
         skills.mkdir(parents=True, exist_ok=True)
-        return Plan(
+        return ContainerPlan(
             name,
             chat_id,
             rootfs,
@@ -258,7 +258,7 @@ def _first_process(folder: Path) -> Path:
     if not program.exists():
         content = compiled()
         folder.mkdir(parents=True, exist_ok=True)
-        replace_file(program, content, mode=0o755)
+        atomic_write(program, content, mode=0o755)
     return program
 
 

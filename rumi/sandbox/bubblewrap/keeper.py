@@ -76,9 +76,9 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 def enter_user_namespace(uid: int, gid: int, flags: int) -> None:
     """Enter a user namespace in which only the same one user exists."""
-    outside = os.geteuid(), os.getegid()
+    host_ids = os.geteuid(), os.getegid()
     call("user namespace", libc.unshare(flags | CLONE_NEWUSER))
-    maps = {"uid_map": f"{uid} {outside[0]} 1", "gid_map": f"{gid} {outside[1]} 1"}
+    maps = {"uid_map": f"{uid} {host_ids[0]} 1", "gid_map": f"{gid} {host_ids[1]} 1"}
     for name, text in {"setgroups": "deny", **maps}.items():
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -316,9 +316,9 @@ def keep_low_numbers_free(settings: dict[str, str]) -> None:
     """Renumber the passed descriptors, not to be inherited: a command gets only 0 to 3."""
     for name in ("socket_fd", "life_fd", "seccomp_fd"):
         if settings[name]:
-            given = int(settings[name])
-            settings[name] = str(fcntl.fcntl(given, fcntl.F_DUPFD_CLOEXEC, 10))
-            os.close(given)
+            fd = int(settings[name])
+            settings[name] = str(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10))
+            os.close(fd)
     os.dup2(0, 3, inheritable=False)
 
 

@@ -11,7 +11,7 @@ from rumi.sandbox.types import SandboxLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ContainerPlan:
     """The parts of a container; the same for each start of it."""
 
     name: str

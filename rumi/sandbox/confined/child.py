@@ -34,7 +34,7 @@ def framed_json(what: object) -> bytes:
     return framed(json.dumps(what).encode())
 
 
-class Parent:
+class ParentProcess:
     """The process that started this one, over standard input and output; its frames are read blocking.
 
     Make it first: it binds this process's life to the parent's, sets the limits `bounds` (by `RLIMIT_…`)
@@ -60,9 +60,9 @@ class Parent:
 
     def ready(self) -> None:
         """Report that requests may come."""
-        self.tell({})
+        self.send({})
 
-    def tell(self, what: object) -> None:
+    def send(self, what: object) -> None:
         """Send a frame of JSON."""
         frame = memoryview(framed_json(what))
         while frame:

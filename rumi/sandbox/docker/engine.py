@@ -10,7 +10,7 @@ import trio
 
 from rumi.sandbox.docker.api import HUNG, ApiError, EngineApi, Json
 from rumi.sandbox.docker.container import DockerContainer, EndedAtOnceError
-from rumi.sandbox.docker.init import Init, Listener
+from rumi.sandbox.docker.init import Init, InitListener
 from rumi.sandbox.docker.spec import (
     LABEL_CHAT,
     LABEL_INIT,
@@ -207,10 +207,10 @@ class DockerEngine:
             "Make the image again with: rumi sandbox build",
         )
 
-    def _listen(self, chat_id: str) -> Listener | None:
+    def _listen(self, chat_id: str) -> InitListener | None:
         assert self._spec.names is not None
         try:
-            return Listener(self._spec.names, self._spec.name(chat_id), self.user)
+            return InitListener(self._spec.names, self._spec.name(chat_id), self.user)
         except OSError as error:
             self._by_exec = f"no socket can be made in {self._spec.names}: {error.strerror}"
             log.warning("Docker's exec starts the commands, because %s.", self._by_exec)
@@ -222,7 +222,7 @@ class DockerEngine:
             init.close()
 
     async def _started(
-        self, chat_id: str, workspace: Path, listener: Listener | None, lease: Lease | None = None
+        self, chat_id: str, workspace: Path, listener: InitListener | None, lease: Lease | None = None
     ) -> DockerContainer:
         name = self._spec.name(chat_id)
         socket = listener.path if listener else None

@@ -3,7 +3,7 @@
 import trio
 
 from rumi.sandbox.docker.api import Duplex
-from rumi.sandbox.pipes import Pace
+from rumi.sandbox.pipes import ReadPace
 from rumi.sandbox.types import Sink
 
 HEAD = 8
@@ -20,7 +20,7 @@ class Demultiplexer:
         self._left = 0
         self._sink = stdout
         self._first = True
-        self._held = bytearray()
+        self._pending = bytearray()
 
     def feed(self, data: bytes) -> None:
         """Pass on the payloads in the next bytes of the socket, which may be cut anywhere."""
@@ -42,29 +42,29 @@ class Demultiplexer:
 
     def finish(self, started: bool) -> str:
         """Return the daemon's message if it could not start the program; otherwise that text was output."""
-        held, self._held = bytes(self._held), bytearray()
-        if not held:
+        rest, self._pending = bytes(self._pending), bytearray()
+        if not rest:
             return ""
         if started:
-            self._sinks[1](held)
+            self._sinks[1](rest)
             return ""
-        return held.decode("utf-8", "replace").strip()
+        return rest.decode("utf-8", "replace").strip()
 
     def _hand_on(self, payload: bytes) -> None:
-        if (self._first or self._held) and self._sink is self._sinks[1]:
+        if (self._first or self._pending) and self._sink is self._sinks[1]:
             self._first = False
-            if payload.startswith(_START_FAILED) or (self._held and len(self._held) < 4096):
-                self._held += payload
+            if payload.startswith(_START_FAILED) or (self._pending and len(self._pending) < 4096):
+                self._pending += payload
                 return
-            if self._held:
-                payload = bytes(self._held) + payload
-                self._held.clear()
+            if self._pending:
+                payload = bytes(self._pending) + payload
+                self._pending.clear()
         self._sink(payload)
 
 
 async def listen(connection: Duplex, stdin: bytes, streams: Demultiplexer) -> None:
     """Send the input, if any, while the output is read to its end."""
-    pace = Pace()
+    pace = ReadPace()
     async with trio.open_nursery() as nursery:
         if stdin:
             nursery.start_soon(connection.write, stdin)

@@ -132,7 +132,7 @@ async def build_image(
         SandboxError: No source works; the error gives the reason for each. Or the image is the user's own.
     """
     api = EngineApi(address)
-    room = trio.CapacityLimiter(2)
+    limiter = trio.CapacityLimiter(2)
     try:
         await api.ping()
         state = await look_at_image(api, image, selection)
@@ -146,7 +146,7 @@ async def build_image(
         for source in sources if not selection.extra else ("host",):
             make = _from_alpine if source == "alpine" else _from_host
             try:
-                await _in_thread(partial(make, api.address, image, selection), progress, room)
+                await _in_thread(partial(make, api.address, image, selection), progress, limiter)
             except SandboxError as error:
                 reasons.append(error.message)
                 progress(error.message)
@@ -162,7 +162,7 @@ async def build_image(
 
 
 async def _in_thread(
-    work: Callable[[Progress], None], progress: Progress, room: trio.CapacityLimiter
+    work: Callable[[Progress], None], progress: Progress, limiter: trio.CapacityLimiter
 ) -> None:
     """Do the work in a thread whose every wait is bounded; an abandoned thread ends at its next message."""
 
@@ -181,7 +181,7 @@ async def _in_thread(
             raise SandboxError(f"Docker says: {str(error).strip().rstrip('.')}.") from error
 
     with trio.move_on_after(TOTAL_S):
-        await trio.to_thread.run_sync(guarded, limiter=room, abandon_on_cancel=True)
+        await trio.to_thread.run_sync(guarded, limiter=limiter, abandon_on_cancel=True)
         return
     raise SandboxError("Making the image took too long.")
 

@@ -16,7 +16,7 @@ import trio
 from rumi.platform.openat import opened
 from rumi.sandbox.docker.frames import not_started
 from rumi.sandbox.lease import Lease, LeaseLostError, heartbeat, is_lost
-from rumi.sandbox.pipes import Pace, file_in_memory, fill, pipe, pump
+from rumi.sandbox.pipes import ReadPace, file_in_memory, fill, pipe, pump
 from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 CONNECT_S = 5.0
@@ -25,7 +25,7 @@ LINGER_S = 2.0
 """How long, after a command's end, its streams and the proof that nothing is left of it are awaited."""
 
 
-class Listener:
+class InitListener:
     """The socket to which one container's first process connects, once."""
 
     def __init__(self, folder: Path, container: str, user: tuple[int, int]) -> None:
@@ -98,7 +98,7 @@ class Init:
             LeaseLostError: The container has ended with its lease.
             SandboxError: The container ended during the command.
         """
-        said, pace = bytearray(), Pace()
+        said, pace = bytearray(), ReadPace()
         with contextlib.ExitStack() as ours:
             with contextlib.ExitStack() as theirs:
                 words = _file(theirs, b"".join(os.fsencode(word) + b"\0" for word in command.argv))

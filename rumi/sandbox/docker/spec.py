@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
 from rumi.sandbox.types import SandboxLimits
@@ -99,7 +99,7 @@ class ContainerSpec:
             with contextlib.suppress(FileNotFoundError):
                 if path.read_text("utf-8", "replace") == text:
                     continue
-            replace_file(path, text.encode(), mode=0o644)
+            atomic_write(path, text.encode(), mode=0o644)
 
     def request(
         self,

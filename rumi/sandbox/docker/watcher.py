@@ -82,7 +82,7 @@ class Creates:
             self._longest_s = max(self._longest_s, time.monotonic() - began)
 
     @property
-    def lands_s(self) -> float:
+    def wait_s(self) -> float:
         """How long those under way are awaited."""
         return max(LANDS_LEAST_S, TIMES_THE_LONGEST * self._longest_s) if self._longest_s else LANDS_S
 
@@ -102,7 +102,7 @@ def clean(address: str, owner: str, creates: Creates) -> None:
         except OSError:
             quiet_since = time.monotonic()  # a daemon that hangs may still make what it was told to make
         else:
-            if not found and (not creates.under_way or time.monotonic() - quiet_since > creates.lands_s):
+            if not found and (not creates.under_way or time.monotonic() - quiet_since > creates.wait_s):
                 return
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE_S)

@@ -9,10 +9,10 @@ import trio
 from actors import Request
 from rumi.sandbox.lease import Leases, boottime, no_leases
 from rumi.store.backend import PostgresServer
-from rumi.store.cluster.directory import Directory
+from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.files import SandboxLease
 from rumi.store.cluster.lease import SPARE, ClusterSettings
-from rumi.store.cluster.listening import Ear, PostgresEar
+from rumi.store.cluster.listening import Notifications, PostgresNotifications
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership
@@ -69,8 +69,8 @@ class Cluster:
     ownership: Ownership
     settings: ClusterSettings
     ask: StoreThread
-    ear: Callable[[], Ear]
-    directory: Directory = field(default_factory=Directory)
+    notifications: Callable[[], Notifications]
+    directory: WorkerDirectory = field(default_factory=WorkerDirectory)
 
     def leases(self, chat: str) -> SandboxLease | None:
         """Return the lease with which the sandbox of a chat ends; None before the worker has one."""
@@ -95,7 +95,7 @@ def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Clust
         Ownership(now=trio.current_time, boottime=boottime),
         settings,
         StoreThread(server),
-        lambda: PostgresEar(server),
+        lambda: PostgresNotifications(server),
     )
 
 

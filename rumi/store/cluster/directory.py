@@ -10,7 +10,7 @@ from rumi.store.ownership import partition_of
 
 
 @dataclass(slots=True)
-class Directory:
+class WorkerDirectory:
     """The workers, and the names of the owners by partition. `read` is when, on trio's clock."""
 
     members: Sequence[Member] = ()
@@ -24,14 +24,14 @@ class Directory:
         self.changed.set()
         self.changed = trio.Event()
 
-    def owner_of(self, place: str) -> Member | None:
+    def owner_of(self, partition_key: str) -> Member | None:
         """Return the worker that served a place when this was read, None if that is not known."""
-        name = self.owners.get(partition_of(place))
+        name = self.owners.get(partition_of(partition_key))
         return next((member for member in self.members if member.name == name), None)
 
-    async def until_other(self, place: str, worker: str) -> None:
+    async def until_other(self, partition_key: str, worker: str) -> None:
         """Return when a place is served by another worker than this one."""
-        number = partition_of(place)
+        number = partition_of(partition_key)
         while self.owners.get(number, worker) == worker:
             await self.changed.wait()
 

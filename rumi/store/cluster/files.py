@@ -41,20 +41,20 @@ class CarriedFiles:
         self._carrier = carrier
         self._ownership = ownership
 
-    def _fence(self, place: str) -> int:
-        fence = self._ownership.fences.get(partition_of(place))
+    def _fence(self, partition_key: str) -> int:
+        fence = self._ownership.fences.get(partition_of(partition_key))
         if fence is None:
             raise LeaseLostError
         return fence
 
-    async def fetch(self, key: str, place: str) -> None:
+    async def fetch(self, key: str, partition_key: str) -> None:
         """Make the folder as it was stored. Cancelled, it is as before or as stored.
 
         Raises:
             RumiError: It is as before, and nothing should work with it.
         """
         try:
-            await self._carrier.fetch(key, self._fence(place))
+            await self._carrier.fetch(key, self._fence(partition_key))
         except OSError as error:
             raise RumiError(
                 f"The chat's files cannot be fetched: {error.strerror or error}.", "Make room on the disk."
@@ -62,10 +62,10 @@ class CarriedFiles:
         except SpoiltWorkspace as error:
             raise RumiError("The chat's stored files are damaged.", "Restore the database.") from error
 
-    async def store(self, key: str, place: str) -> RumiError | None:
+    async def store(self, key: str, partition_key: str) -> RumiError | None:
         """Store the folder as it is. Return what the chat's user should know, None if all is well."""
         try:
-            await self._carrier.store(key, self._fence(place))
+            await self._carrier.store(key, self._fence(partition_key))
         except Unpackable as error:
             return error
         except (LeaseLostError, JournalError) as error:  # the next worker has the former files
@@ -74,9 +74,9 @@ class CarriedFiles:
             return RumiError(f"The chat's files were not stored: {error.strerror or error}.")
         return None
 
-    async def leave(self, key: str, place: str) -> None:
+    async def leave(self, key: str, partition_key: str) -> None:
         """Store what came since the last turn, and forget what is known of the folder."""
         with trio.move_on_after(LEAVE_S):
-            if (error := await self.store(key, place)) is not None:
+            if (error := await self.store(key, partition_key)) is not None:
                 logger.warning("the files of %s were not stored: %s", key, error)
         self._carrier.forget(key)

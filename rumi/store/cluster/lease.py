@@ -64,7 +64,7 @@ class ClusterSettings:
     key: bytes | None = field(default=None, repr=False)
 
 
-class Lease(Actor[Never]):
+class WorkerLease(Actor[Never]):
     """Holds the worker's lease. It crashes with `LeaseLost`, and everything below it in the tree ends then.
 
     Each incarnation is a worker of its own, with a new name: a lease that has ended is never renewed.

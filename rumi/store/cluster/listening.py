@@ -17,10 +17,10 @@ AGAIN_S: Final = 1.0
 """The pause between attempts to listen. Until then a slow look at the database finds what is new."""
 
 
-class Ear(Protocol):
+class Notifications(Protocol):
     """Hears what is notified to a worker."""
 
-    async def hear(self, worker: str) -> tuple[str, ...]:
+    async def receive(self, worker: str) -> tuple[str, ...]:
         """Return the chats of the next notifications. It may miss some. Cancelled, it misses none."""
         ...
 
@@ -29,7 +29,7 @@ class Ear(Protocol):
         ...
 
 
-class PostgresEar:
+class PostgresNotifications:
     """A connection that listens to a worker's channel."""
 
     def __init__(self, server: PostgresServer) -> None:
@@ -37,7 +37,7 @@ class PostgresEar:
         self._listener: Postgres | None = None
         self._worker = ""
 
-    async def hear(self, worker: str) -> tuple[str, ...]:
+    async def receive(self, worker: str) -> tuple[str, ...]:
         """Return the chats of the next notifications."""
         while True:
             try:

@@ -8,10 +8,10 @@ from typing import Final, Protocol
 import trio
 
 from actors import Actor, Request, answers
-from rumi.store.cluster.directory import Directory
+from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
-from rumi.store.cluster.listening import Ear
-from rumi.store.journal.actor import Ask
+from rumi.store.cluster.listening import Notifications
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Claim, Claimed, Leave, Member, Members, Owners, Release, Touch
 from rumi.store.journal.spending import SettleLeft
 from rumi.store.journal.store import JournalError
@@ -26,7 +26,7 @@ LOOK_S: Final = 5.0
 """How often to look for what no notification has told."""
 
 
-class Part(Protocol):
+class Partitioned(Protocol):
     """A part of the tree that serves chats: it begins and ends to serve those of some partitions."""
 
     async def take_over(self, numbers: frozenset[int]) -> None:
@@ -51,7 +51,7 @@ class Dependents:
     a worker to send less.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[Partitioned]
     look: Callable[[Collection[str] | None], Awaitable[None]]
     busy: Callable[[], frozenset[int]] = frozenset
     slow_down: Callable[[str], None] = lambda account: None
@@ -68,21 +68,21 @@ class Partitions(Actor[Drain]):
     def __init__(
         self,
         ask: AskStore,
-        journal: Ask,
+        journal: AskJournal,
         ownership: Ownership,
         settings: ClusterSettings,
-        ear: Ear,
+        notifications: Notifications,
         dependents: Dependents,
-        directory: Directory | None = None,
+        directory: WorkerDirectory | None = None,
     ) -> None:
         self._ask = ask
         self._journal = journal
         self._ownership = ownership
         self._settings = settings
-        self._ear = ear
+        self._notifications = notifications
         self._dependents = dependents
         self._limited: dict[tuple[str, str], object] = {}
-        self._directory = directory or Directory()
+        self._directory = directory or WorkerDirectory()
         self._changing = trio.Lock()
         self._leaving = False
 
@@ -180,7 +180,7 @@ class Partitions(Actor[Drain]):
 
     async def _listen(self) -> None:
         while True:
-            chats = await self._ear.hear(self._ownership.worker)
+            chats = await self._notifications.receive(self._ownership.worker)
             await self._wake(chats)
 
     async def _look_again(self) -> None:
@@ -207,7 +207,7 @@ class Partitions(Actor[Drain]):
 
     async def stopped(self, reason: str) -> None:
         """Listen no more."""
-        self._ear.close()
+        self._notifications.close()
 
     def metrics(self) -> Mapping[str, object]:
         """Return how many workers there are, and the share of this one."""

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from rumi.store.backend import PostgresServer
-from rumi.store.journal.leases import Backlog, Backlogs, Member, Members
+from rumi.store.journal.leases import Backlogs, Member, Members, WorkerBacklog
 from rumi.store.journal.store import Store
 
 _FIGURES: Final = ("turns", "tasks", "waiting", "trouble")
@@ -25,7 +25,7 @@ def read_workers(server: PostgresServer) -> dict[str, Any]:
     served = {member.name for member in members if member.left_s > 0}
     left = [backlog for worker, backlog in backlogs.items() if worker not in served]
     return {
-        "workers": [_as_json(member, backlogs.get(member.name, Backlog())) for member in members],
+        "workers": [_as_json(member, backlogs.get(member.name, WorkerBacklog())) for member in members],
         "unserved": {
             "queued": sum(backlog.queued for backlog in left),
             "undelivered": sum(backlog.undelivered for backlog in left),
@@ -33,7 +33,7 @@ def read_workers(server: PostgresServer) -> dict[str, Any]:
     }
 
 
-def _as_json(member: Member, backlog: Backlog) -> dict[str, object]:
+def _as_json(member: Member, backlog: WorkerBacklog) -> dict[str, object]:
     """Return a worker; times in seconds. `lag_s` is the age of what it last said of itself."""
     lease_s = member.status.get("lease_s")
     live = isinstance(lease_s, int | float) and member.left_s > 0

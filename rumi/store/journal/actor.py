@@ -17,7 +17,7 @@ from rumi.store.backend import Backend
 from rumi.store.journal.forgetting import Expire, ExpiryCursor, Sweep
 from rumi.store.journal.history import NewSession
 from rumi.store.journal.inbox import Accept
-from rumi.store.journal.lessons import LearnedFrom, LearnNothing
+from rumi.store.journal.lessons import MarkExtracted, SkipExtraction
 from rumi.store.journal.records import NotStored
 from rumi.store.journal.spending import SettleLeft
 from rumi.store.journal.store import NOT_NOW, NotOwner, Store, Unwritable
@@ -47,13 +47,13 @@ SLICE_PAUSE_S: Final = 0.01
 EXPIRE_S: Final = 3600.0
 """How often to look for entries that are older than they have to be kept."""
 
-_LEAVES_SOMETHING: Final = (NewSession, LearnedFrom, LearnNothing)
+_LEAVES_SOMETHING: Final = (NewSession, MarkExtracted, SkipExtraction)
 """After these requests there may be history to delete."""
 
 Identity: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
-class Ask(Protocol):
+class AskJournal(Protocol):
     """Asks the journal, in a tree or of a home that no process holds."""
 
     async def __call__(self, request: Request[R], /) -> R:
@@ -67,7 +67,7 @@ class Ask(Protocol):
 
 
 @dataclass(slots=True)
-class Shelf:
+class JournalState:
     """State that outlives the journal's incarnations.
 
     `observe` is told when the trouble changes, None at its end; `since` is when it began, on trio's clock.
@@ -147,26 +147,26 @@ class Journal(Actor[JournalMessage]):
 
     def __init__(
         self,
-        place: Path | Backend,
+        database: Path | Backend,
         offload: Offload,
         now: Callable[[], float],
-        shelf: Shelf | None = None,
-        keep_s: float = 0.0,
+        state: JournalState | None = None,
+        retention_s: float = 0.0,
         ownership: Ownership | None = None,
     ) -> None:
         """`keep_s` is how long finished entries are kept, 0 for ever.
 
         With an `ownership` several workers share the database, and this one serves some of the chats.
         """
-        self._place = place
-        self._path = place if isinstance(place, Path) else None
+        self._database = database
+        self._path = database if isinstance(database, Path) else None
         self._ownership = ownership
         self._offload = offload
         self._now = now
-        self._shelf = shelf or Shelf()
-        self._keep_s = keep_s
+        self._state = state or JournalState()
+        self._retention_s = retention_s
         self._waiting: list[_Job] = []
-        self._kept: list[_Job] = []
+        self._deferred: list[_Job] = []
         self._failures = 0
         self._next_try = self._next_clear = 0.0
         self._work = trio.Event()
@@ -181,13 +181,13 @@ class Journal(Actor[JournalMessage]):
         Raises:
             JournalError: The file cannot be opened. The error says what to do.
         """
-        shelf = self._shelf
-        if shelf.file and shelf.file[:1] != self._identity()[:1]:
-            raise Unwritable(self._place, "replaced")
+        state = self._state
+        if state.file and state.file[:1] != self._identity()[:1]:
+            raise Unwritable(self._database, "replaced")
         self._store = await self._open()
-        shelf.file = self._identity()
+        state.file = self._identity()
         self._outbox = self._store.undelivered
-        shelf.opened = True
+        state.opened = True
         alone = self._ownership is None
         if alone and await self._offload(self._store.has_reservations):  # first of all that is written
             self._waiting.append(_Job(SettleLeft(), Served()))
@@ -196,18 +196,18 @@ class Journal(Actor[JournalMessage]):
         self.start_soon(self._write, self._store)
         self.start_soon(self._watch)
         self.start_soon(self._sweep)
-        if self._keep_s:
+        if self._retention_s:
             self.start_soon(self._expire)
 
     async def _open(self) -> Store:
         until = trio.current_time() + LOCKED_S
         while True:
             try:
-                return await self._offload(lambda: Store(self._place, self._now, self._ownership))
+                return await self._offload(lambda: Store(self._database, self._now, self._ownership))
             except Unwritable as error:
                 if await self._give_back(error.trouble):
                     continue
-                waits = error.trouble == "away" and self._shelf.opened
+                waits = error.trouble == "away" and self._state.opened
                 if not waits and (error.trouble != "locked" or trio.current_time() >= until):
                     raise
                 await trio.sleep(ATTEMPTS.cap_s)
@@ -231,7 +231,7 @@ class Journal(Actor[JournalMessage]):
 
     async def _write(self, store: Store) -> None:
         while True:
-            look = float("inf") if self._shelf.trouble == "replaced" else self._next_look()
+            look = float("inf") if self._state.trouble == "replaced" else self._next_look()
             if look == float("inf"):  # the usual case, and faster than a deadline
                 await self._work.wait()
             else:
@@ -239,24 +239,24 @@ class Journal(Actor[JournalMessage]):
                     await self._work.wait()
             self._work = trio.Event()
             jobs, self._waiting = self._waiting, []
-            self._kept = [job for job in (*self._kept, *jobs) if not job.withdrawn]
-            if self._shelf.trouble is not None:
-                self._kept = await self._without_writing(store, self._kept)
-            if self._shelf.trouble == "replaced" or trio.current_time() < self._next_look():
+            self._deferred = [job for job in (*self._deferred, *jobs) if not job.withdrawn]
+            if self._state.trouble is not None:
+                self._deferred = await self._without_writing(store, self._deferred)
+            if self._state.trouble == "replaced" or trio.current_time() < self._next_look():
                 continue
             try:
-                if self._kept:
+                if self._deferred:
                     await self._commit(store)
-                elif self._shelf.trouble is not None:
+                elif self._state.trouble is not None:
                     await self._look_again(store)
             except Unwritable as error:
                 await self._put_off(store, error.trouble)
 
     def _next_look(self) -> float:
         """Return when to write what is kept, or to look whether that could be done, on trio's clock."""
-        if self._kept:
+        if self._deferred:
             return self._next_try
-        return float("inf") if self._shelf.trouble in (None, "replaced") else self._next_clear
+        return float("inf") if self._state.trouble in (None, "replaced") else self._next_clear
 
     async def _commit(self, store: Store) -> None:
         """Write the kept requests in one transaction, and answer them.
@@ -264,7 +264,7 @@ class Journal(Actor[JournalMessage]):
         Raises:
             Unwritable: They are still kept.
         """
-        jobs = self._kept
+        jobs = self._deferred
         requests = [job.request for job in jobs]
         for job in jobs:
             job.writing = True
@@ -279,15 +279,15 @@ class Journal(Actor[JournalMessage]):
                 job.error = error
                 job.done.set()
             raise
-        self._kept = []
+        self._deferred = []
         self._outbox = store.undelivered
         self._failures = 0
         for job, reply in zip(jobs, replies, strict=True):
             job.answer(reply)
         if any(isinstance(request, _LEAVES_SOMETHING) for request in requests):
             self._to_sweep.set()
-        if self._shelf.trouble not in (None, "full"):
-            self._shelf.set(None)
+        if self._state.trouble not in (None, "full"):
+            self._state.set(None)
 
     def _run(self, store: Store, jobs: Sequence[_Job]) -> list[object]:
         """Do their requests. Called in a thread."""
@@ -303,44 +303,44 @@ class Journal(Actor[JournalMessage]):
 
         A full disk counts as full until the reserve exists again: the space until then is for work in hand.
         """
-        reserve = self._shelf.reserve
-        if self._shelf.trouble == "full" and reserve and not await self._offload(reserve.make):
+        reserve = self._state.reserve
+        if self._state.trouble == "full" and reserve and not await self._offload(reserve.make):
             self._next_clear = trio.current_time() + CLEAR_S
             return
         await self._offload(store.probe)
         self._failures = 0
-        self._shelf.set(None)
+        self._state.set(None)
 
     async def _put_off(self, store: Store, trouble: Trouble) -> None:
         """Keep the requests that could not be written, and answer those that need no writing."""
-        if self._shelf.trouble is None:
+        if self._state.trouble is None:
             self._look_now.set()
-        self._shelf.set(trouble)
+        self._state.set(trouble)
         if await self._give_back(trouble):
             self._next_try = 0.0
             self._work.set()
             return
-        kept, self._kept = self._kept, []
-        self._kept = await self._without_writing(store, kept)
+        deferred, self._deferred = self._deferred, []
+        self._deferred = await self._without_writing(store, deferred)
         self._next_try = self._next_clear = trio.current_time() + ATTEMPTS.delay_s(self._failures)
         self._failures += 1
 
     async def _give_back(self, trouble: Trouble) -> bool:
         """Free the reserve, if that may help. Return True if the disk has more room now."""
-        reserve = self._shelf.reserve
+        reserve = self._state.reserve
         if reserve is None or trouble not in ("full", "failing"):
             return False
         if not await self._offload(reserve.give_back):
             return False
-        self._shelf.set("full")
+        self._state.set("full")
         logger.warning("the reserve of %d MB is given back to the disk", reserve.size // 1_000_000)
         return True
 
     async def _without_writing(self, store: Store, jobs: Sequence[_Job]) -> list[_Job]:
         """Refuse new messages, and answer requests that only read. Return the other requests."""
-        trouble, left = self._shelf.trouble, []
+        trouble, left = self._state.trouble, []
         for job in jobs:
-            refused = self._shelf.refuses and isinstance(job.request, Accept)
+            refused = self._state.refuses and isinstance(job.request, Accept)
             if trouble is not None and refused and not store.may_have(job.request):
                 job.answer(NotStored(trouble))
             elif not job.withdrawn:
@@ -375,18 +375,18 @@ class Journal(Actor[JournalMessage]):
 
     async def _watch(self) -> None:
         """Check that the file is still the open one, and that there is a reserve."""
-        shelf = self._shelf
+        state = self._state
         while True:
-            if shelf.trouble is None and shelf.reserve is not None:
-                await self._beside(shelf.reserve.make)
-            if shelf.trouble == "full" and (path := self._path) is not None:
-                shelf.large = await self._beside(lambda: largest(path.parent)) or ()
+            if state.trouble is None and state.reserve is not None:
+                await self._beside(state.reserve.make)
+            if state.trouble == "full" and (path := self._path) is not None:
+                state.large = await self._beside(lambda: largest(path.parent)) or ()
             with trio.move_on_after(WATCH_S):
                 await self._look_now.wait()
             self._look_now = trio.Event()
             found = await self._beside(self._identity)
-            if found is not None and found != shelf.file:
-                shelf.set("replaced")
+            if found is not None and found != state.file:
+                state.set("replaced")
                 self._work.set()
 
     async def _beside(self, work: Callable[[], T]) -> T | None:
@@ -408,10 +408,10 @@ class Journal(Actor[JournalMessage]):
     async def _expire(self) -> None:
         """Delete what is older than it has to be kept, a slice at a time, now and every hour."""
         while True:
-            before = self._now() - self._keep_s
-            place: ExpiryCursor | None = ExpiryCursor()
-            while place is not None:
-                place = await self.answer(Expire(before, place))
+            before = self._now() - self._retention_s
+            cursor: ExpiryCursor | None = ExpiryCursor()
+            while cursor is not None:
+                cursor = await self.answer(Expire(before, cursor))
                 await trio.sleep(SLICE_PAUSE_S)
             await trio.sleep(EXPIRE_S)
 
@@ -420,41 +420,41 @@ class Journal(Actor[JournalMessage]):
         store, self._store = self._store, None
         if store is None:
             return
-        left = [job for job in (*self._kept, *self._waiting) if not job.withdrawn]
+        left = [job for job in (*self._deferred, *self._waiting) if not job.withdrawn]
         try:
-            if left and reason != "crashed" and self._shelf.trouble != "replaced":
+            if left and reason != "crashed" and self._state.trouble != "replaced":
                 await self._offload(lambda: self._run(store, left))
         finally:
             store.close()
 
     def activity(self) -> str:
         """Return how many requests wait for the disk, and why."""
-        waiting = len(self._waiting) + len(self._kept)
+        waiting = len(self._waiting) + len(self._deferred)
         words = [f"{waiting} waiting for the disk"] if waiting else []
-        if self._shelf.trouble is not None:
-            words.insert(0, f"state.db is not written: {self._shelf.trouble}")
+        if self._state.trouble is not None:
+            words.insert(0, f"state.db is not written: {self._state.trouble}")
         return ", ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
         """Return how many requests wait for the disk, how many replies are not acknowledged, as last
         committed, and what keeps the file from being written."""
-        trouble = self._shelf.trouble
+        trouble = self._state.trouble
         return {
-            "waiting": len(self._waiting) + len(self._kept),
+            "waiting": len(self._waiting) + len(self._deferred),
             "outbox": self._outbox,
             "trouble": trouble,
-            "trouble_s": None if trouble is None else round(trio.current_time() - self._shelf.since, 3),
+            "trouble_s": None if trouble is None else round(trio.current_time() - self._state.since, 3),
         }
 
 
 @asynccontextmanager
-async def open_journal(place: Path | Backend) -> AsyncIterator[Ask]:
+async def open_journal(database: Path | Backend) -> AsyncIterator[AskJournal]:
     """Open a journal without a tree around it, for a process that only works on the home's files.
 
     Raises:
         JournalError: The file cannot be opened. The error says what to do.
     """
-    store = await trio.to_thread.run_sync(Store, place)
+    store = await trio.to_thread.run_sync(Store, database)
 
     async def ask(request: Request[R]) -> R:
         (reply,) = await trio.to_thread.run_sync(store.run, [request])

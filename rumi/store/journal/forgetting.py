@@ -115,7 +115,7 @@ class DeleteChat(JournalRequest[bool]):
 def delete_chat(request: DeleteChat, transaction: Transaction) -> bool:
     """Delete a slice of a chat: history and messages first, since the rest leads to them."""
     chat, left = request.chat, SLICE
-    _keep_the_number(transaction, chat)
+    _empty_last_message(transaction, chat)
     for table in ("history", "messages", "outbox"):
         left -= transaction.db.execute(
             f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE chat = ? LIMIT ?)",
@@ -185,7 +185,7 @@ def forget_chat(request: ForgetChat, transaction: Transaction) -> bool:
     return False
 
 
-def _keep_the_number(transaction: Transaction, chat: str) -> None:
+def _empty_last_message(transaction: Transaction, chat: str) -> None:
     """Empty the last message of all if it is the chat's: messages are numbered on from it."""
     row = transaction.db.execute(
         "SELECT id FROM messages WHERE id = (SELECT max(id) FROM messages) AND chat = ?", (chat,)
@@ -218,7 +218,7 @@ class Expire(JournalRequest[ExpiryCursor | None]):
     """
 
     before: float
-    place: ExpiryCursor
+    cursor: ExpiryCursor
 
 
 @steps.of(Expire)
@@ -227,23 +227,23 @@ def expire(request: Expire, transaction: Transaction) -> ExpiryCursor | None:
 
     Rows are in the order of their arrival: after a slice of new rows there are only new ones.
     """
-    place = request.place
-    table, age, over = _TABLES[place.table]
+    cursor = request.cursor
+    table, age, over = _TABLES[cursor.table]
     key = _KEYS.get(table, "id")
     rows = transaction.db.execute(
-        f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (place.row, SLICE)
+        f"SELECT {key}, {age} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (cursor.row, SLICE)
     ).fetchall()
     if not rows or all(at >= request.before for _, at in rows):
-        return ExpiryCursor(place.table + 1) if place.table + 1 < len(_TABLES) else None
+        return ExpiryCursor(cursor.table + 1) if cursor.table + 1 < len(_TABLES) else None
     last = rows[-1][0]
     transaction.db.execute(
         f"DELETE FROM {table} WHERE {key} > :row AND {key} <= :last AND {age} < :before{over}",
         {
-            "row": place.row,
+            "row": cursor.row,
             "last": last,
             "before": request.before,
             "now": transaction.now(),
             "month": _month(transaction.now()),
         },
     )
-    return ExpiryCursor(place.table, last)
+    return ExpiryCursor(cursor.table, last)

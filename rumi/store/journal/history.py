@@ -45,7 +45,7 @@ class NewSession(OwnedWrite[int]):
 
     chat: str
     forget: bool = False
-    learn: bool = False
+    extract_first: bool = False
 
 
 @steps.of(NewSession)
@@ -56,7 +56,7 @@ def new_session(request: NewSession, transaction: Transaction) -> int:
         "UPDATE sessions SET ended = ? WHERE chat = ? AND ended IS NULL", (transaction.now(), *chat)
     )
     if request.forget:
-        if not request.learn:
+        if not request.extract_first:
             transaction.db.execute("UPDATE sessions SET fresh = FALSE WHERE chat = ?", chat)
         transaction.db.execute(
             "UPDATE sessions SET forget = TRUE WHERE chat = ? AND EXISTS"
@@ -116,13 +116,13 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
         " WHERE chat = ? AND session = ? AND turn = ? AND number = session AND ended IS NULL",
         (*session, summary.turn),
     ).fetchone()
-    upto, turn, text, told = transaction.db.execute(
+    upto, turn, text, covered = transaction.db.execute(
         "SELECT upto, turn, text, told FROM summaries WHERE chat = ? AND session = ?", session
     ).fetchone() or (0, "", "", 0)
-    if end is None or end < (upto if request.leave_out else told):
+    if end is None or end < (upto if request.leave_out else covered):
         return None
     if not request.leave_out:
-        text, told = clean(summary.text), end
+        text, covered = clean(summary.text), end
     if end > upto:
         upto, turn = end, summary.turn
     transaction.db.execute(
@@ -130,9 +130,9 @@ def summarize(request: Summarize, transaction: Transaction) -> Summary | None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (chat, session) DO UPDATE SET turn = excluded.turn,"
         " upto = excluded.upto, text = excluded.text, told = excluded.told, tainted = excluded.tainted,"
         " links = excluded.links, created = excluded.created",
-        (*session, turn, upto, text, told, summary.tainted, json.dumps(summary.links), transaction.now()),
+        (*session, turn, upto, text, covered, summary.tainted, json.dumps(summary.links), transaction.now()),
     )
-    return Summary(turn, text, summary.tainted, summary.links, gap=told < upto)
+    return Summary(turn, text, summary.tainted, summary.links, gap=covered < upto)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ class LeftOut(JournalRequest[tuple[HistoryEntry, ...]]):
 def left_out(request: LeftOut, transaction: Transaction) -> tuple[HistoryEntry, ...]:
     """Return the entries that prompts leave out and no summary covers."""
     session = (request.chat, request.session)
-    told, upto = transaction.db.execute(
+    covered, upto = transaction.db.execute(
         "SELECT told, upto FROM summaries WHERE chat = ? AND session = ?", session
     ).fetchone() or (0, 0)
-    return _entries(transaction, session, told, upto, MOST_ENTRIES, request.max_tokens)[0]
+    return _entries(transaction, session, covered, upto, MOST_ENTRIES, request.max_tokens)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +227,8 @@ def history_of(
     ).fetchone()
     upto, summary = 0, None
     if row is not None:
-        upto, turn, text, tainted, links, told = row
-        summary = Summary(turn, text, bool(tainted), load_links(links), gap=told < upto)
+        upto, turn, text, tainted, links, covered = row
+        summary = Summary(turn, text, bool(tainted), load_links(links), gap=covered < upto)
     entries, behind = _entries(transaction, (chat, session), upto, MOST_ENTRY, limit, max_tokens)
     if behind:
         links = summary.links if summary is not None else ()
@@ -257,7 +257,7 @@ def _entries(
         (*session, behind, upto, limit),
     )
     entries: list[HistoryEntry] = []
-    no_room_for = ""
+    cut_turn = ""
     left = inf if max_tokens is None else max_tokens
     for turn, text, tainted, links, short in rows:
         message = load_message(text)
@@ -265,11 +265,11 @@ def _entries(
         left -= message.tokens
         if left < 0 and entries:
             if entries[0].turn != turn:
-                entries, no_room_for = [entry for entry in entries if entry.turn != turn], turn
+                entries, cut_turn = [entry for entry in entries if entry.turn != turn], turn
             break
         entries.append(HistoryEntry(turn, message, bool(tainted), load_links(links)))
     rows.close()
-    return tuple(reversed(entries)), no_room_for
+    return tuple(reversed(entries)), cut_turn
 
 
 def insert_history(

@@ -151,7 +151,7 @@ def join_albums(request: JoinAlbums, transaction: Transaction) -> tuple[tuple[In
 
 
 @dataclass(frozen=True, slots=True)
-class Moved(JournalRequest[bool]):
+class RecordMove(JournalRequest[bool]):
     """Messages from the chat id `new` belong to the chat `old` from now on; the reply is whether they do.
 
     They do not if `new`, or a topic below it, has messages of its own.
@@ -161,8 +161,8 @@ class Moved(JournalRequest[bool]):
     new: str
 
 
-@steps.of(Moved)
-def moved(request: Moved, transaction: Transaction) -> bool:
+@steps.of(RecordMove)
+def moved(request: RecordMove, transaction: Transaction) -> bool:
     """Note a group's new chat id. Return False if a chat of that id has messages of its own."""
     known = transaction.db.execute(
         "SELECT (SELECT old FROM moved WHERE new = ?1), EXISTS (SELECT 1 FROM messages WHERE chat = ?1"

@@ -42,14 +42,14 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class WorkerBacklog:
     """What lies in the partitions of one worker: messages without a reply, and replies that nobody has."""
 
     queued: int = 0
     undelivered: int = 0
 
 
-KEPT_S: Final = 600.0
+ENDED_LEASE_S: Final = 600.0
 """How long a worker whose lease has ended stays in the list."""
 
 
@@ -71,7 +71,7 @@ def join(request: Join, transaction: Transaction) -> None:
         "INSERT INTO partitions (number) VALUES (?) ON CONFLICT DO NOTHING",
         [(number,) for number in range(PARTITIONS + 1)],
     )
-    db.execute("DELETE FROM workers WHERE until < ?", (now - KEPT_S,))
+    db.execute("DELETE FROM workers WHERE until < ?", (now - ENDED_LEASE_S,))
     db.execute(
         "INSERT INTO workers (name, version, address, started, until) VALUES (?1, ?2, ?3, ?4, ?5)"
         " ON CONFLICT (name) DO UPDATE SET until = ?5",  # the answer to an earlier attempt was lost
@@ -240,24 +240,24 @@ def owners(request: Owners, transaction: Transaction) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlogs(JournalRequest[dict[str, Backlog]]):
+class Backlogs(JournalRequest[dict[str, WorkerBacklog]]):
     """Return what waits, by worker; under the empty name that of partitions which nobody serves."""
 
 
 @steps.of(Backlogs)
-def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, Backlog]:
+def backlogs(request: Backlogs, transaction: Transaction) -> dict[str, WorkerBacklog]:
     """Count what waits."""
     db, served = transaction.db, owners(Owners(), transaction)
     found: dict[str, list[int]] = {}
-    for place, sql in enumerate(
+    for index, sql in enumerate(
         (
             "SELECT partition_of(chat), count(*) FROM messages WHERE reply IS NULL GROUP BY 1",
             "SELECT partition_of(chat), count(*) FROM outbox WHERE delivered IS NULL GROUP BY 1",
         )
     ):
         for number, count in db.execute(sql):
-            found.setdefault(served.get(number, ""), [0, 0])[place] += count
-    return {worker: Backlog(*counts) for worker, counts in found.items()}
+            found.setdefault(served.get(number, ""), [0, 0])[index] += count
+    return {worker: WorkerBacklog(*counts) for worker, counts in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

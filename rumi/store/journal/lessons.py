@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from rumi.store.journal.history import load_message, role_of
-from rumi.store.journal.records import DueSessions, Lesson
+from rumi.store.journal.records import DueSessions, SessionExcerpt
 from rumi.store.journal.transaction import JournalRequest, OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction
 
@@ -18,7 +18,7 @@ SELECT chat, number, CASE WHEN learn_after > ends THEN learn_after ELSE ends END
 
 
 @dataclass(frozen=True, slots=True)
-class ToLearn(Read[DueSessions]):
+class FindDueSessions(Read[DueSessions]):
     """Where there is something to learn from: sessions that have ended, are overdue, or were asked for.
 
     Only those of one chat, if one is named. With `going_on`, also those that are not due yet.
@@ -28,8 +28,8 @@ class ToLearn(Read[DueSessions]):
     going_on: bool = False
 
 
-@steps.of(ToLearn)
-def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
+@steps.of(FindDueSessions)
+def find_due_sessions(request: FindDueSessions, transaction: Transaction) -> DueSessions:
     """Return the sessions that are due. Only sessions with something new are looked at."""
     now, due, then = transaction.now(), [], math.inf
     sessions = transaction.db.execute(_DUE.format(mine=mine(transaction)), (request.chat, math.inf))
@@ -42,15 +42,15 @@ def to_learn(request: ToLearn, transaction: Transaction) -> DueSessions:
 
 
 @dataclass(frozen=True, slots=True)
-class Study(Read[Lesson]):
+class ReadUnextracted(Read[SessionExcerpt]):
     """Return what was said in a session and was not learned from yet."""
 
     chat: str
     session: int
 
 
-@steps.of(Study)
-def study(request: Study, transaction: Transaction) -> Lesson:
+@steps.of(ReadUnextracted)
+def read_unextracted(request: ReadUnextracted, transaction: Transaction) -> SessionExcerpt:
     """Return what the user said and was told, without results and tainted answers."""
     row = transaction.db.execute(
         "SELECT learned, tries,"
@@ -58,11 +58,11 @@ def study(request: Study, transaction: Transaction) -> Lesson:
         " FROM sessions WHERE chat = ? AND number = ?",
         (request.chat, request.session),
     ).fetchone()
-    learned, tries, upto = row or (0, 0, 0)
+    extracted_upto, tries, upto = row or (0, 0, 0)
     rows = transaction.db.execute(
         "SELECT message, created FROM history WHERE chat = ? AND session = ? AND id > ?"
         " AND NOT tainted AND NOT undone ORDER BY id",
-        (request.chat, request.session, learned),
+        (request.chat, request.session, extracted_upto),
     )
     said = [
         (message, created)
@@ -73,11 +73,11 @@ def study(request: Study, transaction: Transaction) -> Lesson:
         "SELECT language FROM messages WHERE chat = ? ORDER BY id DESC LIMIT 1", (request.chat,)
     ).fetchone() or ("",)
     messages = tuple(message for message, _ in said if message.content.strip())
-    return Lesson(upto, messages, language, tries, said[0][1] if said else transaction.now())
+    return SessionExcerpt(upto, messages, language, tries, said[0][1] if said else transaction.now())
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedFrom(OwnedWrite[None]):
+class MarkExtracted(OwnedWrite[None]):
     """Note up to which entry a session was learned from; what is to be forgotten is deleted then.
 
     The `episode` is a line on what the session was about, which `began` then; empty: none is known.
@@ -90,8 +90,8 @@ class LearnedFrom(OwnedWrite[None]):
     began: float = 0.0
 
 
-@steps.of(LearnedFrom)
-def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
+@steps.of(MarkExtracted)
+def mark_extracted(request: MarkExtracted, transaction: Transaction) -> None:
     """Note up to which entry a session was learned from. The next sweep deletes what is to be forgotten."""
     since = transaction.db.execute(
         "SELECT message FROM history WHERE chat = ? AND session = ? AND id > ?",
@@ -114,7 +114,7 @@ def learned_from(request: LearnedFrom, transaction: Transaction) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff(OwnedWrite[None]):
+class PostponeExtraction(OwnedWrite[None]):
     """Note that learning from a session failed; it is not due again before `until`, in seconds since 1970."""
 
     chat: str
@@ -122,8 +122,8 @@ class PutOff(OwnedWrite[None]):
     until: float
 
 
-@steps.of(PutOff)
-def put_off(request: PutOff, transaction: Transaction) -> None:
+@steps.of(PostponeExtraction)
+def postpone_extraction(request: PostponeExtraction, transaction: Transaction) -> None:
     """Note a failed attempt, and when the next one may be."""
     transaction.db.execute(
         "UPDATE sessions SET tries = tries + 1, learn_after = ? WHERE chat = ? AND number = ?",
@@ -132,7 +132,7 @@ def put_off(request: PutOff, transaction: Transaction) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class AskToLearn(JournalRequest[None]):
+class RequestExtraction(JournalRequest[None]):
     """Learn from the session of the chat, or of all chats, now, although it goes on.
 
     With `retry`, also sessions whose failed attempts were postponed or abandoned.
@@ -142,8 +142,8 @@ class AskToLearn(JournalRequest[None]):
     retry: bool = False
 
 
-@steps.of(AskToLearn)
-def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
+@steps.of(RequestExtraction)
+def request_extraction(request: RequestExtraction, transaction: Transaction) -> None:
     """Make sessions due at once, although they go on; this also holds after a restart."""
     also = ", learn_after = 0, tries = 0" if request.retry else ""
     transaction.db.execute(
@@ -152,7 +152,7 @@ def ask_to_learn(request: AskToLearn, transaction: Transaction) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LearnNothing(JournalRequest[None]):
+class SkipExtraction(JournalRequest[None]):
     """Delete what is to be forgotten without learning from it.
 
     With `ever`, there is nothing to learn from anything that was said so far.
@@ -161,8 +161,8 @@ class LearnNothing(JournalRequest[None]):
     ever: bool = False
 
 
-@steps.of(LearnNothing)
-def learn_nothing(request: LearnNothing, transaction: Transaction) -> None:
+@steps.of(SkipExtraction)
+def skip_extraction(request: SkipExtraction, transaction: Transaction) -> None:
     """Let the next sweep delete what is to be forgotten; with `ever`, mark everything as learned from."""
     if request.ever:
         transaction.db.execute(

@@ -6,7 +6,7 @@ from rumi.store.journal.ended_fires import fire_ended
 from rumi.store.journal.history import insert_history
 from rumi.store.journal.parked import buttons_in, buttons_json, note_asked
 from rumi.store.journal.records import Buttons, HistoryEntry, Reason, StoredReply
-from rumi.store.journal.spending import note_told
+from rumi.store.journal.spending import record_notices
 from rumi.store.journal.transaction import OwnedWrite, Read, clean, mine, steps
 from rumi.store.steps import Transaction
 
@@ -42,7 +42,7 @@ def settle(request: Settle, transaction: Transaction) -> int:
         return int(replied[0] or 0)
     session = request.session or _session_of(transaction, request.messages[0])
     insert_history(transaction, request.chat, session, request.entries)
-    note_told(transaction, request.noticed)
+    record_notices(transaction, request.noticed)
     note_asked(transaction, request.chat, request.asked)
     if request.due is not None:
         transaction.db.execute(
@@ -56,8 +56,8 @@ def settle(request: Settle, transaction: Transaction) -> int:
         "UPDATE messages SET reply = ?, reason = ?, session = coalesce(session, nullif(?, 0))"
         " WHERE id = ? AND reply IS NULL",
         [
-            (delivery, request.reason if place == 0 else None, request.session, message)
-            for place, message in enumerate(request.messages)
+            (delivery, request.reason if index == 0 else None, request.session, message)
+            for index, message in enumerate(request.messages)
         ],
     )
     if request.buttons:
@@ -148,14 +148,14 @@ def undeliverable(request: Undeliverable, transaction: Transaction) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Read[tuple[str, ...]]):
+class UndeliveredChats(Read[tuple[str, ...]]):
     """Return the chats with replies that no one has yet; only those of some `partitions`, if named."""
 
     partitions: frozenset[int] | None = None
 
 
-@steps.of(Waiting)
-def waiting(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
+@steps.of(UndeliveredChats)
+def waiting(request: UndeliveredChats, transaction: Transaction) -> tuple[str, ...]:
     """Return the chats with replies that no one has."""
     rows = transaction.db.execute(
         f"SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL"

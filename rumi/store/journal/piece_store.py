@@ -6,7 +6,7 @@ from typing import Final
 import trio
 
 from rumi.sandbox.lease import LeaseLostError
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.workspaces import (
     CollectPieces,
     GetPieces,
@@ -22,7 +22,7 @@ SLICE_PAUSE_S: Final = 0.01
 class JournalPieces:
     """A `PieceStore` in the database of the journal."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: AskJournal) -> None:
         self._ask = ask
 
     async def manifest(self, chat: str, fence: int) -> bytes:

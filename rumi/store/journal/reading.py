@@ -20,7 +20,7 @@ MOST_FOUND = 50
 """Entries that one search returns."""
 
 _ENTRY = "history.id, history.chat, session, created, turn, message, tainted, links, undone"
-_KEPT = (
+_NOT_FORGOTTEN = (
     " AND NOT EXISTS (SELECT 1 FROM sessions AS s"
     " WHERE s.chat = history.chat AND s.number = session AND s.forget)"
 )
@@ -92,7 +92,7 @@ class ReadHistory(Read[tuple[StoredEntry, ...]]):
 @steps.of(ReadHistory)
 def read_history(request: ReadHistory, transaction: Transaction) -> tuple[StoredEntry, ...]:
     """Return the latest entries of a chat."""
-    which = _GOING_ON if request.going_on else _KEPT
+    which = _GOING_ON if request.going_on else _NOT_FORGOTTEN
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE chat = ? AND id < ?{which} ORDER BY id DESC LIMIT ?",
         (request.chat, request.before, request.limit),
@@ -119,11 +119,13 @@ class SearchHistory(Read[FoundEntries]):
 def search_history(request: SearchHistory, transaction: Transaction) -> FoundEntries:
     """Search the next slice."""
     words = folded(request.words).split()
-    narrowed, given = ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
+    narrowed, parameters = (
+        ("chat = ?", (request.chat,)) if request.chat else (f"instr(chat, '{TASK}') != 1", ())
+    )
     rows = transaction.db.execute(
         f"SELECT {_ENTRY} FROM history WHERE {narrowed} AND id < ?"
-        f" AND {_without('history.chat', request.without)}{_KEPT} ORDER BY id DESC LIMIT ?",
-        (*given, request.before, *request.without, SEARCHED),
+        f" AND {_without('history.chat', request.without)}{_NOT_FORGOTTEN} ORDER BY id DESC LIMIT ?",
+        (*parameters, request.before, *request.without, SEARCHED),
     )
     found, looked, last = [], 0, 0
     for row in rows:

@@ -118,7 +118,7 @@ class Attachment:
     cut: bool = False
 
     @property
-    def outside(self) -> bool:
+    def tainted(self) -> bool:
         """Return True if it is not its user's own word: only a recording of their own voice is."""
         return self.kind != "voice" or bool(self.source)
 
@@ -329,7 +329,7 @@ class DueSessions:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class SessionExcerpt:
     """What a session can be learned from: its user's words, and answers to them, oldest first.
 
     Nothing of it came from outside. `upto` is the last history entry up to which this is, `tries` how often
@@ -412,7 +412,7 @@ class TaskRecord:
     """What its chat's source calls the person who asked for it; None where nobody is known."""
 
     @property
-    def place(self) -> str:
+    def partition_key(self) -> str:
         """Return its chat, or its owner where it has none: what it belongs to among several workers."""
         return self.chat or self.owner
 

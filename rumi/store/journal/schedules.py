@@ -24,7 +24,7 @@ FAILURES: Final = 3
 """A schedule whose work failed so often in a row is paused."""
 
 
-KEPT: Final = 20
+MAX_FIRES: Final = 20
 """How many of its fires a schedule keeps: enough for a clock that goes back by some of them."""
 
 AHEAD_S: Final = 60.0
@@ -300,7 +300,7 @@ def _fire(firing: Firing, transaction: Transaction) -> Fired:
     transaction.db.execute(
         "DELETE FROM fires WHERE schedule = ?1 AND instant <="
         " (SELECT instant FROM fires WHERE schedule = ?1 ORDER BY instant DESC LIMIT 1 OFFSET ?2)",
-        (firing.schedule, KEPT),
+        (firing.schedule, MAX_FIRES),
     )
     return Fired(message, task)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from actors import Request
 from rumi.store.backend import as_values
-from rumi.store.journal.inbox import Accept, JoinAlbums, Load, Moved, Previewed, Retriable
+from rumi.store.journal.inbox import Accept, JoinAlbums, Load, Previewed, RecordMove, Retriable
 from rumi.store.journal.outbox import Delivered, PartSent
 from rumi.store.journal.parked import LoadParked
 from rumi.store.journal.schedules import (
@@ -51,7 +51,16 @@ _OF_A_TASK: Final = (
     LoadTask,
 )
 _OF_A_SCHEDULE: Final = (SetSchedule, DeleteSchedule, PauseFailed)
-_OF_ALL: Final = (Moved, Grant, MarkNoticed, RecordUsage, ReserveCall, SettleCall, SettleLeft, AddSchedule)
+_OF_ALL: Final = (
+    RecordMove,
+    Grant,
+    MarkNoticed,
+    RecordUsage,
+    ReserveCall,
+    SettleCall,
+    SettleLeft,
+    AddSchedule,
+)
 """Requests that read what all chats share, and change it by what they have read."""
 
 _OPENS_A_SESSION: Final = (Load, Retriable, LoadTask)
@@ -74,10 +83,10 @@ def scopes_of(requests: Sequence[Request[Any]], transaction: Transaction) -> lis
 def _scope_of(request: Request[Any], transaction: Transaction) -> Scope:
     if isinstance(request, (Read, LoadParked)) and not isinstance(request, _OPENS_A_SESSION):
         return Scope()
-    places = frozenset(partition_of(place) for place in _places_of(request, transaction) if place)
+    partitions = frozenset(partition_of(key) for key in _partition_keys_of(request, transaction) if key)
     if isinstance(request, _OF_ALL):
-        places |= {SHARED}
-    return Scope(places, _is_owned(request))
+        partitions |= {SHARED}
+    return Scope(partitions, _is_owned(request))
 
 
 def _is_owned(request: Request[Any]) -> bool:
@@ -86,7 +95,7 @@ def _is_owned(request: Request[Any]) -> bool:
     return isinstance(request, OwnedWrite)
 
 
-def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
+def _partition_keys_of(request: Request[Any], transaction: Transaction) -> Iterable[str]:
     """Return the chats that a request writes in."""
     match request:
         case Accept():
@@ -96,7 +105,7 @@ def _places_of(request: Request[Any], transaction: Transaction) -> Iterable[str]
         case MoveSchedules():
             return _found(transaction, "chat", "schedules", [move[0] for move in request.moves])
         case AddTask():
-            return [request.task.place]
+            return [request.task.partition_key]
         case AddSchedule():
             return [request.schedule.chat]
         case JoinAlbums():
@@ -122,4 +131,4 @@ def _found(transaction: Transaction, what: str, table: str, numbers: Sequence[in
     if not numbers:
         return []
     sql = f"SELECT DISTINCT {what} FROM {table} WHERE id IN ({as_values(numbers)})"
-    return [str(place) for (place,) in transaction.db.execute(sql)]
+    return [str(key) for (key,) in transaction.db.execute(sql)]

@@ -51,7 +51,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BudgetState:
     """How far the budget of somebody is used. Of what is `used`, `reserved` belongs to calls that run."""
 
     bound: Bound
@@ -89,7 +89,7 @@ _TASK: Final = "CAST(coalesce(nullif(?3, ''), '0') AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveCall(JournalRequest[State | None]):
+class ReserveCall(JournalRequest[BudgetState | None]):
     """Reserve what a model call may use, unless a budget does not allow it: that is returned."""
 
     key: str
@@ -104,7 +104,7 @@ class ReserveCall(JournalRequest[State | None]):
 
 
 @steps.of(ReserveCall)
-def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None:
+def reserve_call(request: ReserveCall, transaction: Transaction) -> BudgetState | None:
     """Reserve a call, or return the budget that does not allow it; then nothing is stored."""
     account, tokens = request.account, request.prompt + request.completion
     for bound in request.bounds:
@@ -133,7 +133,7 @@ def reserve_call(request: ReserveCall, transaction: Transaction) -> State | None
 
 
 @dataclass(frozen=True, slots=True)
-class SettleCall(JournalRequest[tuple[State, ...]]):
+class SettleCall(JournalRequest[tuple[BudgetState, ...]]):
     """End a reservation and count `rows` for it; None counts what was reserved. A second time does nothing.
 
     Returns the budgets that are nearly used up and about which nobody was told.
@@ -146,7 +146,7 @@ class SettleCall(JournalRequest[tuple[State, ...]]):
 
 
 @steps.of(SettleCall)
-def settle_call(request: SettleCall, transaction: Transaction) -> tuple[State, ...]:
+def settle_call(request: SettleCall, transaction: Transaction) -> tuple[BudgetState, ...]:
     """Count a reserved call and end its reservation, both once. Return budgets that are nearly used up."""
     if not _settle(transaction, request.key, request.rows):
         return ()
@@ -207,10 +207,10 @@ class MarkNoticed(JournalRequest[None]):
 @steps.of(MarkNoticed)
 def mark_noticed(request: MarkNoticed, transaction: Transaction) -> None:
     """Note that people were told that these budgets are nearly used up."""
-    note_told(transaction, request.keys)
+    record_notices(transaction, request.keys)
 
 
-def note_told(transaction: Transaction, keys: tuple[str, ...]) -> None:
+def record_notices(transaction: Transaction, keys: tuple[str, ...]) -> None:
     """Note that people were told about these budgets."""
     for key in keys:
         transaction.db.execute(
@@ -288,7 +288,7 @@ def spending(request: Spending, transaction: Transaction) -> tuple[UsageRow, ...
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Read[tuple[State, ...]]):
+class Standing(Read[tuple[BudgetState, ...]]):
     """Return how far budgets are used: those of an `owner`, a `chat` and a `person`, or all."""
 
     bounds: tuple[Bound, ...]
@@ -298,7 +298,7 @@ class Standing(Read[tuple[State, ...]]):
 
 
 @steps.of(Standing)
-def standing(request: Standing, transaction: Transaction) -> tuple[State, ...]:
+def standing(request: Standing, transaction: Transaction) -> tuple[BudgetState, ...]:
     """Return how far budgets are used: those of an owner and a chat, or of all that have used something."""
     found = []
     for bound in request.bounds:
@@ -366,7 +366,7 @@ def _count(transaction: Transaction, row: UsageRow) -> None:
     )
 
 
-def _state(transaction: Transaction, bound: Bound, name: str, account: Account) -> State:
+def _state(transaction: Transaction, bound: Bound, name: str, account: Account) -> BudgetState:
     """Return how far a budget is used: settled, and reserved; with what was granted for it."""
     limit = bound.limit
     scope, days = limit.scope, (bound.first, bound.last)
@@ -378,7 +378,7 @@ def _state(transaction: Transaction, bound: Bound, name: str, account: Account) 
         for table, amount in zip(("reservations", "usage"), _USED[limit.unit], strict=True)
     )
     granted = _granted(transaction, limit.unit, scope, days, account)
-    return State(bound, name, settled + reserved, reserved, granted)
+    return BudgetState(bound, name, settled + reserved, reserved, granted)
 
 
 def _granted(

@@ -53,8 +53,8 @@ class JournalError(RumiError):
 class Unwritable(JournalError, UsageError):
     """The database cannot be written now, and nothing is wrong with what was to be written."""
 
-    def __init__(self, place: Path | Backend, trouble: Trouble, error: object = "") -> None:
-        super().__init__(*backend_of(place).why_unwritten(trouble, error))
+    def __init__(self, database: Path | Backend, trouble: Trouble, error: object = "") -> None:
+        super().__init__(*backend_of(database).why_unwritten(trouble, error))
         self.trouble: Trouble = trouble
 
 
@@ -86,12 +86,12 @@ class Store:
 
     def __init__(
         self,
-        place: Path | Backend,
+        database: Path | Backend,
         now: Callable[[], float] | None = time.time,
         ownership: Ownership | None = None,
     ) -> None:
         """`now` is the time for what is stored, None for the database's own clock."""
-        self._backend = backend_of(place)
+        self._backend = backend_of(database)
         self._now = now
         self._ownership = ownership
         self._batch = 0
@@ -104,9 +104,9 @@ class Store:
         self._transaction = self._new_transaction()
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return what users call it."""
-        return self._backend.place
+        return self._backend.location
 
     def _open(self) -> Database:
         try:
@@ -329,7 +329,7 @@ class Store:
         if trouble is not None:
             return Unwritable(self._backend, trouble, error)
         return JournalError(
-            f"{self.place} cannot be used: {error}.",
+            f"{self.location} cannot be used: {error}.",
             "Check the disk's free space and the file's permissions, or ask: rumi doctor",
         )
 

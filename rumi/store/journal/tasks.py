@@ -28,7 +28,7 @@ from rumi.store.journal.records import (
 )
 from rumi.store.journal.transaction import (
     SLICE,
-    TASK_PLACE,
+    TASK_PARTITION_KEY,
     JournalRequest,
     OwnedWrite,
     Read,
@@ -89,7 +89,7 @@ def insert_task(task: TaskRecord, transaction: Transaction) -> TaskRecord:
             ),
         ),
     ).fetchone()
-    transaction.touched.add(task.place)
+    transaction.touched.add(task.partition_key)
     return replace(task, id=id, created=now)
 
 
@@ -142,7 +142,7 @@ class MarkStopping(JournalRequest[bool]):
 def mark_stopping(request: MarkStopping, transaction: Transaction) -> bool:
     """Note that a task is to stop; its worker is notified."""
     row = transaction.db.execute(
-        f"UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL RETURNING {TASK_PLACE}",
+        f"UPDATE tasks SET state = 'stopping' WHERE id = ? AND ended IS NULL RETURNING {TASK_PARTITION_KEY}",
         (request.id,),
     ).fetchone()
     if row is not None:
@@ -211,14 +211,14 @@ def end_iteration(request: EndIteration, transaction: Transaction) -> Incoming |
     note_asked(transaction, task_key(task.id), request.asked)
     if not request.message or not task.chat:
         return None
-    told = Incoming(
+    question = Incoming(
         chat=task.chat,
         text=request.message,
         language=task.language,
         task=task.id,
         buttons=request.buttons,
     )
-    return insert_message(told, transaction)
+    return insert_message(question, transaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +352,7 @@ class OpenTasks(Read[tuple[TaskRecord, ...]]):
 @steps.of(OpenTasks)
 def open_tasks(request: OpenTasks, transaction: Transaction) -> tuple[TaskRecord, ...]:
     """Return the tasks that have not ended."""
-    ours = mine(transaction, TASK_PLACE, request.partitions)
+    ours = mine(transaction, TASK_PARTITION_KEY, request.partitions)
     which = f"ended IS NULL AND (chat = ?1 OR ?1 = ''){ours} ORDER BY id"
     return _tasks(transaction, which, request.chat)
 
@@ -372,7 +372,7 @@ def interrupt_tasks(request: InterruptTasks, transaction: Transaction) -> None:
     """Note that who waited for the attached tasks is gone."""
     transaction.db.execute(
         "UPDATE tasks SET state = 'interrupted', ended = ? WHERE attached AND ended IS NULL"
-        + mine(transaction, TASK_PLACE, request.partitions),
+        + mine(transaction, TASK_PARTITION_KEY, request.partitions),
         (transaction.now(),),
     )
 
@@ -428,7 +428,7 @@ class OldTasks(Read[tuple[int, ...]]):
 def old_tasks(request: OldTasks, transaction: Transaction) -> tuple[int, ...]:
     """Return tasks that ended before then."""
     rows = transaction.db.execute(
-        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PLACE)} ORDER BY id LIMIT ?",
+        f"SELECT id FROM tasks WHERE ended < ?{mine(transaction, TASK_PARTITION_KEY)} ORDER BY id LIMIT ?",
         (request.before, SLICE),
     )
     return tuple(id for (id,) in rows)

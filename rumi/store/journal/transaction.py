@@ -12,7 +12,7 @@ R_co = TypeVar("R_co", covariant=True)
 SLICE: Final = 250
 """Rows that one transaction deletes of what is forgotten: others wait for no more than that."""
 
-TASK_PLACE: Final = "coalesce(nullif(chat, ''), owner)"
+TASK_PARTITION_KEY: Final = "coalesce(nullif(chat, ''), owner)"
 """What a task belongs to: the chat that gets its result, or who asked for it."""
 
 steps: Steps[Transaction] = Steps()
@@ -52,7 +52,7 @@ def clean(text: str) -> str:
     return text
 
 
-def mine(transaction: Transaction, place: str = "chat", only: Collection[int] | None = None) -> str:
+def mine(transaction: Transaction, key_column: str = "chat", only: Collection[int] | None = None) -> str:
     """Return the condition that a row's chat is one of this worker's, for the end of a WHERE clause.
 
     With `only` it is in one of these partitions. It is empty where one process serves all chats.
@@ -60,4 +60,4 @@ def mine(transaction: Transaction, place: str = "chat", only: Collection[int] | 
     if transaction.owned is None:
         return ""
     numbers = as_values(sorted(transaction.owned() if only is None else only))
-    return f" AND partition_of({place}) IN ({numbers})" if numbers else " AND FALSE"
+    return f" AND partition_of({key_column}) IN ({numbers})" if numbers else " AND FALSE"

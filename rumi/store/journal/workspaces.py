@@ -118,7 +118,8 @@ def missing_pieces(request: MissingPieces, transaction: Transaction) -> tuple[st
         there |= {
             key
             for (key,) in transaction.db.execute(
-                f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_places(keys)})", (request.chat, *keys)
+                f"SELECT key FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
+                (request.chat, *keys),
             )
         }
     return tuple(key for key in request.keys if key not in there)
@@ -142,7 +143,7 @@ def get_pieces(request: GetPieces, transaction: Transaction) -> tuple[tuple[str,
     found: list[tuple[str, bytes]] = []
     for keys in _slices(request.keys):
         rows = transaction.db.execute(
-            f"SELECT key, content FROM pieces WHERE chat = ? AND key IN ({_places(keys)})",
+            f"SELECT key, content FROM pieces WHERE chat = ? AND key IN ({_placeholders(keys)})",
             (request.chat, *keys),
         )
         found += ((key, bytes(content)) for key, content in rows)
@@ -225,5 +226,5 @@ def _slices(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     return (keys[at : at + ASKED_AT_ONCE] for at in range(0, len(keys), ASKED_AT_ONCE))
 
 
-def _places(keys: Sequence[str]) -> str:
+def _placeholders(keys: Sequence[str]) -> str:
     return ", ".join("?" * len(keys))

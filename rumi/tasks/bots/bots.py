@@ -23,7 +23,7 @@ from rumi.platform.threads import Offload
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.bots.config import BotConfig, BotError, access_of
 from rumi.tasks.bots.files import BotFiles
-from rumi.tasks.bots.project.tree import Bounds
+from rumi.tasks.bots.project.tree import ProjectLimits
 from rumi.tasks.schedules.stored import bot_of
 from rumi.tasks.tasks import Tasks
 
@@ -44,7 +44,7 @@ MOST_SESSIONS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class SessionStart:
     """How a session begins: its goal, and what replaces the configuration; None and empty leave it.
 
     With `plan` it does nothing before a plan of its is approved. `workspace` is the folder that the bot gets
@@ -62,7 +62,7 @@ class Start:
     discard: bool = False
 
     @classmethod
-    def of(cls, request: Mapping[str, object]) -> "Start":
+    def of(cls, request: Mapping[str, object]) -> "SessionStart":
         """Return how a request of another process has a session begin."""
         iterations = request.get("iterations")
         return cls(
@@ -77,7 +77,7 @@ class Start:
         )
 
 
-def session(config: BotConfig, start: Start, owner: str, chat: str, language: Language) -> TaskRecord:
+def session(config: BotConfig, start: SessionStart, owner: str, chat: str, language: Language) -> TaskRecord:
     """Return the task that is a session of a bot, not stored yet.
 
     Raises:
@@ -131,7 +131,7 @@ class Bots:
         tasks: Callable[[], Tasks],
         ids: ChatIds,
         offload: Offload,
-        bounds: Bounds,
+        bounds: ProjectLimits,
         allowed: Collection[str] = (),
         people: People | None = None,
     ) -> None:
@@ -170,10 +170,10 @@ class Bots:
                 case _:
                     return texts.bot_usage(language)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
+            return f"❌ {texts.error_text(language, error)}"
         except ActorError as error:
             logger.warning("bots do not answer: %r", error)
-            return f"❌ {texts.told(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {texts.translate(language, 'The tasks do not answer. Try again in a moment.')}"
 
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
@@ -185,7 +185,7 @@ class Bots:
             return texts.bot_hears(language, name)
         config = await self._offload(partial(self.files.read, name))
         first, _, rest = goal.partition(" ")
-        start = Start(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
+        start = SessionStart(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
         task = session(config, start, owner, message.chat, language)
         begun = await self.begin(replace(task, message=message.id, user=message.user))
         return texts.bot_begins(language, name, begun.id)
@@ -241,7 +241,7 @@ class Bots:
     async def start(
         self,
         name: str,
-        start: Start,
+        start: SessionStart,
         owner: str,
         chat: str,
         language: Language,
@@ -277,13 +277,13 @@ class Bots:
         if "session" in request:
             return await self._resumed(request)
         language: Language = "es" if request.get("language") == "es" else "en"
-        start = Start.of(request)
+        start = SessionStart.of(request)
         task = session(config, start, LOCAL, "", language)
         await self._give_project(config, start, task)
         return self.checked(task)
 
     async def _give_project(
-        self, config: BotConfig, start: Start, task: TaskRecord, *, resumes: bool = False
+        self, config: BotConfig, start: SessionStart, task: TaskRecord, *, resumes: bool = False
     ) -> None:
         """Copy the folder that a start names for a session that can begin; the session gives it to the bot.
 
@@ -309,7 +309,7 @@ class Bots:
 
         One that has used its iterations gets as many again, or as many more as the request says.
         """
-        name, number, start = str(request.get("name") or ""), request.get("session"), Start.of(request)
+        name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
         wanted = [task for task in found if not isinstance(number, int) or not number or task.id == number]
         if not wanted:
@@ -365,7 +365,7 @@ class Bots:
         name = bot_of(schedule)
         if not self.may(schedule.owner):
             raise BotError("This owner may not run bots.", "[bots] allowed in config.toml says who may.")
-        start = Start(schedule.text, model=schedule.model)
+        start = SessionStart(schedule.text, model=schedule.model)
         chat = schedule.chat or DEFAULT_CHAT
         task = session(self.files.read(name), start, schedule.owner, chat, schedule.language)
         return self.checked(replace(task, user=schedule.user))
@@ -400,7 +400,7 @@ class StartBot(Tool):
         self._chat = chat
         self._language = language
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question with the bot and its goal."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
@@ -415,6 +415,6 @@ class StartBot(Tool):
         bots = self._bots()
         if not bots.may(self._owner):
             return ToolResult(False, texts.bots_refused(self._language()))
-        start, language = Start(goal), self._language()
+        start, language = SessionStart(goal), self._language()
         begun = await bots.start(name, start, self._owner, self._chat, language, self._user)
         return ToolResult(True, f"the bot {name} has begun session {begun.id}; the user gets its report")

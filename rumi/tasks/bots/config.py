@@ -110,23 +110,23 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
     return config
 
 
-def access_of(name: str, given: str) -> Access:
+def access_of(name: str, value: str) -> Access:
     """Return what a bot may do with its files.
 
     Raises:
         BotError: The access is unknown.
     """
     for access in get_args(Access):
-        if given == access:
+        if value == access:
             return access  # type: ignore[no-any-return]
-    if given == "danger-full-access":
+    if value == "danger-full-access":
         raise _fault(
             name,
             "sandbox = danger-full-access is refused",
             "Commands of a bot never run outside of its sandbox, because what it reads may have talked it "
             "into them. Use workspace-write.",
         )
-    raise _fault(name, f"sandbox = {given!r} is not allowed", f"There are: {', '.join(get_args(Access))}.")
+    raise _fault(name, f"sandbox = {value!r} is not allowed", f"There are: {', '.join(get_args(Access))}.")
 
 
 def written(name: str, description: str) -> str:
@@ -155,10 +155,12 @@ def _split(name: str, text: str) -> tuple[Mapping[str, object], str]:
     lines = text.lstrip("\ufeff").replace("\r\n", "\n").split("\n")
     if not _FENCE.fullmatch(lines[0]):
         return {}, text.strip()
-    for place, line in enumerate(lines[1:], 1):
+    for line_number, line in enumerate(lines[1:], 1):
         if _FENCE.fullmatch(line):
             try:
-                return tomllib.loads("\n".join(lines[1:place])), "\n".join(lines[place + 1 :]).strip()
+                return tomllib.loads("\n".join(lines[1:line_number])), "\n".join(
+                    lines[line_number + 1 :]
+                ).strip()
             except tomllib.TOMLDecodeError as error:
                 raise _fault(name, f"its keys are not TOML: {error}", "Write them like: key = 3") from None
     raise _fault(name, "its keys have no end", "A second line +++ must follow them.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from rumi.chats.services import Workspaces
+from rumi.chats.services import ChatWorkspaces
 from rumi.errors import RumiError
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened
 from rumi.sandbox.sandboxes import Sandboxes
@@ -22,7 +22,7 @@ from rumi.sandbox.types import Command, CommandResult, SandboxLimits
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.files import MOST_SKILL_CHARS, BotFiles, BotSkill
 from rumi.tasks.bots.foreign import MOST_SKILLS, SKILL
-from rumi.web.types import Streams
+from rumi.web.types import StreamFetcher
 
 if TYPE_CHECKING:
     from rumi.tasks.research.repository.cache import RepositoryCache
@@ -64,12 +64,12 @@ class FetchedSkills:
     def __init__(
         self,
         sandboxes: Sandboxes,
-        workspaces: Workspaces,
-        streams: Callable[[], Streams],
+        workspaces: ChatWorkspaces,
+        streams: Callable[[], StreamFetcher],
         cache: "RepositoryCache",
         limits: SandboxLimits,
     ) -> None:
-        self._shell = _Shell(sandboxes)
+        self._shell = _FetchSandbox(sandboxes)
         self._sandboxes = sandboxes
         self._workspaces = workspaces
         self._streams = streams
@@ -108,7 +108,7 @@ class FetchedSkills:
                     await self._workspaces.remove(KEY)
 
 
-class _Shell:
+class _FetchSandbox:
     """The sandbox in which repositories are read."""
 
     tainted = True

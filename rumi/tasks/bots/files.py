@@ -13,7 +13,7 @@ from rumi.agent.skills.front_matter import read as values_of
 from rumi.agent.skills.front_matter import split as split_front
 from rumi.agent.skills.types import SkillError
 from rumi.errors import RumiError
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.home import workspaces_in
 from rumi.platform.openat import read_foreign
@@ -195,7 +195,7 @@ class BotFiles:
         if path.exists() or path.is_symlink():
             return False
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        replace_file(path, content)
+        atomic_write(path, content)
         return True
 
     def skills_in(self, folder: Path) -> tuple[list[BotSkill], list[str]]:

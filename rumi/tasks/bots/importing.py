@@ -111,8 +111,8 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
         return ()
     found = []
     for key, value in pairs[:MOST_ENTRIES]:
-        given = value.get("value") if isinstance(value, dict) and "value" in value else value
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        content = value.get("value") if isinstance(value, dict) and "value" in value else value
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         if key:
             found.append((str(key), text))
     return tuple(found)

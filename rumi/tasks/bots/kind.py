@@ -22,18 +22,18 @@ from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.budgets.amounts import amount_text
 from rumi.errors import RumiError
-from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.actor import AskMemory as AskMemory
 from rumi.memory.block import escaped, memory_block
 from rumi.memory.types import Facts
 from rumi.models.types import Message
 from rumi.platform import texts
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.policy import CommandPolicy
 from rumi.sandbox.types import SandboxLimits
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.parked import KeepParked, LoadParked
 from rumi.store.journal.reading import ReadHistory
 from rumi.store.journal.records import Button, IterationRecord, Reason, Spent
@@ -53,14 +53,14 @@ from rumi.tasks.bots.plans import (
     details_of,
 )
 from rumi.tasks.bots.project.cloning import clone
-from rumi.tasks.bots.project.link import PLACE, Project
-from rumi.tasks.bots.prompt import in_short, instructions, place_in_words
-from rumi.tasks.bots.receipts import Checked, Claim, as_json, check_claims
+from rumi.tasks.bots.project.link import PROJECT_FOLDER, Project
+from rumi.tasks.bots.prompt import in_short, instructions, progress_in_words
+from rumi.tasks.bots.receipts import BotClaim, Checked, as_json, check_claims
 from rumi.tasks.bots.tools import AskUser, Session, SessionComplete, SessionHistory, Sleep, WriteSkill
-from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
+from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.research.sources import Source
 from rumi.tasks.research.workspace import workspace_tools
-from rumi.web.links import given_in
+from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 
 MOST_FAILURES: Final = 3
@@ -94,7 +94,7 @@ class BotKind:
     files: BotFiles
     prompts: Prompts
     sandbox: str
-    journal: Ask
+    journal: AskJournal
     memory: AskMemory
     web: Web
     policy: CommandPolicy
@@ -104,82 +104,84 @@ class BotKind:
     sandbox_limits: SandboxLimits
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
         """Prepare an iteration: read the bot's files, its memory and its last summaries again.
 
         Raises:
             RumiError: The bot is gone, or its files cannot be used.
         """
-        name = room.task.bot
-        options: dict[str, Any] = json.loads(room.task.options)
+        name = context.task.bot
+        options: dict[str, Any] = json.loads(context.task.options)
         config = await self.offload(partial(self.files.read, name))
         config = replace(config, sandbox=access_of(name, str(options.get("sandbox") or config.sandbox)))
         skills, problems = await self.offload(partial(self.files.skills, name))
         for problem in problems:
-            room.report(problem)
+            context.report(problem)
         facts = await self.memory(Facts(bot_key(name)))
-        known = memory_block(room.language, facts, max_facts=self.limits.max_facts)
+        known = memory_block(context.language, facts, max_facts=self.limits.max_facts)
         before = await self.journal(Iterations(0, bot=name, limit=20))
-        session = await self._session(room)
+        session = await self._session(context)
         most = int(options.get("iterations", config.max_iterations))
-        number = len(room.iterations) + 1
-        room.report(texts.bot_iteration(room.language, number, most))
+        number = len(context.iterations) + 1
+        context.report(texts.bot_iteration(context.language, number, most))
         parking = ParkedCalls(
-            await self.journal(LoadParked(room.key)),
-            lambda parked: self.journal(KeepParked(room.key, tuple(parked))),
+            await self.journal(LoadParked(context.key)),
+            lambda parked: self.journal(KeepParked(context.key, tuple(parked))),
         )
-        await parking.hear(room.task.said)
+        await parking.hear(context.task.said)
         planned = PlannedCalls(
-            parking, session.plan, self.now, room.spent, partial(self._keep_plan, room, session)
+            parking, session.plan, self.now, context.spent, partial(self._store_plan, context, session)
         )
         await planned.begin()
         plan, answers = planned.valid, parking.in_words()
         planning = bool(options.get("plan")) and plan is None
-        place = place_in_words(number, most, _budget_left(options, room.spent()))
-        project = await self._project(room, self.files.project(name))
+        progress = progress_in_words(number, most, _budget_left(options, context.spent()))
+        project = await self._project(context, self.files.project(name))
         yield TaskWork(
             instructions=instructions(
                 self.prompts.words["bot"],
                 self.sandbox if config.sandbox == "workspace-write" else "",
                 config,
                 skills,
-                (known.text, project, plan.in_words(room.spent()) if plan is not None else "", answers),
+                (known.text, project, plan.in_words(context.spent()) if plan is not None else "", answers),
                 before,
-                f"{place} {PLAN_FIRST}" if planning else place,
+                f"{progress} {PLAN_FIRST}" if planning else progress,
             ),
-            tools=self._tools(room, config, session, before, planning=planning, planned=plan is not None),
-            finish=partial(self._finish, room, config, session, planned, most, options),
-            given=given_in(room.task.question),
+            tools=self._tools(context, config, session, before, planning=planning, planned=plan is not None),
+            finish=partial(self._finish, context, config, session, planned, most, options),
+            known_urls=urls_in_words(context.task.question),
             tainted=known.tainted or bool(answers) or any(iteration.tainted for iteration in before[-5:]),
             parking=planned,
-            max_calls=None if plan is None else plan.calls_left(room.spent()),
-            max_nano_usd=None if plan is None else plan.nano_left(room.spent()),
+            max_calls=None if plan is None else plan.calls_left(context.spent()),
+            max_nano_usd=None if plan is None else plan.nano_left(context.spent()),
         )
 
-    async def _project(self, room: TaskRoom, project: Project) -> str:
+    async def _project(self, context: TaskContext, project: Project) -> str:
         """Give the bot its project, if it has not got it yet; return what its prompt says of it."""
         link = await self.offload(project.link)
         if link is None:
             return ""
         if not link.ready:
-            room.report(texts.bot_clones(room.language, link.folder))
+            context.report(texts.bot_clones(context.language, link.folder))
             for path, reason in link.left_out:
-                room.report(texts.bot_left_out(room.language, path, reason))
+                context.report(texts.bot_left_out(context.language, path, reason))
 
             def lacks(error: RumiError) -> None:
-                room.report(texts.bot_without_history(room.language, texts.told_error(room.language, error)))
+                context.report(
+                    texts.bot_without_history(context.language, texts.error_text(context.language, error))
+                )
 
-            await clone(project, link, room.shell, self.sandbox_limits, self.offload, lacks)
+            await clone(project, link, context.shell, self.sandbox_limits, self.offload, lacks)
         name = escaped(os.path.basename(link.folder))
         kind = "with-git" if link.git else "plain"
         return (
-            f'<project name="{name}" folder="/workspace/{PLACE}" kind="{kind}">\n'
+            f'<project name="{name}" folder="/workspace/{PROJECT_FOLDER}" kind="{kind}">\n'
             f"{self.prompts.words['bot-project']}\n</project>"
         )
 
     def _tools(
         self,
-        room: TaskRoom,
+        context: TaskContext,
         config: BotConfig,
         session: Session,
         before: tuple[IterationRecord, ...],
@@ -191,16 +193,16 @@ class BotKind:
 
         `planning`: a plan is wanted first, so nothing here has an effect. `planned`: one is approved.
         """
-        name, shell = room.task.bot, room.shell
-        owner, language, tainted = bot_key(name), lambda: room.language, room.tainted
+        name, shell = context.task.bot, context.shell
+        owner, language, tainted = bot_key(name), lambda: context.language, context.tainted
 
         async def nothing(path: str, text: str) -> Source | None:
             return None
 
-        async def check(claims: tuple[Claim, ...]) -> tuple[Checked, ...]:
-            messages = await self._said(room)
-            since = room.task.started or room.task.created
-            return await self.offload(partial(check_claims, claims, messages, room.workspace, since))
+        async def check(claims: tuple[BotClaim, ...]) -> tuple[Checked, ...]:
+            messages = await self._said(context)
+            since = context.task.started or context.task.created
+            return await self.offload(partial(check_claims, claims, messages, context.workspace, since))
 
         async def history(last: int) -> str:
             found = await self.journal(Iterations(0, bot=name, limit=last))
@@ -214,34 +216,34 @@ class BotKind:
             SessionHistory(history, lambda: any(iteration.tainted for iteration in before)),
             Sleep(session),
             AskUser(session),
-            ProposePlan(room.task.chat or texts.this_terminal(room.language)),
+            ProposePlan(context.task.chat or texts.this_terminal(context.language)),
         )
         if planning:
             return (*look, *speak)
         if config.sandbox == "workspace-write":
             look = (Bash(shell, self.policy), ReadFile(shell), EditFile(shell), WriteFile(shell))
-        fetch = partial(self.web.fetch, room.key)
-        own = given_in("\n".join((room.task.question, *room.task.said)))
+        fetch = partial(self.web.fetch, context.key)
+        own = urls_in_words("\n".join((context.task.question, *context.task.said)))
         return (
             *look,
             PlannedFetch(fetch, own) if planned else WebFetch(fetch),
-            WebSearch(partial(self.web.search, room.key)),
-            RememberTool(self.memory, owner, room.key, tainted, language),
+            WebSearch(partial(self.web.search, context.key)),
+            RememberTool(self.memory, owner, context.key, tainted, language),
             ForgetTool(self.memory, owner, language),
             WriteSkill(write),
             *speak,
-            SessionComplete(session, check, partial(self._keep, room)),
+            SessionComplete(session, check, partial(self._store_session, context)),
         )
 
-    async def _said(self, room: TaskRoom) -> list[Message]:
+    async def _said(self, context: TaskContext) -> list[Message]:
         """Return all messages of the session, of all its iterations."""
-        found = await self.journal(ReadHistory(room.key, limit=MOST_ENTRIES))
+        found = await self.journal(ReadHistory(context.key, limit=MOST_ENTRIES))
         return [stored.entry.message for stored in found]
 
     # The session's own state, which a restart does not lose
 
-    async def _session(self, room: TaskRoom) -> Session:
-        path = room.files / _STATE
+    async def _session(self, context: TaskContext) -> Session:
+        path = context.files / _STATE
 
         def read() -> Mapping[str, Any]:
             try:
@@ -250,20 +252,20 @@ class BotKind:
                 return {}
             return found if isinstance(found, dict) else {}
 
-        kept = await self.offload(read)
+        stored = await self.offload(read)
         claims = tuple(
-            Checked(Claim(claim["kind"], claim["what"], claim["exit_code"]), claim["true"], claim["found"])
-            for claim in kept.get("claims", ())
+            Checked(BotClaim(claim["kind"], claim["what"], claim["exit_code"]), claim["true"], claim["found"])
+            for claim in stored.get("claims", ())
         )
         return Session(
-            summary=str(kept.get("summary", "")),
+            summary=str(stored.get("summary", "")),
             claims=claims,
-            complete=bool(kept.get("complete")),
-            returned=bool(kept.get("returned")),
-            plan=approved_in(kept.get("plan")),
+            complete=bool(stored.get("complete")),
+            returned=bool(stored.get("returned")),
+            plan=approved_in(stored.get("plan")),
         )
 
-    async def _keep(self, room: TaskRoom, session: Session) -> None:
+    async def _store_session(self, context: TaskContext, session: Session) -> None:
         state = {
             "summary": session.summary,
             "claims": as_json(session.claims),
@@ -273,20 +275,20 @@ class BotKind:
         }
 
         def write() -> None:
-            room.files.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(room.files / _STATE, json.dumps(state, ensure_ascii=False).encode())
+            context.files.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic_write(context.files / _STATE, json.dumps(state, ensure_ascii=False).encode())
 
         await self.offload(write)
 
-    async def _keep_plan(self, room: TaskRoom, session: Session, plan: Approved | None) -> None:
+    async def _store_plan(self, context: TaskContext, session: Session, plan: Approved | None) -> None:
         session.plan = plan
-        await self._keep(room, session)
+        await self._store_session(context, session)
 
     # The end of an iteration
 
     async def _finish(
         self,
-        room: TaskRoom,
+        context: TaskContext,
         config: BotConfig,
         session: Session,
         planned: PlannedCalls,
@@ -294,9 +296,9 @@ class BotKind:
         options: Mapping[str, Any],
         answer: str,
         reason: Reason,
-    ) -> Finished | Again:
-        task, number, parking = room.task, len(room.iterations) + 1, planned.calls
-        language, summary = room.language, in_short(answer)
+    ) -> Finished | NextIteration:
+        task, number, parking = context.task, len(context.iterations) + 1, planned.calls
+        language, summary = context.language, in_short(answer)
         report = {"bot": task.bot, "iterations": number, "claims": as_json(session.claims)}
         if session.plan is not None:
             report["plan"] = approved_json(session.plan)
@@ -308,7 +310,7 @@ class BotKind:
             return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
 
         if session.complete:
-            return end(_proved(room, session), "complete", "succeeded")
+            return end(_proved(context, session), "complete", "succeeded")
         lines = [line.strip() for line in answer.splitlines()]
         if reason == "complete" and config.stop_phrase and config.stop_phrase in lines:
             said = answer.replace(config.stop_phrase, "").strip()
@@ -317,7 +319,9 @@ class BotKind:
         asks_again = await planned.ask_again(partial(_ask_again, language, task.chat))
         if reason == "budget" and not asks_again:
             return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
-        failures = [iteration.reason == "model_error" for iteration in room.iterations[1 - MOST_FAILURES :]]
+        failures = [
+            iteration.reason == "model_error" for iteration in context.iterations[1 - MOST_FAILURES :]
+        ]
         if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
             return end(answer, "model_error", "failed")
         if most and number >= most:
@@ -331,7 +335,7 @@ class BotKind:
             secs = float(options.get("sleep_secs", config.sleep_secs))
         asked = parking.to_ask()
         buttons = texts.bot_buttons(language, task.bot, session.options, asked)
-        return Again(
+        return NextIteration(
             summary,
             now + secs,
             texts.bot_asks(language, task.bot, session.question, asked, here=task.attached, waits=waits),
@@ -340,12 +344,12 @@ class BotKind:
         )
 
 
-def _proved(room: TaskRoom, session: Session) -> str:
+def _proved(context: TaskContext, session: Session) -> str:
     """Return the report of a session that is complete: its summary, and each claim with its proof."""
     rows = [
         (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
     ]
-    return texts.bot_report(room.language, session.summary, rows)
+    return texts.bot_report(context.language, session.summary, rows)
 
 
 def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:

@@ -160,10 +160,10 @@ def approved_json(approved: Approved | None) -> dict[str, Any] | None:
     return None if approved is None else asdict(approved)
 
 
-def approved_in(kept: object) -> Approved | None:
+def approved_in(stored: object) -> Approved | None:
     """Return the approved plan of a stored state; None for a damaged one, which allows nothing."""
     try:
-        found: dict[str, Any] = dict(kept)  # type: ignore[call-overload]
+        found: dict[str, Any] = dict(stored)  # type: ignore[call-overload]
         plan = dict(found.pop("plan"))
         return Approved(Plan(tuple(plan.pop("steps")), **plan), **found)
     except (TypeError, ValueError, KeyError):
@@ -183,13 +183,13 @@ class PlannedCalls:
         approved: Approved | None,
         now: Callable[[], float],
         spent: Callable[[], Spent],
-        keep: Callable[[Approved | None], Awaitable[None]],
+        store: Callable[[Approved | None], Awaitable[None]],
     ) -> None:
         self.calls = calls
         self.approved = approved
         self._now = now
         self._spent = spent
-        self._keep = keep
+        self._store = store
 
     @property
     def valid(self) -> Approved | None:
@@ -211,7 +211,7 @@ class PlannedCalls:
             if isinstance(plan, Plan):
                 until, spent = self._now() + plan.hours * 3600, self._spent()
                 self.approved = Approved(plan, parked_call.number, until, spent.calls, spent.nano_usd)
-                await self._keep(self.approved)
+                await self._store(self.approved)
             await self.calls.use(parked_call)
 
     async def allowed(self, call: str, question: Question) -> bool:
@@ -219,13 +219,13 @@ class PlannedCalls:
         if await self.calls.allowed(call, question):
             return True
         approved, host = self.valid, str(question.details.get("host", ""))
-        if approved is None or question.deed != "fetch":
+        if approved is None or question.action != "fetch":
             return False
         opened = approved.opened.get(host, 0)
         if opened >= approved.plan.hosts.get(host, 0):
             return False
         self.approved = replace(approved, opened={**approved.opened, host: opened + 1})
-        await self._keep(self.approved)
+        await self._store(self.approved)
         return True
 
     async def park(self, call: str, text: str) -> str:
@@ -246,7 +246,7 @@ class PlannedCalls:
         if call and not self.waits:
             await self.calls.park(call, text(approved.plan, why))
         self.approved = None
-        await self._keep(None)
+        await self._store(None)
         return True
 
 
@@ -289,7 +289,7 @@ class ProposePlan(Tool):
     def __init__(self, report_to: str) -> None:
         self._report_to = report_to
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question with all that a yes would allow."""
         plan = plan_in(arguments)
         return None if isinstance(plan, str) else Question(PROPOSE, details_of(plan, self._report_to))
@@ -313,6 +313,6 @@ class PlannedFetch(WebFetch):
         super().__init__(fetch)
         self._own = own
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question, unless the user has given this address."""
         return super().question(arguments, self._own)

@@ -27,7 +27,7 @@ def instructions(
     skills: Sequence[BotSkill],
     blocks: Sequence[str],
     before: Sequence[IterationRecord],
-    place: str,
+    progress: str,
 ) -> str:
     """Return the instructions: what lasts comes first, so that prompts of a bot begin alike.
 
@@ -44,13 +44,13 @@ def instructions(
                 _skills(skills),
                 *blocks,
                 _summaries(before),
-                place,
+                progress,
             ),
         )
     )
 
 
-def place_in_words(number: int, most: int, budget: str) -> str:
+def progress_in_words(number: int, most: int, budget: str) -> str:
     """Say which iteration this is, and what is left; the less is left, the more urgent it sounds."""
     if not most:
         return f"This is iteration {number}; their number has no limit. {budget}".strip()
@@ -78,11 +78,11 @@ def _skills(skills: Sequence[BotSkill]) -> str:
     if not skills:
         return ""
     lines = ["<own_skills>", "Ways of working that you, or people for you, have written down:"]
-    room = SKILLS_CHARS
+    chars_left = SKILLS_CHARS
     for skill in skills:
         about = f": {escaped(skill.description)}" if skill.description else ""
-        room -= len(skill.text)
-        text = skill.text if room >= 0 else "(left out: there is no room for it)"
+        chars_left -= len(skill.text)
+        text = skill.text if chars_left >= 0 else "(left out: there is no room for it)"
         lines += ["", f"## {escaped(skill.name)}{about}", text]
     return "\n".join([*lines, "</own_skills>"])
 

@@ -28,7 +28,7 @@ _CLOCK_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class BotClaim:
     """Something that a bot says it did: the path, the command or the address, and a command's exit code."""
 
     kind: ClaimKind
@@ -40,19 +40,19 @@ class Claim:
 class Checked:
     """A claim, whether it is true, and what the program found."""
 
-    claim: Claim
+    claim: BotClaim
     true: bool
     found: str
 
 
-def claims_in(given: object) -> tuple[Claim, ...] | str:
+def claims_in(value: object) -> tuple[BotClaim, ...] | str:
     """Return the claims of a call's arguments, or what is wrong with them."""
-    if given is None:
+    if value is None:
         return ()
-    if not isinstance(given, list) or len(given) > MOST_CLAIMS:
+    if not isinstance(value, list) or len(value) > MOST_CLAIMS:
         return f"takes `claims` as a list of at most {MOST_CLAIMS}"
-    found: list[Claim] = []
-    for item in given:
+    found: list[BotClaim] = []
+    for item in value:
         if not isinstance(item, dict):
             return "takes each claim as an object with `kind` and `what`"
         kind, what, code = item.get("kind"), item.get("what"), item.get("exit_code", 0)
@@ -62,12 +62,12 @@ def claims_in(given: object) -> tuple[Claim, ...] | str:
             return "needs `what` in each claim: the path, the command or the address"
         if code is not None and (not isinstance(code, int) or isinstance(code, bool)):
             return "takes `exit_code` as a number"
-        found.append(Claim(kind, what.strip(), code or 0))
+        found.append(BotClaim(kind, what.strip(), code or 0))
     return tuple(found)
 
 
 def check_claims(
-    claims: Sequence[Claim], messages: Sequence[Message], workspace: Path, since: float
+    claims: Sequence[BotClaim], messages: Sequence[Message], workspace: Path, since: float
 ) -> tuple[Checked, ...]:
     """Compare claims with a session's history and files. `since` is when it began, in seconds since 1970.
 
@@ -110,7 +110,7 @@ def _calls(messages: Sequence[Message]) -> list[_Call]:
     return found
 
 
-def _checked(claim: Claim, calls: Sequence[_Call], workspace: Path, since: float) -> Checked:
+def _checked(claim: BotClaim, calls: Sequence[_Call], workspace: Path, since: float) -> Checked:
     match claim.kind:
         case "file":
             return _file(claim, workspace, since)
@@ -120,7 +120,7 @@ def _checked(claim: Claim, calls: Sequence[_Call], workspace: Path, since: float
             return _command(claim, calls)
 
 
-def _file(claim: Claim, workspace: Path, since: float) -> Checked:
+def _file(claim: BotClaim, workspace: Path, since: float) -> Checked:
     path = claim.what.removeprefix("/workspace/").removeprefix("./")
     try:
         with opened(os.open(workspace, FOLDER)) as folder, opened(openat2(folder, os.fsencode(path))) as file:
@@ -134,7 +134,7 @@ def _file(claim: Claim, workspace: Path, since: float) -> Checked:
     return Checked(claim, True, f"{status.st_size} bytes")
 
 
-def _command(claim: Claim, calls: Sequence[_Call]) -> Checked:
+def _command(claim: BotClaim, calls: Sequence[_Call]) -> Checked:
     wanted = " ".join(claim.what.split())
     runs = [
         call.result
@@ -148,7 +148,7 @@ def _command(claim: Claim, calls: Sequence[_Call]) -> Checked:
     return Checked(claim, ended, ending.partition(" (")[0])
 
 
-def _page(claim: Claim, calls: Sequence[_Call]) -> Checked:
+def _page(claim: BotClaim, calls: Sequence[_Call]) -> Checked:
     runs = [
         call.result
         for call in calls

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rumi.errors import RumiError
-from rumi.memory.actor import Ask as AskMemory
+from rumi.memory.actor import AskMemory as AskMemory
 from rumi.memory.types import Facts, Forget, Remember
 from rumi.memory.writing import checked
 from rumi.platform.caller import Caller
@@ -24,30 +24,30 @@ from rumi.platform.logs.audit import utc
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
 from rumi.store.journal.records import IterationRecord, TaskRecord
-from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, Start
+from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, SessionStart
 from rumi.tasks.bots.config import BotConfig, BotError, check_name
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles, BotSkill
 from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
-from rumi.tasks.serving import as_json as task_json
+from rumi.tasks.serving import task_as_json as task_json
 from rumi.tasks.tasks import StoredTasks
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 
-def bots_calls(
+def bot_call(
     files: BotFiles,
     tasks: StoredTasks,
     memory: AskMemory,
     offload: Offload,
     bots: Bots | None = None,
     fetched: FetchedSkills | None = None,
-) -> Serve:
+) -> ControlCall:
     """Return the function that serves such calls; without `bots` and `fetched` nothing runs here."""
-    return _Calls(files, tasks, memory, offload, bots, fetched).serve
+    return _BotCalls(files, tasks, memory, offload, bots, fetched).answer
 
 
-class _Calls:
+class _BotCalls:
     def __init__(
         self,
         files: BotFiles,
@@ -64,7 +64,7 @@ class _Calls:
         self._bots = bots
         self._fetched = fetched
 
-    async def serve(self, caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request. Bots belong to the home: no caller that sees one owner alone reaches them.
 
         Raises:
@@ -73,7 +73,7 @@ class _Calls:
             RumiError: It cannot be done.
         """
         caller.check_all()
-        do, given = request.get("do"), request.get("name")
+        do, bot_name = request.get("do"), request.get("name")
         if do == "list":
             names = await self._offload(self._files.names)
             return [await self._listed(name) for name in names]
@@ -82,9 +82,9 @@ class _Calls:
             return {"skills": [_skill(skill) for skill in skills], "problems": problems}
         if do == "import":
             return await self._import(Path(str(request.get("folder") or "")))
-        if not isinstance(given, str):
+        if not isinstance(bot_name, str):
             raise BotError("The request names no bot.")
-        name = check_name(given)
+        name = check_name(bot_name)
         if do == "create":
             about = str(request.get("description") or "")
             return {
@@ -133,7 +133,7 @@ class _Calls:
             case "begin" if bots is not None:
                 chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
                 return task_json(
-                    await bots.start(name, Start.of(request), caller.owner, chat, _language(request))
+                    await bots.start(name, SessionStart.of(request), caller.owner, chat, _language(request))
                 )
             case "resume" if bots is not None:
                 return task_json(await bots.resume(request))

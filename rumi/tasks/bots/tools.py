@@ -11,7 +11,7 @@ from rumi.models.types import ToolSpec
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.plans import Approved
-from rumi.tasks.bots.receipts import Checked, Claim, claims_in
+from rumi.tasks.bots.receipts import BotClaim, Checked, claims_in
 
 MOST_SUMMARY_CHARS: Final = 8_000
 MOST_OPTIONS: Final = 6
@@ -42,7 +42,7 @@ class _BotTool(Tool):
 
     concurrent = False
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: the call stays in its bot."""
         return None
 
@@ -78,12 +78,12 @@ class SessionComplete(_BotTool):
     def __init__(
         self,
         session: Session,
-        check: Callable[[tuple[Claim, ...]], Awaitable[tuple[Checked, ...]]],
-        keep: Callable[[Session], Awaitable[None]],
+        check: Callable[[tuple[BotClaim, ...]], Awaitable[tuple[Checked, ...]]],
+        store: Callable[[Session], Awaitable[None]],
     ) -> None:
         self._session = session
         self._check = check
-        self._keep = keep
+        self._store = store
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Check the claims, and end the session, unless some are not true for the first time."""
@@ -103,7 +103,7 @@ class SessionComplete(_BotTool):
                 f"- {checked.claim.kind} {one_line(checked.claim.what, 300)}: {checked.found}"
                 for checked in false
             ]
-            await self._keep(session)
+            await self._store(session)
             return ToolResult(
                 False,
                 "\n".join(
@@ -115,7 +115,7 @@ class SessionComplete(_BotTool):
                 ),
             )
         session.complete = True
-        await self._keep(session)
+        await self._store(session)
         return ToolResult(True, "the session ends with this iteration; say your last words")
 
 
@@ -229,7 +229,7 @@ class WriteSkill(_BotTool):
     def __init__(self, write: Callable[[str, str, str], Awaitable[None]]) -> None:
         self._write = write
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question with the skill as it would be stored: all later iterations would follow it."""
         found = _skill_in(arguments)
         if found is None:

@@ -18,8 +18,8 @@ from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.types import SandboxLimits
 from rumi.store.journal.records import Reason
-from rumi.tasks.kinds import Finished, TaskRoom, TaskWork
-from rumi.tasks.research.prose import commits_in, places_in
+from rumi.tasks.kinds import Finished, TaskContext, TaskWork
+from rumi.tasks.research.prose import commits_in, file_references_in
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.research.repository.repository import Repository, open_repository
@@ -28,9 +28,9 @@ from rumi.tasks.research.sources import Source, Sources
 from rumi.tasks.research.tool import Ask, ResearchTool
 from rumi.tasks.research.web import Note, WebResearch
 from rumi.tasks.research.workspace import workspace_tools
-from rumi.web.links import given_in
+from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
-from rumi.web.types import Streams
+from rumi.web.types import StreamFetcher
 from rumi.web.url import parse_target
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
@@ -43,7 +43,7 @@ HELPERS: Final = 3
 SAID_FAILURES: Final = 3
 """How many reasons are given why nothing could be reached."""
 
-MOST_PLACES: Final = 200
+MOST_REFERENCES: Final = 200
 """How many lines of files, and commits, of an answer are looked up; others count as not there."""
 
 
@@ -60,31 +60,31 @@ class WebKind:
         self._ask = ask
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
         """Prepare a research on the web: fetch its first pages.
 
         Raises:
             RumiError: Its files cannot be used, or none of the pages that the question gave can be read.
         """
-        task, language = room.task, room.language
-        sources = await Sources.open(room.files)
+        task, language = context.task, context.language
+        sources = await Sources.open(context.files)
         urls = [parse_target(url).href for url in _strings(json.loads(task.options).get("urls"))]
         research = WebResearch(
             task.question,
             urls,
             words=self._words,
             today=datetime.fromtimestamp(self._now()).astimezone().date().isoformat(),
-            fetch=partial(self._web.fetch, room.key, whole=True),
-            search=partial(self._web.search, room.key),
-            shell=room.shell,
+            fetch=partial(self._web.fetch, context.key, whole=True),
+            search=partial(self._web.search, context.key),
+            shell=context.shell,
             sources=sources,
-            context_tokens=room.context_tokens,
+            context_tokens=context.context_tokens,
         )
-        first = await research.prefetched(room.report)
+        first = await research.prefetched(context.report)
         if first.failed and not first.messages and not sources.all:  # nothing that was given can be read
             raise first.failed[0][1]
         for url, error in first.failed:
-            room.report(one_line(f"{url}: {error}", 300))
+            context.report(one_line(f"{url}: {error}", 300))
 
         async def finish(answer: str, reason: Reason) -> Finished:
             text, report = await research.finish(answer, reason == "complete", language)
@@ -93,16 +93,16 @@ class WebKind:
             # An answer from memory alone is no research, however sure it sounds.
             error = unreachable(research.unreached)
             report = json.dumps({**json.loads(report), "error": error.to_json()}, ensure_ascii=False)
-            return Finished(f"❌ {texts.told_error(language, error)}\n\n{text}", report, "failed")
+            return Finished(f"❌ {texts.error_text(language, error)}\n\n{text}", report, "failed")
 
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 
         yield TaskWork(
             instructions=research.instructions,
-            tools=(*research.tools, *_helpers(room, self._ask)),
+            tools=(*research.tools, *_helpers(context, self._ask)),
             finish=finish,
             before=tuple(Message("user", text) for text in (*first.messages, *missed)),
-            given=(*given_in(task.question), *urls, *first.links),
+            known_urls=(*urls_in_words(task.question), *urls, *first.links),
             sources=lambda: len(sources.all),
         )
 
@@ -111,7 +111,7 @@ class RepositoryKind:
     """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` where a folder is allowed."""
 
     def __init__(
-        self, words: str, streams: Callable[[], Streams], cache: RepositoryCache, limits: SandboxLimits
+        self, words: str, streams: Callable[[], StreamFetcher], cache: RepositoryCache, limits: SandboxLimits
     ) -> None:
         self._words = words
         self._streams = streams
@@ -119,23 +119,23 @@ class RepositoryKind:
         self._limits = limits
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
         """Clone the repository.
 
         Raises:
             RumiError: It cannot be cloned. The error says why.
         """
-        options: dict[str, Any] = json.loads(room.task.options)
-        sources = await Sources.open(room.files)
+        options: dict[str, Any] = json.loads(context.task.options)
+        sources = await Sources.open(context.files)
         async with open_repository(
             str(options.get("uri", "")),
             ref=str(options.get("ref") or ""),
             full=bool(options.get("full")),
-            shell=room.shell,
-            workspace=room.workspace,
+            shell=context.shell,
+            workspace=context.workspace,
             cache=self._cache,
             network=self._streams(),
-            progress=room.report,
+            progress=context.report,
             local_allowed=bool(options.get("local")),
             sandbox_limits=self._limits,
         ) as repository:
@@ -144,23 +144,27 @@ class RepositoryKind:
                 return await sources.add("file", path, path, text)
 
             async def finish(answer: str, reason: Reason) -> Finished:
-                report = await _checked(answer, room, sources, repository)
-                return Finished(*report.end(sources.notes, reason == "complete", room.language))
+                report = await _checked(answer, context, sources, repository)
+                return Finished(*report.end(sources.notes, reason == "complete", context.language))
 
             yield TaskWork(
                 instructions=f"{self._words}\n\n{repository.facts()}",
-                tools=(*git_tools(repository), *workspace_tools(room.shell, noted), Note(sources)),
+                tools=(*git_tools(repository), *workspace_tools(context.shell, noted), Note(sources)),
                 finish=finish,
-                given=given_in(room.task.question),
+                known_urls=urls_in_words(context.task.question),
                 sources=lambda: len(sources.all),
             )
 
 
-async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Repository) -> Report:
+async def _checked(answer: str, context: TaskContext, sources: Sources, repository: Repository) -> Report:
     """Check an answer about a repository against it and against what was read."""
-    lines = {(place.path, line) for place in places_in(answer) for line in (place.first, place.last)}
-    there = {line for line in sorted(lines)[:MOST_PLACES] if await repository.exists(*line)}
-    named = sorted({name for _, name in commits_in(answer)})[:MOST_PLACES]
+    lines = {
+        (reference.path, line)
+        for reference in file_references_in(answer)
+        for line in (reference.first, reference.last)
+    }
+    there = {line for line in sorted(lines)[:MOST_REFERENCES] if await repository.exists(*line)}
+    named = sorted({name for _, name in commits_in(answer)})[:MOST_REFERENCES]
     commits = {name for name in named if await repository.commit(name) is not None}
     texts = await sources.texts()
     return await Threads()(
@@ -169,17 +173,17 @@ async def _checked(answer: str, room: TaskRoom, sources: Sources, repository: Re
             texts,
             lambda path, line: (path, line) in there,
             is_commit=commits.__contains__,
-            language=room.language,
-            asked=room.task.question,
+            language=context.language,
+            asked=context.task.question,
         )
     )
 
 
-def _helpers(room: TaskRoom, ask: Ask) -> tuple[Tool, ...]:
+def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
     """Return the tool with which a research that no other one has started asks researchers of its own."""
-    if room.task.parent:
+    if context.task.parent:
         return ()
-    return (ResearchTool(ask, room.task, trio.CapacityLimiter(HELPERS)),)
+    return (ResearchTool(ask, context.task, trio.CapacityLimiter(HELPERS)),)
 
 
 def unreachable(why: Sequence[str]) -> RumiError:

@@ -40,7 +40,7 @@ _FILE_TYPES: Final = (
     "|lock|lua|m|md|mjs|ml|php|pl|proto|ps1|py|pyi|pyx|r|rb|rs|rst|s|scala|scss|sh|sql|svelte|swift|tex|tf|toml"
     "|ts|tsx|txt|vue|xml|yaml|yml|zig"
 )
-_PLACE: Final = re.compile(
+_FILE_LINE: Final = re.compile(
     r"(?<![\w./:@?&=%#~+-])(?P<path>(?:\./)?(?:[\w.@+-]{1,120}/){0,30}"
     rf"(?:[\w.@+-]{{0,120}}\.(?:{_FILE_TYPES})|Makefile|Dockerfile|LICENSE|README|COPYING))"
     r"(?::|#L|:L)(?P<first>\d{1,7})(?:(?:[-–]|-L|–L)(?P<last>\d{1,7}))?(?![\w/])"
@@ -59,7 +59,7 @@ _SAME: Final = str.maketrans(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileReference:
     """A line of a file that an answer names; `end` is where its mention ends."""
 
     path: str
@@ -102,10 +102,10 @@ class Spans:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
-    def around(self, place: int) -> Span | None:
+    def around(self, position: int) -> Span | None:
         """Return the span that holds this place."""
-        at = bisect_right(self._starts, place) - 1
-        return (self._starts[at], self._ends[at]) if at >= 0 and place < self._ends[at] else None
+        at = bisect_right(self._starts, position) - 1
+        return (self._starts[at], self._ends[at]) if at >= 0 and position < self._ends[at] else None
 
 
 def code_in(text: str) -> tuple[list[Span], list[Span]]:
@@ -133,8 +133,8 @@ def _code_in_lines(text: str, blocks: Spans) -> Iterator[Span]:
     ends = [match.start() for match in _EMPTY_LINE.finditer(text)]
     runs = [(run.start(), run.end()) for run in _BACKTICKS.finditer(text) if not blocks.around(run.start())]
     later: dict[tuple[int, int], list[int]] = {}
-    for place, (start, end) in enumerate(runs):
-        later.setdefault((end - start, bisect_right(ends, start)), []).append(place)
+    for index, (start, end) in enumerate(runs):
+        later.setdefault((end - start, bisect_right(ends, start)), []).append(index)
     at = 0
     while at < len(runs):
         start, end = runs[at]
@@ -192,27 +192,29 @@ def quotations_in(text: str) -> list[tuple[Span, str]]:
     return found
 
 
-def places_in(text: str) -> list[Place]:
+def file_references_in(text: str) -> list[FileReference]:
     """Return the lines of files that a text names, as `path:12`, `path:12-20` or `path#L12`."""
     blocks, _ = code_in(text)
-    outside = Spans(blocks)
+    code_blocks = Spans(blocks)
     return [
-        Place(
+        FileReference(
             match["path"].removeprefix("./"),
             int(match["first"]),
             int(match["last"] or match["first"]),
             *match.span(),
         )
-        for match in _PLACE.finditer(text)
-        if not outside.around(match.start())
+        for match in _FILE_LINE.finditer(text)
+        if not code_blocks.around(match.start())
     ]
 
 
 def commits_in(text: str) -> list[tuple[Span, str]]:
     """Return what looks like the ids of commits: seven or more hexadecimal digits, letters among them."""
     blocks, _ = code_in(text)
-    outside = Spans(blocks)
-    return [(match.span(), match[0]) for match in _COMMIT.finditer(text) if not outside.around(match.start())]
+    code_blocks = Spans(blocks)
+    return [
+        (match.span(), match[0]) for match in _COMMIT.finditer(text) if not code_blocks.around(match.start())
+    ]
 
 
 # Sentences.
@@ -294,12 +296,12 @@ def _passages(text: str, blocks: Spans) -> Iterator[tuple[str, int, int, tuple[S
     lines = _lines(text)
     head: tuple[Span, ...] = ()
     pending: tuple[str, int, int] | None = None
-    for place, (start, end) in enumerate(lines):
+    for index, (start, end) in enumerate(lines):
         line = text[start:end]
         quoted = _QUOTE_MARK.match(line)
         begin = start + (quoted.end() if quoted else 0)
         inner = text[begin:end].strip()
-        kind = "code" if blocks.around(start) else _kind(text, lines, place, inner, bool(head))
+        kind = "code" if blocks.around(start) else _kind(text, lines, index, inner, bool(head))
         if pending is not None and kind != "text":
             yield (*pending, ())
             pending = None
@@ -331,23 +333,23 @@ def _lines(text: str) -> list[Span]:
     return lines
 
 
-def _kind(text: str, lines: Sequence[Span], place: int, inner: str, in_table: bool) -> str:
+def _kind(text: str, lines: Sequence[Span], index: int, inner: str, in_table: bool) -> str:
     if not inner:
         return "blank"
     if "|" in inner and _TABLE_RULE.match(inner):
         return "rule"
     if _HEADING.match(inner) or _RULE.match(inner):
         return "heading"
-    if "|" in inner and (in_table or _heads(text, lines, place)):
+    if "|" in inner and (in_table or _heads(text, lines, index)):
         return "row"
     return "item" if _ITEM.match(f"{inner} ") else "text"
 
 
-def _heads(text: str, lines: Sequence[Span], place: int) -> bool:
+def _heads(text: str, lines: Sequence[Span], index: int) -> bool:
     """Return True if the next line is the rule below the head of a table."""
-    if place + 1 >= len(lines):
+    if index + 1 >= len(lines):
         return False
-    below = text[slice(*lines[place + 1])].strip()
+    below = text[slice(*lines[index + 1])].strip()
     return "|" in below and bool(_TABLE_RULE.match(below))
 
 

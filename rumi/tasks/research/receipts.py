@@ -22,13 +22,13 @@ from rumi.tasks.research.prose import (
     cited_in,
     code_in,
     commits_in,
+    file_references_in,
     numbers_of,
-    places_in,
     quotations_in,
     sentences_in,
     words_of,
 )
-from rumi.tasks.research.sources import Source, Text
+from rumi.tasks.research.sources import Source, SourceText
 
 LEAST_QUOTED_WORDS: Final = 4
 """Fewer words between quotation marks are a name or a term."""
@@ -40,8 +40,8 @@ _ROUNDS: Final = 30
 _SHOWN_UNVERIFIED: Final = 10
 _SHOWN_CHARS: Final = 200
 
-_MARKS: Final = (*texts.MISSING_QUOTE.values(), *texts.MISSING_PLACE.values())
-_MARKED: Final = re.compile(rf"(?: \((?:{'|'.join(map(re.escape, _MARKS))})\))*")
+_MARKS: Final = (*texts.MISSING_QUOTE.values(), *texts.MISSING_REFERENCE.values())
+_ANNOTATIONS: Final = re.compile(rf"(?: \((?:{'|'.join(map(re.escape, _MARKS))})\))*")
 _DEFINITION: Final = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:[ \t]*\S[^\n]*\n?", re.MULTILINE)
 _LIST_OF_SOURCES: Final = re.compile(
     r"^[ \t#*_]{0,12}(?:sources?|references?|citations?|bibliography"
@@ -55,7 +55,7 @@ _BRACKETS: Final = str.maketrans("[]【】", "()()")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CitedSentence:
     """A sentence of the answer, without its citations, and what it cites.
 
     `sources` are the numbers of sources; `places` are lines of files, as `path:line`, and ids of commits.
@@ -77,7 +77,7 @@ class Report:
 
     answer: str
     sources: tuple[Source, ...]
-    claims: tuple[Claim, ...]
+    claims: tuple[CitedSentence, ...]
     unverified: tuple[str, ...]
     removed: tuple[int, ...]
     missing_quotes: tuple[str, ...]
@@ -145,7 +145,7 @@ class Report:
 
 def check(
     answer: str,
-    sources: Sequence[Text],
+    sources: Sequence[SourceText],
     exists: Callable[[str, int], bool],
     *,
     is_commit: Callable[[str], bool] | None = None,
@@ -170,7 +170,7 @@ def check(
         unverified,
         tuple(sorted(checking.removed)),
         tuple(dict.fromkeys(checking.missing_quotes)),
-        tuple(dict.fromkeys(checking.missing_places)),
+        tuple(dict.fromkeys(checking.missing_references)),
     )
 
 
@@ -179,7 +179,7 @@ class _Checking:
 
     def __init__(
         self,
-        read: Mapping[int, Text],
+        read: Mapping[int, SourceText],
         exists: Callable[[str, int], bool],
         is_commit: Callable[[str], bool] | None,
         language: Language,
@@ -194,7 +194,7 @@ class _Checking:
         self._stands: dict[tuple[str, tuple[int, ...]], bool] = {}
         self.removed: set[int] = set()
         self.missing_quotes: list[str] = []
-        self.missing_places: list[str] = []
+        self.missing_references: list[str] = []
 
     def settled(self, text: str) -> str:
         """Return the text that another round would not change.
@@ -203,13 +203,13 @@ class _Checking:
         """
         for _ in range(_ROUNDS):
             before = text
-            text = self._marked(self._cleaned(text))
+            text = self._annotated(self._cleaned(text))
             if text == before:
                 return text
         # Only a text that was made for it gets here. Without brackets it cites nothing.
         text = text.translate(_BRACKETS)
         for _ in range(_ROUNDS):
-            before, text = text, self._marked(text)
+            before, text = text, self._annotated(text)
             if text == before:
                 break
         return text
@@ -232,7 +232,7 @@ class _Checking:
             parts += [between, *(f"[{number}]" for number in known)]
         return "".join([*parts, text[at:]]).strip()
 
-    def _marked(self, text: str) -> str:
+    def _annotated(self, text: str) -> str:
         marks: list[tuple[int, str]] = []
         quotations = quotations_in(text)
         sentences = sentences_in(text)
@@ -247,28 +247,32 @@ class _Checking:
                 self.missing_quotes.append(" ".join(quoted.split()))
         _, inline = code_in(text)
         closed = [Spans([span for span, _ in quotations]), Spans(inline)]
-        for (start, end), name, there in self._places(text):
+        for (start, end), name, there in self._file_references(text):
             if not there:
                 ends = [span[1] for spans in closed if (span := spans.around(start)) is not None]
-                marks.append((max([end, *ends]), texts.MISSING_PLACE[self._language]))
-                self.missing_places.append(name)
+                marks.append((max([end, *ends]), texts.MISSING_REFERENCE[self._language]))
+                self.missing_references.append(name)
         return _with_marks(text, marks)
 
-    def _places(self, text: str) -> Iterator[tuple[Span, str, bool]]:
+    def _file_references(self, text: str) -> Iterator[tuple[Span, str, bool]]:
         """Yield the lines of files and the commits that a text names, and whether they exist."""
-        for place in places_in(text):
-            for line in dict.fromkeys((place.first, place.last)):
-                yield (place.start, place.end), f"{place.path}:{line}", self._exists(place.path, line)
+        for reference in file_references_in(text):
+            for line in dict.fromkeys((reference.first, reference.last)):
+                yield (
+                    (reference.start, reference.end),
+                    f"{reference.path}:{line}",
+                    self._exists(reference.path, line),
+                )
         if self._is_commit is not None:
             for span, name in commits_in(text):
                 yield span, name, self._is_commit(name)
 
-    def claims(self, text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    def claims(self, text: str) -> tuple[tuple[CitedSentence, ...], tuple[str, ...]]:
         """Return the sentences that cite something, and those that cite nothing."""
-        claims: list[Claim] = []
+        claims: list[CitedSentence] = []
         unverified: list[str] = []
         citing = _Citing(text)
-        named = [(start, name) for (start, _), name, there in self._places(text) if there]
+        named = [(start, name) for (start, _), name, there in self._file_references(text) if there]
         named.sort(key=itemgetter(0))
         starts = [start for start, _ in named]
         for sentence in sentences_in(text):
@@ -277,9 +281,9 @@ class _Checking:
             part = text[sentence.start : sentence.end]
             cited = tuple(citing.by(sentence))
             first, last = bisect_left(starts, sentence.start), bisect_left(starts, sentence.end)
-            places = tuple(dict.fromkeys(name for _, name in named[first:last]))
-            if cited or places:
-                claims.append(Claim(bare(part), cited, places))
+            references = tuple(dict.fromkeys(name for _, name in named[first:last]))
+            if cited or references:
+                claims.append(CitedSentence(bare(part), cited, references))
             else:
                 unverified.append(bare(part))
         return tuple(claims), tuple(unverified)
@@ -346,21 +350,21 @@ def _in_order(parts: Sequence[str], words: str) -> bool:
 def _with_marks(text: str, marks: Sequence[tuple[int, str]]) -> str:
     pieces: list[str] = []
     at = 0
-    for place, mark in _by_place(marks):
-        there = _MARKED.match(text, place)
-        end = there.end() if there is not None else place
-        new = "".join(f" ({number})" for number in mark if f"({number})" not in text[place:end])
+    for position, mark in _by_position(marks):
+        there = _ANNOTATIONS.match(text, position)
+        end = there.end() if there is not None else position
+        new = "".join(f" ({number})" for number in mark if f"({number})" not in text[position:end])
         pieces += [text[at:end], new]
         at = end
     return "".join([*pieces, text[at:]])
 
 
-def _by_place(marks: Sequence[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    places: dict[int, list[str]] = {}
-    for place, mark in marks:
-        if mark not in places.setdefault(place, []):
-            places[place].append(mark)
-    yield from sorted(places.items())
+def _by_position(marks: Sequence[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    by_position: dict[int, list[str]] = {}
+    for position, mark in marks:
+        if mark not in by_position.setdefault(position, []):
+            by_position[position].append(mark)
+    yield from sorted(by_position.items())
 
 
 def _plain(title: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 import trio
 
 from rumi.errors import RumiError, UsageError
-from rumi.platform.atomic_write import replace_file
+from rumi.platform.atomic_write import atomic_write
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.sandbox.workspace import WorkspaceError
@@ -67,7 +67,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SourceText:
     """A source with its text."""
 
     source: Source
@@ -166,10 +166,10 @@ class Sources:
             raise UsageError(f"There is no source {number}.", "The list of sources has their numbers.")
         return found.text
 
-    async def texts(self) -> tuple[Text, ...]:
+    async def texts(self) -> tuple[SourceText, ...]:
         """Return all sources with their texts, by their numbers. Damaged ones are left out."""
 
-        def read_all() -> tuple[Text, ...]:
+        def read_all() -> tuple[SourceText, ...]:
             found = (_read(self._path(source.number)) for source in self.all)
             return tuple(text for text in found if text is not None)
 
@@ -201,7 +201,7 @@ class Sources:
     async def _write(self, name: str, value: object) -> None:
         content = json.dumps(value, ensure_ascii=False).encode()
         try:
-            await self._offload(partial(replace_file, self._folder / name, content))
+            await self._offload(partial(atomic_write, self._folder / name, content))
         except OSError as error:
             raise WorkspaceError(
                 f"What was read cannot be stored: {error.strerror}.", "Free disk space."
@@ -231,7 +231,7 @@ class Sources:
         self._notes = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
 
 
-def _read(path: Path) -> Text | None:
+def _read(path: Path) -> SourceText | None:
     """Return what a file holds; None if it is not there or damaged."""
     try:
         stored = json.loads(path.read_bytes())
@@ -241,4 +241,4 @@ def _read(path: Path) -> Text | None:
         return None
     if not isinstance(text, str) or sha256(text.encode()).hexdigest() != source.sha256:
         return None
-    return Text(source, text)
+    return SourceText(source, text)

@@ -9,7 +9,7 @@ import trio
 from rumi.agent.tool import Progress, Question, ToolResult
 from rumi.models.types import ToolSpec
 from rumi.platform.texts import Detail, Value
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.records import TaskRecord
 from rumi.web.links import links_in
 
@@ -22,7 +22,7 @@ _TEXT: Final = {"type": "string"}
 _BACKGROUND: Final = {"type": "boolean"}
 
 
-class Begin(Protocol):
+class StartTask(Protocol):
     """Begins a detached task."""
 
     async def __call__(self, task: TaskRecord, /) -> TaskRecord:
@@ -62,11 +62,11 @@ class ResearchTool:
     kind = "web"
 
     def __init__(
-        self, ask: Ask, task: TaskRecord, places: trio.CapacityLimiter, begin: Begin | None = None
+        self, ask: Ask, task: TaskRecord, slots: trio.CapacityLimiter, begin: StartTask | None = None
     ) -> None:
         self._ask = ask
         self._task = task
-        self._places = places
+        self._slots = slots
         self._begin = begin
         self.spec = self.specs[begin is not None]
 
@@ -74,7 +74,7 @@ class ResearchTool:
         """Nothing has to be made ready."""
         await trio.lowlevel.checkpoint()
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return the question for the user: what a research asks may carry something away."""
         asked = self._asked(arguments)
         if isinstance(asked, str):
@@ -119,9 +119,9 @@ class ResearchTool:
         if arguments.get("background") is True and self._begin is not None:
             begun = await self._begin(task)
             return ToolResult(True, f"task {begun.id} has begun; the user gets its result as a message")
-        async with self._places:
+        async with self._slots:
             done = await self._ask(task, progress)
-        inside = block(f"{self.name}: task {done.id}", f"{done.state}\n\n{done.answer}")
+        inside = untrusted_block(f"{self.name}: task {done.id}", f"{done.state}\n\n{done.answer}")
         links = tuple(link for link in links_in(done.answer) if "?" not in link)
         return ToolResult(done.state in ("succeeded", "out_of_budget"), inside, tainted=True, links=links)
 

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.web_fetch import WebFetch, page_inside, page_result
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
@@ -69,7 +69,7 @@ class WebResearch:
         today: str,
         fetch: FetchPage,
         search: SearchWeb,
-        shell: Shell,
+        shell: CommandShell,
         sources: Sources,
         context_tokens: int = 131_072,
         offload: Offload | None = None,
@@ -83,11 +83,11 @@ class WebResearch:
         self._failures: dict[str, None] = {}
         self._fetch = fetch
         self._offload = offload or Threads()
-        self._room = prompt_share(context_tokens)
+        self._prompt_tokens = prompt_share(context_tokens)
         self._pages = Pages(sources, shell, self._offload)
         self.tools: tuple[Tool, ...] = (
             WebSearch(self._searched),
-            ResearchFetch(self._fetched, self._pages, int(self._room * PAGE_SHARE)),
+            ResearchFetch(self._fetched, self._pages, int(self._prompt_tokens * PAGE_SHARE)),
             *workspace_tools(shell, self._stored_page),
             Note(sources),
         )
@@ -98,7 +98,7 @@ class WebResearch:
         A page of at most 50 KB is a message as a whole, a longer one begins there and is in the workspace.
         Cancelled, no fetch continues.
         """
-        share = int(self._room * PREFETCHED_SHARE / max(len(self.urls), 1))
+        share = int(self._prompt_tokens * PREFETCHED_SHARE / max(len(self.urls), 1))
         got: dict[str, ToolResult | FetchError] = {}
 
         async def one(url: str) -> None:
@@ -175,7 +175,7 @@ class WebResearch:
 class Pages:
     """The pages of a research: each is a source, and a file of the workspace if it is long."""
 
-    def __init__(self, sources: Sources, shell: Shell, offload: Offload) -> None:
+    def __init__(self, sources: Sources, shell: CommandShell, offload: Offload) -> None:
         self._sources = sources
         self._offload = offload
         self._writer = WriteFile(shell)
@@ -247,7 +247,7 @@ class Note:
         """Nothing has to be made ready."""
         await trio.lowlevel.checkpoint()
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None: a note stays in its task."""
         return None
 
@@ -271,9 +271,9 @@ def _titled(page: Page, text: str) -> str:
 def _in_short(text: str, most_tokens: int) -> str:
     """Return the outline of a text, with the numbers of its lines, and its beginning."""
     outline = _outline(text)
-    room = max(500, min(_BEGINNING_CHARS, most_tokens * 3 // 2))
-    beginning = text[:room]
-    beginning = beginning[: beginning.rfind("\n") + 1 or room].rstrip()
+    most_chars = max(500, min(_BEGINNING_CHARS, most_tokens * 3 // 2))
+    beginning = text[:most_chars]
+    beginning = beginning[: beginning.rfind("\n") + 1 or most_chars].rstrip()
     listed = ["The outline, with the numbers of lines:", *outline, ""] if outline else []
     return "\n".join([*listed, "The beginning:", beginning, "[… the rest is only in the file …]"])
 

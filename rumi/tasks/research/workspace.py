@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rumi.agent.tool import CommandTrace, Tool, ToolResult
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.file_access import NO_LINKS, FileTool, named
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.text_file import TextFile
 from rumi.models.types import ToolSpec
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 from rumi.sandbox.types import Command
 from rumi.tasks.research.sources import Source
 
@@ -25,11 +25,11 @@ GREP_LINE_CHARS: Final = 500
 """How much one result shows."""
 
 _PATTERN_CHARS: Final = 1000
-_KEPT_BYTES: Final = 4 * MOST_BYTES
+_OUTPUT_LIMIT: Final = 4 * MOST_BYTES
 _HIDDEN: Final = "repo.git"
 """The folder with the history of a repository, which the git tools read."""
 
-Noting: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
+RegisterSource: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
 """Takes the path of a file below the workspace, and its text; returns the source that it is from now on."""
 
 _BEGIN: Final = f"""\
@@ -67,9 +67,9 @@ find "$p" -mindepth 1 -name {_HIDDEN} -prune -o ${{4:+-type "$4"}} "$2" "$3" -pr
   | LC_ALL=C sort -k 2{_END}"""
 
 
-def workspace_tools(shell: Shell, noting: Noting) -> tuple[Tool, ...]:
+def workspace_tools(shell: CommandShell, register_source: RegisterSource) -> tuple[Tool, ...]:
     """Return the tools. `noting` gets each file that was read, and its text."""
-    return (Read(shell, noting), Grep(shell), Ls(shell), Find(shell))
+    return (ReadSource(shell, register_source), Grep(shell), Ls(shell), Find(shell))
 
 
 def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
@@ -92,9 +92,9 @@ class _InWorkspace(FileTool):
     roots = ("/workspace",)
     follows = False
 
-    def path(self, given: object) -> str | ToolResult:
+    def path(self, value: object) -> str | ToolResult:
         """Return the path inside the sandbox; `..` may not lead out of /workspace."""
-        path = super().path(given)
+        path = super().path(value)
         if isinstance(path, ToolResult):
             return path
         path = posixpath.normpath(path)
@@ -104,7 +104,7 @@ class _InWorkspace(FileTool):
 
     async def _lines(self, path: str, script: str, *words: str) -> list[str] | ToolResult:
         """Return the lines that a script prints; what it cannot do is a result."""
-        command = Command(("sh", "-c", script, "sh", path, *words), reads=True, keep=_KEPT_BYTES)
+        command = Command(("sh", "-c", script, "sh", path, *words), reads=True, output_limit=_OUTPUT_LIMIT)
         result = await self._shell.run(command)
         trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
         if result.ended != "exited":
@@ -129,23 +129,23 @@ class _InWorkspace(FileTool):
             return ToolResult(True, none, 1, tainted=True)
         text, cut = bounded(lines, line_chars)
         count = f"the first {text.count(chr(10)) + 1} of more lines. {more}" if cut else f"{len(lines)} lines"
-        return ToolResult(True, f"{count}\n{block(named(path), text)}", truncated=cut, tainted=True)
+        return ToolResult(True, f"{count}\n{untrusted_block(named(path), text)}", truncated=cut, tainted=True)
 
 
-class Read(_InWorkspace, ReadFile):
+class ReadSource(_InWorkspace, ReadFile):
     """Reads files of the workspace, and notes them as sources."""
 
     spec = replace(
         ReadFile.spec, name="read", description="Read a text file of the workspace as numbered lines."
     )
 
-    def __init__(self, shell: Shell, noting: Noting) -> None:
+    def __init__(self, shell: CommandShell, register_source: RegisterSource) -> None:
         super().__init__(shell)
-        self._noting = noting
+        self._register_source = register_source
 
-    async def noted(self, path: str, file: TextFile) -> str:
+    async def source_note(self, path: str, file: TextFile) -> str:
         """Note the file as a source, and return its number for the first line of the result."""
-        source = await self._noting(path.removeprefix("/workspace/"), file.plain)
+        source = await self._register_source(path.removeprefix("/workspace/"), file.plain)
         return f"source [{source.number}] · " if source is not None else ""
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -157,7 +157,9 @@ class Read(_InWorkspace, ReadFile):
         text, cut = bounded(rest.split("\n"))
         note = ". Not all of these lines fit: read the rest from a later offset" if cut else ""
         about = str(arguments.get("path"))
-        return replace(result, content=f"{first}{note}\n{block(about, text)}", tainted=True, truncated=cut)
+        return replace(
+            result, content=f"{first}{note}\n{untrusted_block(about, text)}", tainted=True, truncated=cut
+        )
 
 
 class Grep(_InWorkspace):
@@ -255,12 +257,12 @@ class Find(_InWorkspace):
         return self._shown(path, found, "no name matches", "Use a narrower pattern.")
 
 
-def _is_pattern(given: object) -> bool:
+def _is_pattern(value: object) -> bool:
     return (
-        isinstance(given, str)
-        and len(given) <= _PATTERN_CHARS
-        and not any(c in given for c in "\0\n\r")
-        and given.encode("utf-8", "replace").decode() == given
+        isinstance(value, str)
+        and len(value) <= _PATTERN_CHARS
+        and not any(c in value for c in "\0\n\r")
+        and value.encode("utf-8", "replace").decode() == value
     )
 
 

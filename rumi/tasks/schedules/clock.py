@@ -57,7 +57,7 @@ class ScheduleClock(Actor[Never]):
         self._figures = ScheduleFigures(0, 0, float("inf"))
         self._shown: Sequence[ScheduleRecord] = ()
         self._work_until = self._services.now() + LOOK_S
-        self._told: set[str] = set()
+        self._watched_chats: set[str] = set()
         self._latest = 0.0
 
     async def started(self) -> None:
@@ -166,11 +166,11 @@ class ScheduleClock(Actor[Never]):
 
     async def _watch_missed(self) -> None:
         """Wait for the next contact of chats whose schedules have missed something."""
-        for chat in {schedule.chat for schedule in await self._ask(MissedSchedules())} - self._told:
-            self._told.add(chat)
-            self.start_soon(self._tell_missed, chat)
+        for chat in {schedule.chat for schedule in await self._ask(MissedSchedules())} - self._watched_chats:
+            self._watched_chats.add(chat)
+            self.start_soon(self._report_missed, chat)
 
-    async def _tell_missed(self, chat: str) -> None:
+    async def _report_missed(self, chat: str) -> None:
         """Tell a chat what was missed, as soon as something happens in it."""
         with self._services.hub.listening(chat) as events:
             while not isinstance((await events.receive()).what, Replied | TurnStarted):
@@ -180,7 +180,7 @@ class ScheduleClock(Actor[Never]):
             if stored is not None:  # otherwise more was missed meanwhile
                 self._services.wake(stored)
                 break
-        self._told.discard(chat)
+        self._watched_chats.discard(chat)
         await self._watch_missed()  # what was missed while the message was stored
 
     @staticmethod

@@ -9,7 +9,7 @@ from rumi.errors import RumiError
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
-from rumi.tasks.schedules.times import Quiet, following, latest, local_time
+from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 
 ON_TIME_S: Final = 60.0
 """A fire that comes within this time is not called late."""
@@ -29,7 +29,7 @@ MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
 """Returns the task that a fire begins. Raises a `RumiError` if it cannot be begun now."""
 
 
-def plan(schedule: ScheduleRecord, now: float, quiet: Quiet | None, task_of: MakeTask) -> Firing | Later:
+def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
     """Return what becomes of a schedule that is due."""
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
@@ -73,10 +73,10 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     try:
         task = task_of(schedule)
     except RumiError as error:
-        why = texts.fire_failed(language, schedule.id, texts.told_error(language, error))
+        why = texts.fire_failed(language, schedule.id, texts.error_text(language, error))
         return replace(firing, message=notice(schedule, why), failed=True)
-    told = notice(schedule, texts.fire_work_late(language, schedule.id, late)) if late else None
-    return replace(firing, task=task, message=told)
+    late_notice = notice(schedule, texts.fire_work_late(language, schedule.id, late)) if late else None
+    return replace(firing, task=task, message=late_notice)
 
 
 def notice(schedule: ScheduleRecord, text: str) -> Incoming:

@@ -84,10 +84,10 @@ class Schedules(StoredSchedules):
                 case _:
                     return await self._schedules(message, language, owner, command.rest)
         except RumiError as error:
-            return f"❌ {texts.told_error(language, error)}"
+            return f"❌ {texts.error_text(language, error)}"
         except ActorError as error:
             logger.warning("schedules do not answer: %r", error)
-            return f"❌ {texts.told(language, 'The schedules do not answer. Try again in a moment.')}"
+            return f"❌ {texts.translate(language, 'The schedules do not answer. Try again in a moment.')}"
 
     async def _remind(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         read = read_when_and_text(said)
@@ -99,13 +99,13 @@ class Schedules(StoredSchedules):
         )
         return self.understood(await self.add(new, when), language)
 
-    async def _timezone(self, language: Language, owner: str, given: str) -> str:
-        if not given:
+    async def _timezone(self, language: Language, owner: str, zone_name: str) -> str:
+        if not zone_name:
             return texts.zone_is(language, await self.zone_of(owner))
         try:
-            return texts.zone_is(language, await self.set_zone(owner, given))
+            return texts.zone_is(language, await self.set_zone(owner, zone_name))
         except NotATime as error:
-            return texts.zone_unknown(language, given, str(error))
+            return texts.zone_unknown(language, zone_name, str(error))
 
     async def _schedules(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         do, _, number = said.partition(" ")
@@ -170,7 +170,7 @@ class Schedules(StoredSchedules):
         if make is None:
             raise UsageError(f"Unknown bot {bot_of(schedule)[:80]!r}.", "Look at the list: rumi bot list")
         task = replace(make(schedule), schedule=schedule.id, user=schedule.user)
-        self.services.tasks.check_room(task.owner)
+        self.services.tasks.check_open_limit(task.owner)
         return self.services.tasks.checked(task)
 
     async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:

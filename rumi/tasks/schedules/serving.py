@@ -21,16 +21,16 @@ from rumi.tasks.schedules.stored import StoredSchedules
 from rumi.tasks.schedules.times import NotATime, zone_names
 from rumi.tasks.schedules.when import read_when
 
-Serve: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 
-def schedules_calls(schedules: StoredSchedules, ids: ChatIds) -> Serve:
+def schedule_call(schedules: StoredSchedules, ids: ChatIds) -> ControlCall:
     """Return the function that serves such calls.
 
     A caller sees and changes the schedules of its scope, and adds its owner's.
     """
 
-    async def serve(caller: Caller, request: Mapping[str, object]) -> object:
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
@@ -41,7 +41,7 @@ def schedules_calls(schedules: StoredSchedules, ids: ChatIds) -> Serve:
             case "list":
                 owner = str(request["owner"]) if request.get("owner") else None
                 listed = await schedules.listed(caller.scope_in(owner))
-                return [as_json(schedule, _language(request)) for schedule in listed]
+                return [schedule_as_json(schedule, _language(request)) for schedule in listed]
             case "show":
                 found = await schedules.show(_id(request), caller.scope)
             case "pause":
@@ -61,9 +61,9 @@ def schedules_calls(schedules: StoredSchedules, ids: ChatIds) -> Serve:
                     "They can list, show, pause, resume, run, delete and add.",
                 )
         runs = isinstance(schedules, Schedules)
-        return {**as_json(found, _language(request)), "runs": runs}
+        return {**schedule_as_json(found, _language(request)), "runs": runs}
 
-    return serve
+    return answer
 
 
 async def _add(
@@ -97,7 +97,7 @@ async def _add(
         raise UsageError("This time never comes.", "Give another one.") from None
 
 
-def as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
+def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
     """Return a schedule as JSON; times as in RFC 3339, None for what has not been."""
     active = schedule.state == "active"
     return {
@@ -115,10 +115,10 @@ def as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, ob
 
 
 def _id(request: Mapping[str, object]) -> int:
-    given = request.get("id")
-    if not isinstance(given, int):
+    value = request.get("id")
+    if not isinstance(value, int):
         raise UsageError("The request names no schedule.")
-    return given
+    return value
 
 
 def _language(request: Mapping[str, object]) -> Language:

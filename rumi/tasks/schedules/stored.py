@@ -9,7 +9,7 @@ from typing import Final
 
 from rumi.errors import RumiError, UsageError
 from rumi.platform.chat_ids import LOCAL
-from rumi.store.journal.actor import Ask
+from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import ScheduleRecord, ScheduleState
 from rumi.store.journal.schedules import (
     AddSchedule,
@@ -21,7 +21,7 @@ from rumi.store.journal.schedules import (
     SetZone,
     ZoneOf,
 )
-from rumi.tasks.schedules.times import NotATime, Quiet, following, named_zone, zone_of_machine
+from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zone, zone_of_machine
 from rumi.tasks.schedules.when import After, Every, When, instants
 
 MOST_CHARS: Final = 4000
@@ -36,7 +36,7 @@ class ScheduleLimits:
     """How many schedules an owner may have, and when none fires."""
 
     max_per_owner: int = 100
-    quiet: Quiet | None = None
+    quiet: QuietHours | None = None
 
 
 def bot_of(schedule: ScheduleRecord) -> str:
@@ -52,7 +52,7 @@ class StoredSchedules:
 
     def __init__(
         self,
-        ask: Ask,
+        ask: AskJournal,
         limits: ScheduleLimits | None = None,
         now: Callable[[], float] = time.time,
         has_bot: Callable[[str], bool] = lambda name: False,
@@ -190,13 +190,13 @@ class StoredSchedules:
         """Return the time zone of an owner; empty if it is not known. The machine's is that of its owner."""
         return await self._ask(ZoneOf(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
-    async def set_zone(self, owner: str, given: str) -> str:
+    async def set_zone(self, owner: str, zone_name: str) -> str:
         """Set the time zone of an owner; return its name. What is scheduled already keeps its own.
 
         Raises:
             NotATime: There is none of that name.
         """
-        zone = named_zone(given)
+        zone = named_zone(zone_name)
         await self._ask(SetZone(owner, zone))
         return zone
 

@@ -48,13 +48,13 @@ def zone_of(name: str) -> ZoneInfo:
     return ZoneInfo(known or "UTC")
 
 
-def named_zone(given: str) -> str:
+def named_zone(name: str) -> str:
     """Return the name of a time zone as it is written.
 
     Raises:
         NotATime: There is none of that name. The error names those that end so.
     """
-    wanted = given.strip().casefold().replace(" ", "_")
+    wanted = name.strip().casefold().replace(" ", "_")
     found = zone_names().get(wanted)
     if found is not None:
         return found
@@ -145,7 +145,7 @@ def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietHours:
     """The hours of each day in which nothing fires, in local time: from `begins` up to `ends`."""
 
     begins: time
@@ -165,7 +165,7 @@ class Quiet:
         return max(instant, instant_of(datetime.combine(day, self.ends), zone))
 
 
-def quiet_hours(text: str) -> Quiet | None:
+def quiet_hours(text: str) -> QuietHours | None:
     """Return the quiet hours that a text like `23:00-08:00` names; None for an empty one.
 
     Raises:
@@ -177,7 +177,7 @@ def quiet_hours(text: str) -> Quiet | None:
     if found is None:
         raise ValueError(text)
     hours = [int(part) for part in found.groups()]
-    quiet = Quiet(time(hours[0], hours[1]), time(hours[2], hours[3]))
+    quiet = QuietHours(time(hours[0], hours[1]), time(hours[2], hours[3]))
     if quiet.begins == quiet.ends:
         raise ValueError(text)
     return quiet

@@ -72,7 +72,7 @@ class _ScheduleTool(Tool):
         self._schedules = schedules
         self._present = present
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return None: the call changes nothing."""
         return None
 
@@ -87,7 +87,7 @@ class RemindTool(_ScheduleTool):
         """Return what a fire does."""
         return "text"
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with the text and the time as they would be stored.
 
         The user's own words may come once without a yes, at whatever time: again and again they may not.
@@ -143,7 +143,7 @@ class CancelScheduleTool(_ScheduleTool):
 
     spec = CANCEL
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """Return a question with its number."""
         id = arguments.get("id")
         return Question("unschedule", {"id": str(id)}) if isinstance(id, int) else None
@@ -165,10 +165,10 @@ SCHEDULE_TOOLS: Final = (RemindTool, ScheduleTool, ListSchedulesTool, CancelSche
 
 def when_of(arguments: Mapping[str, object]) -> When | str:
     """Return the time that typed arguments name, or what is wrong with them."""
-    given = {name: arguments[name] for name in ("at", "in_minutes", "cron") if arguments.get(name)}
-    if len(given) != 1:
+    times = {name: arguments[name] for name in ("at", "in_minutes", "cron") if arguments.get(name)}
+    if len(times) != 1:
         return "give exactly one of `at` (local time), `in_minutes`, `cron` (five fields)"
-    ((name, value),) = given.items()
+    ((name, value),) = times.items()
     match name, value:
         case "in_minutes", int(minutes) if not isinstance(minutes, bool) and 1 <= minutes <= 2_635_200:
             return After(minutes)

@@ -8,7 +8,7 @@ import trio
 
 from rumi.platform.texts import short_size
 from rumi.web.fetch.decoding import Broken, decoder_for
-from rumi.web.fetch.exchange import Exchange, Interrupted
+from rumi.web.fetch.exchange import HttpExchange, Interrupted
 from rumi.web.fetch.headers import Headers
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, readable
 from rumi.web.types import FetchError
@@ -18,7 +18,7 @@ STEP_BYTES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class PartialBody:
     """The part of a body that came. `text`: it can become text; otherwise `data` is only its beginning.
 
     `cut` says what is missing, and is empty if nothing is. `broken_off`: another attempt may get more.
@@ -31,12 +31,12 @@ class Body:
 
 
 async def read_body(
-    exchange: Exchange,
+    exchange: HttpExchange,
     headers: Headers,
     max_bytes: int,
     deadline_at: float,
     progress: Callable[[str], None],
-) -> Body:
+) -> PartialBody:
     """Read a body until its end, `max_bytes` after unpacking, or the deadline, on trio's clock.
 
     A body that cannot be text is not read. `progress` gets how much of a large one has come. Cancelled, it
@@ -47,7 +47,7 @@ async def read_body(
     """
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
-        return Body(text=False)
+        return PartialBody(text=False)
     reading = _Reading(headers, max_bytes, progress, known=can_be_text is True)
     with trio.move_on_at(deadline_at):
         await reading.read(exchange)
@@ -70,18 +70,18 @@ class _Reading:
         self._cut = ""
         self._slow = True
 
-    async def read(self, exchange: Exchange) -> None:
+    async def read(self, exchange: HttpExchange) -> None:
         while not self._done() and (piece := await self._next(exchange)):
             self._take(piece)
             if self._packed_bytes >= STEP_BYTES:
                 self._show()
         self._slow = False
 
-    def result(self) -> Body:
+    def result(self) -> PartialBody:
         if self._slow:
             self._cut = f"the server was too slow: only the first {len(self._data):,} bytes came in time"
         broken_off = bool(self._cut) and len(self._data) < self._max_bytes
-        return Body(bytes(self._data), self._text, self._cut, broken_off)
+        return PartialBody(bytes(self._data), self._text, self._cut, broken_off)
 
     def _show(self) -> None:
         """Show how many of the bytes that the server sends have come."""
@@ -102,7 +102,7 @@ class _Reading:
             self._cut = "the rest of the page is packed into more bytes than it has"
         return bool(self._cut)
 
-    async def _next(self, exchange: Exchange) -> bytes:
+    async def _next(self, exchange: HttpExchange) -> bytes:
         try:
             piece = await exchange.more()
         except Interrupted as error:

@@ -14,7 +14,7 @@ MOST_BYTES: Final = 32_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Entry:
     page: Page
     until: float
     size_bytes: int
@@ -26,37 +26,37 @@ class Cache:
     def __init__(self, most_pages: int = MOST_PAGES, most_bytes: int = MOST_BYTES) -> None:
         self._most_pages = most_pages
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def get(self, url: str) -> Page | None:
         """Return the page stored under a URL without fragment, marked as cached; None if there is none."""
-        kept = self._kept.get(url)
-        if kept is None:
+        entry = self._entries.get(url)
+        if entry is None:
             return None
-        if kept.until <= trio.current_time():
+        if entry.until <= trio.current_time():
             self._drop(url)
             return None
-        self._kept.move_to_end(url)
-        return replace(kept.page, cached=True)
+        self._entries.move_to_end(url)
+        return replace(entry.page, cached=True)
 
-    def put(self, url: str, page: Page, kept_s: float) -> None:
+    def put(self, url: str, page: Page, ttl_s: float) -> None:
         """Store a page for so many seconds; 0 removes the stored one."""
-        if url in self._kept:
+        if url in self._entries:
             self._drop(url)
-        kept = _Kept(page, trio.current_time() + kept_s, _size_bytes(page))
-        if kept_s <= 0 or kept.size_bytes > self._most_bytes:
+        entry = _Entry(page, trio.current_time() + ttl_s, _size_bytes(page))
+        if ttl_s <= 0 or entry.size_bytes > self._most_bytes:
             return
-        self._kept[url] = kept
-        self._bytes += kept.size_bytes
-        while len(self._kept) > self._most_pages or self._bytes > self._most_bytes:
-            self._drop(next(iter(self._kept)))
+        self._entries[url] = entry
+        self._bytes += entry.size_bytes
+        while len(self._entries) > self._most_pages or self._bytes > self._most_bytes:
+            self._drop(next(iter(self._entries)))
 
     def _drop(self, url: str) -> None:
-        self._bytes -= self._kept.pop(url).size_bytes
+        self._bytes -= self._entries.pop(url).size_bytes
 
 
 def _size_bytes(page: Page) -> int:

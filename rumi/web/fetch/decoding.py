@@ -21,7 +21,7 @@ class Broken(Exception):
 class Decoder(Protocol):
     """Decompresses a body's bytes as they arrive."""
 
-    def decode(self, data: bytes, room: int) -> bytes:
+    def decode(self, data: bytes, max_bytes: int) -> bytes:
         """Return the content of `data`, at most `room` bytes (1 or more), after which it is not called again.
 
         Raises:
@@ -46,17 +46,17 @@ def decoder_for(codings: Sequence[str]) -> Decoder:
         return _Gzip()
     if names == ["deflate"]:
         return _Deflate()
-    told = ", ".join(names) if len(names) <= 3 and all(map(_TOKEN.fullmatch, names)) else "an unknown way"
+    unknown = ", ".join(names) if len(names) <= 3 and all(map(_TOKEN.fullmatch, names)) else "an unknown way"
     raise FetchError(
-        f"The page has an unrequested compression: {told}.",
+        f"The page has an unrequested compression: {unknown}.",
         "Another page may say the same.",
         answered=True,
     )
 
 
 class _Plain:
-    def decode(self, data: bytes, room: int) -> bytes:
-        return data[:room]
+    def decode(self, data: bytes, max_bytes: int) -> bytes:
+        return data[:max_bytes]
 
     def whole(self) -> bool:
         return True
@@ -68,16 +68,16 @@ class _Gzip:
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
         self._began = False
-        self._kept = b""
+        self._buffered = b""
         self._over = False
 
-    def decode(self, data: bytes, room: int) -> bytes:
+    def decode(self, data: bytes, max_bytes: int) -> bytes:
         parts: list[bytes] = []
-        while (data := self._next_member(data)) and room > 0:
+        while (data := self._next_member(data)) and max_bytes > 0:
             self._began = True
-            part = _inflate(self._member, data, room)
+            part = _inflate(self._member, data, max_bytes)
             parts.append(part)
-            room -= len(part)
+            max_bytes -= len(part)
             data = self._member.unused_data if self._member.eof else b""
         return b"".join(parts)
 
@@ -88,9 +88,9 @@ class _Gzip:
         """Return `data`, for a new decompressor if the old one has ended; empty if there is nothing to do."""
         if self._over or not self._member.eof:
             return b"" if self._over else data
-        data, self._kept = self._kept + data, b""
+        data, self._buffered = self._buffered + data, b""
         if len(data) < len(_GZIP_BEGINS):
-            self._kept = data
+            self._buffered = data
             return b""
         if not data.startswith(_GZIP_BEGINS):
             self._over = True
@@ -104,25 +104,25 @@ class _Deflate:
 
     def __init__(self) -> None:
         self._inflater: zlib._Decompress | None = None
-        self._kept = b""
+        self._buffered = b""
 
-    def decode(self, data: bytes, room: int) -> bytes:
+    def decode(self, data: bytes, max_bytes: int) -> bytes:
         if self._inflater is None:
-            data, self._kept = self._kept + data, b""
+            data, self._buffered = self._buffered + data, b""
             if len(data) < 2:
-                self._kept = data
+                self._buffered = data
                 return b""
             framed = data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
             self._inflater = zlib.decompressobj(zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
-        return b"" if self._inflater.eof else _inflate(self._inflater, data, room)
+        return b"" if self._inflater.eof else _inflate(self._inflater, data, max_bytes)
 
     def whole(self) -> bool:
-        return self._inflater.eof if self._inflater else not self._kept
+        return self._inflater.eof if self._inflater else not self._buffered
 
 
-def _inflate(inflater: "zlib._Decompress", data: bytes, room: int) -> bytes:
+def _inflate(inflater: "zlib._Decompress", data: bytes, max_bytes: int) -> bytes:
     """Return at most `room` decompressed bytes; the rest stays compressed."""
     try:
-        return inflater.decompress(data, room)
+        return inflater.decompress(data, max_bytes)
     except zlib.error as error:
         raise Broken from error

@@ -10,10 +10,10 @@ import httpcore
 import trio
 
 from rumi import __version__
-from rumi.web.fetch.body import Body, read_body
+from rumi.web.fetch.body import PartialBody, read_body
 from rumi.web.fetch.cache import LONGEST_S
 from rumi.web.fetch.decoding import ACCEPTED
-from rumi.web.fetch.exchange import Exchange, connected
+from rumi.web.fetch.exchange import HttpExchange, connected
 from rumi.web.fetch.headers import Headers
 from rumi.web.types import FetchError, FetchRefused, Method
 from rumi.web.url import Target, join_target
@@ -64,7 +64,7 @@ class Response:
 
     status: int
     headers: Headers
-    body: Body | None = None
+    body: PartialBody | None = None
 
     @property
     def location(self) -> str:
@@ -79,7 +79,7 @@ class Download:
     target: Target
     answer: Response
     redirects: int = 0
-    kept_s: float = 0
+    ttl_s: float = 0
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Journey:
     """The progress of a download."""
 
     target: Target
-    kept_s: float = 0
+    ttl_s: float = 0
     progress: Callable[[str], None] = lambda step: None
     redirects: int = 0
     been_at: set[str] = field(default_factory=set)
@@ -155,9 +155,9 @@ class Downloader:
                 if journey.redirects == 0:
                     raise
                 raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
-            journey.kept_s = min(journey.kept_s, answer.headers.kept_s(answer.status, LONGEST_S))
+            journey.ttl_s = min(journey.ttl_s, answer.headers.ttl_s(answer.status, LONGEST_S))
             if not answer.location:
-                return Download(journey.target, answer, journey.redirects, journey.kept_s)
+                return Download(journey.target, answer, journey.redirects, journey.ttl_s)
             redirect(journey, answer.location, self._limits.max_redirects)
             journey.progress(f"redirected to {journey.target.host}")
             await to_host(journey.target.host)
@@ -168,7 +168,7 @@ class Downloader:
         """Return the answer to a request on a new connection. The body takes over `scope`'s deadline."""
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
-            exchange = Exchange(stream, target.host, most_bytes)
+            exchange = HttpExchange(stream, target.host, most_bytes)
             await exchange.send(method, target, self._headers)
             status, headers = await exchange.head()
             answer = Response(status, headers)

@@ -25,7 +25,7 @@ class Interrupted(Exception):
     """The server did not send its body to the end; the text says why, in Rumi's own words."""
 
 
-class Exchange:
+class HttpExchange:
     """A request that was sent, and its answer as it arrives.
 
     h11 reads it. Only one piece of it is in memory at a time, and other tasks get their turn: there is a

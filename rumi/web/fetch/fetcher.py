@@ -11,16 +11,16 @@ import httpcore
 import trio
 
 from actors import Actor, Refused, answers
-from rumi.platform.fair_limiter import Bounds, FairLimiter, NoTurn
+from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
 from rumi.platform.http import Tls
-from rumi.web.fetch.body import STEP_BYTES, Body
+from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
 from rumi.web.fetch.headers import Headers
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, looks_like
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.tabstack import Tabstack
-from rumi.web.types import Fetch, FetchError, Page, Search, SearchResults, Text, WebMessage
+from rumi.web.types import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
 from rumi.web.url import parse_target
 
 A = TypeVar("A")
@@ -45,7 +45,7 @@ class Fetcher(Actor[WebMessage]):
         self,
         network: httpcore.AsyncNetworkBackend,
         readers: Readers,
-        search: Callable[[Search], Awaitable[SearchResults]],
+        search: Callable[[SearchWeb], Awaitable[SearchResults]],
         limits: FetchLimits | None = None,
         *,
         tls: ssl.SSLContext | None = None,
@@ -64,7 +64,9 @@ class Fetcher(Actor[WebMessage]):
 
     def _turns(self, at_once: int, per_chat: int, per_host: int | None = None) -> FairLimiter:
         at = self._limits
-        return FairLimiter(Bounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s))
+        return FairLimiter(
+            LimiterBounds(at_once, per_chat, per_host or at_once, at.waiting_per_chat, at.wait_s)
+        )
 
     async def started(self) -> None:
         """Start the owner of the reading processes, which end with this incarnation."""
@@ -75,8 +77,8 @@ class Fetcher(Actor[WebMessage]):
         """Return a page. Cancelled, it leaves no connection, no process and no turn."""
         return await _settled(partial(self._fetch, message))
 
-    @answers(Search)
-    async def search(self, message: Search) -> SearchResults:
+    @answers(SearchWeb)
+    async def search(self, message: SearchWeb) -> SearchResults:
         """Return search results. Cancelled, it leaves no connection, no process and no turn."""
         return await _settled(partial(self._find, message))
 
@@ -94,7 +96,7 @@ class Fetcher(Actor[WebMessage]):
             "searching": self._searching.running,
         }
 
-    async def _find(self, message: Search) -> SearchResults:
+    async def _find(self, message: SearchWeb) -> SearchResults:
         async with self._searching.turn(message.chat):
             return await self._search(message)
 
@@ -118,7 +120,7 @@ class Fetcher(Actor[WebMessage]):
             page = await self._page(download, message)
         if message.method == "GET" and page.status == 200:
             body = download.answer.body
-            self._cache.put(key, page, 0 if body is None or body.broken_off else download.kept_s)
+            self._cache.put(key, page, 0 if body is None or body.broken_off else download.ttl_s)
         return page
 
     def _most_chars(self, message: Fetch) -> int:
@@ -148,7 +150,7 @@ class Fetcher(Actor[WebMessage]):
             cut="; ".join(filter(None, (body.cut, text.cut))),
         )
 
-    async def _read(self, download: Download, body: Body, message: Fetch) -> Text:
+    async def _read(self, download: Download, body: PartialBody, message: Fetch) -> PageText:
         """Return the text of a body.
 
         Raises:
@@ -197,17 +199,17 @@ _MOST_CHARS = 60
 
 def describe_head(headers: Headers) -> str:
     """Return the type, size and date, as far as the server tells them."""
-    told = [headers.media_type or "no type told", _size(headers)]
+    facts = [headers.media_type or "no type told", _size(headers)]
     if modified := _plain(headers.first("last-modified")):
-        told.append(f"last modified {modified}")
-    return ", ".join(filter(None, told))
+        facts.append(f"last modified {modified}")
+    return ", ".join(filter(None, facts))
 
 
-def describe_body(headers: Headers, body: Body) -> str:
+def describe_body(headers: Headers, body: PartialBody) -> str:
     """Return a description of a body that cannot be read as text."""
     seems = looks_like(body.data[:SNIFFED_BYTES])
-    told = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
-    return f"Not a text: {', '.join(filter(None, told))}. It was not downloaded."
+    facts = [headers.media_type or "no type told", _size(headers), f"looks like {seems}" if seems else ""]
+    return f"Not a text: {', '.join(filter(None, facts))}. It was not downloaded."
 
 
 def _size(headers: Headers) -> str:

@@ -11,7 +11,7 @@ _CHARSET: Final = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})",
 _SECONDS: Final = re.compile(r"\d{1,9}")
 _DIRECTIVE: Final = re.compile(r"([a-z-]+)(?:\s*=\s*\"?([^\s,\"]*)\"?)?")
 _PERSONAL: Final = {"*", "cookie", "authorization"}
-_KEPT_IF_TOLD: Final = {302, 303, 307}  # temporary by their meaning: RFC 9110, 15.4
+_CACHED_IF_EXPLICIT: Final = {302, 303, 307}  # temporary by their meaning: RFC 9110, 15.4
 
 
 class Headers:
@@ -45,10 +45,10 @@ class Headers:
     @property
     def size(self) -> int | None:
         """The size of the body as it is sent, in bytes; None if the server does not tell it."""
-        told = self.first("content-length")
-        return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else None
+        length = self.first("content-length")
+        return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
 
-    def kept_s(self, status: int, longest_s: float) -> float:
+    def ttl_s(self, status: int, longest_s: float) -> float:
         """Return for how many seconds a shared cache may keep the answer; 0 if it may not."""
         cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
         said = dict(cache_control)
@@ -57,14 +57,14 @@ class Headers:
             return 0
         if not said and "no-cache" in self.first("pragma").lower():
             return 0
-        told = said.get("s-maxage") or said.get("max-age")
-        if told is not None:
+        max_age = said.get("s-maxage") or said.get("max-age")
+        if max_age is not None:
             age = self.first("age")
             used = int(age) if _SECONDS.fullmatch(age) else 0
-            return max(0.0, min(longest_s, int(told) - used)) if _SECONDS.fullmatch(told) else 0
+            return max(0.0, min(longest_s, int(max_age) - used)) if _SECONDS.fullmatch(max_age) else 0
         if self.first("expires"):
             return min(longest_s, self._expires_s())
-        return 0 if status in _KEPT_IF_TOLD else longest_s
+        return 0 if status in _CACHED_IF_EXPLICIT else longest_s
 
     def _expires_s(self) -> float:
         """Return the seconds until it expires by the server's clock; 0 for text that is not a date."""

@@ -9,7 +9,7 @@ import httpcore
 
 from rumi.platform.http import Tls
 from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
-from rumi.web.fetch.exchange import Exchange, Interrupted, connected
+from rumi.web.fetch.exchange import HttpExchange, Interrupted, connected
 from rumi.web.types import FetchError, Streamed
 from rumi.web.url import Target, parse_target
 
@@ -72,13 +72,13 @@ class GuardedStreams:
         headers: Sequence[tuple[str, str]],
         most_bytes: int,
         body: bytes | None,
-    ) -> tuple[Response, Exchange]:
+    ) -> tuple[Response, HttpExchange]:
         stream = await attempt.enter_async_context(connected(self._network, target, self._tls))
-        exchange = Exchange(stream, target.host, most_bytes)
+        exchange = HttpExchange(stream, target.host, most_bytes)
         await exchange.send("GET" if body is None else "POST", target, [*headers, *_OURS], body or b"")
-        status, told = await exchange.head()
-        if told.first("content-encoding").lower() not in ("", "identity"):
+        status, received = await exchange.head()
+        if received.first("content-encoding").lower() not in ("", "identity"):
             raise FetchError(
                 f"{target.host} packs its answer in a way that was not asked for.", answered=True
             )
-        return Response(status, told), exchange
+        return Response(status, received), exchange

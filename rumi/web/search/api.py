@@ -9,8 +9,8 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
-from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
-from rumi.web.types import FetchError, Found
+from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
+from rumi.web.types import FetchError, SearchResult
 
 if TYPE_CHECKING:
     import httpx
@@ -166,7 +166,7 @@ class Tavily(_Keyed):
     KEY_NAME = "TAVILY_API_KEY"
     _FIELDS: Final = Fields(url="url", snippet="content", date="published_date")
 
-    async def search(self, query: Query) -> tuple[Found, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
         """Return Tavily's results; only those of the topic news have dates."""
         answer = await self._api.ask(
             {"query": query.text, "topic": query.topic, "max_results": query.max_results}
@@ -183,7 +183,7 @@ class Kagi(_Keyed):
     KEY_NAME = "KAGI_API_KEY"
     _FIELDS: Final = Fields(url="url", snippet="snippet", date="time")
 
-    async def search(self, query: Query) -> tuple[Found, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
         """Return Kagi's results, with the settings of the key's account."""
         workflow = "news" if query.topic == "news" else "search"
         answer = await self._api.ask({"query": query.text, "workflow": workflow, "limit": query.max_results})

@@ -10,7 +10,7 @@ import os
 import resource
 from typing import Any
 
-from rumi.sandbox.confined.child import Parent
+from rumi.sandbox.confined.child import ParentProcess
 
 _BOUNDS = {resource.RLIMIT_DATA: 512 * 1024**2, resource.RLIMIT_CPU: 20}
 _FIELD_CHARS = 8000
@@ -19,9 +19,9 @@ _NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
 
 def main() -> None:
     """Search once, send the results or the reason of the failure, and end without waiting for threads."""
-    parent = Parent(_BOUNDS)
+    parent = ParentProcess(_BOUNDS)
     parent.ready()
-    parent.tell(_search(parent.hear()))
+    parent.send(_search(parent.hear()))
     os._exit(0)
 
 

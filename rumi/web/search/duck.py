@@ -10,8 +10,8 @@ from typing import Any, Final
 import trio
 
 from rumi.sandbox.confined.parent import Child, ChildFailed
-from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, Query, found, malformed
-from rumi.web.types import FetchError, Found
+from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
+from rumi.web.types import FetchError, SearchResult
 
 _PROGRAM: Final = Path(__file__).with_name("ddgs_process.py")
 _AT_ONCE: Final = 4
@@ -43,16 +43,16 @@ class Duck:
         self._timeout_s = timeout_s
         self._proxy = proxy
         self._ca_file = ca_file
-        self._room = trio.CapacityLimiter(_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(_AT_ONCE)
 
-    async def search(self, query: Query) -> tuple[Found, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
         """Return the results of ddgs. Cancelled, or out of time, its process has ended before this returns.
 
         If an engine answers with a captcha, ddgs reports only that nothing was found.
         """
         told = None
         with trio.move_on_after(self._timeout_s):
-            async with self._room:
+            async with self._limiter:
                 told = await self._run(self._request(query))
         if told is None:
             raise FetchError(f"ddgs did not answer in {self._timeout_s:g} s.")
@@ -62,7 +62,7 @@ class Duck:
             raise FetchError(_SENTENCES[failure], answered=failure != "unreachable")
         return found("ddgs", told.get("results"), _FIELDS[query.topic], query.max_results)
 
-    def _request(self, query: Query) -> dict[str, object]:
+    def _request(self, query: SearchQuery) -> dict[str, object]:
         environment = os.environ
         return {
             "query": query.text,

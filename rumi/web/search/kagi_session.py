@@ -5,8 +5,8 @@ import re
 from typing import Final
 
 from rumi.web.search.api import Api
-from rumi.web.search.provider import Fields, Query, found, malformed
-from rumi.web.types import FetchError, Found
+from rumi.web.search.provider import Fields, SearchQuery, found, malformed
+from rumi.web.types import FetchError, SearchResult
 
 _TAG: Final = re.compile(r"<([a-z][a-z0-9]*)\b([^<>]{0,5000})>", re.IGNORECASE)
 _CLASS: Final = re.compile(r"""\bclass\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
@@ -29,7 +29,7 @@ class KagiSession:
         where = url or self.URL
         self._api = Api(self.TITLE, where, token, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file)
 
-    async def search(self, query: Query) -> tuple[Found, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
         """Return the results of the page, with the settings of the token's account."""
         page = await self._api.page("kagi_session", {"q": query.text})
         items = results_in(page)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rumi.web.types import FetchError, Found, Topic
+from rumi.web.types import FetchError, SearchResult, Topic
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 """The maximum size of an answer that is read."""
@@ -19,7 +19,7 @@ _TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """The request of a search. `text` is one line of valid Unicode."""
 
     text: str
@@ -27,7 +27,7 @@ class Query:
     topic: Topic
 
 
-class Provider(Protocol):
+class SearchProvider(Protocol):
     """A service that searches the web."""
 
     @property
@@ -35,7 +35,7 @@ class Provider(Protocol):
         """Its name in the configuration and in results."""
         ...
 
-    async def search(self, query: Query) -> tuple[Found, ...]:
+    async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
         """Return the results, the best first; none is not a failure. Cancelled, no part of it continues.
 
         Raises:
@@ -54,7 +54,7 @@ class Fields:
     date: str = ""
 
 
-def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[Found, ...]:
+def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[SearchResult, ...]:
     """Return the first results, each address once. Results without a web address are left out.
 
     Raises:
@@ -62,7 +62,7 @@ def found(provider: str, items: object, fields: Fields, max_results: int) -> tup
     """
     if not isinstance(items, Sequence) or isinstance(items, str):
         raise malformed(provider)
-    results: dict[str, Found] = {}
+    results: dict[str, SearchResult] = {}
     for item in items:
         if not isinstance(item, Mapping):
             raise malformed(provider)
@@ -77,14 +77,14 @@ def malformed(provider: str) -> FetchError:
     return FetchError(f"{provider} does not answer as its documentation says.", answered=True)
 
 
-def _found(item: Mapping[str, object], fields: Fields) -> Found | None:
+def _found(item: Mapping[str, object], fields: Fields) -> SearchResult | None:
     from rumi.web.url import normal  # its parser is loaded by the first search, not at the start
 
     address = item.get(fields.url)
     url = normal(address) if isinstance(address, str) else None
     if url is None:
         return None
-    return Found(
+    return SearchResult(
         _plain(item.get("title"), _TITLE_CHARS),
         url,
         _plain(item.get(fields.snippet), _SNIPPET_CHARS),

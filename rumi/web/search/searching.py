@@ -7,8 +7,8 @@ import trio
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
 from rumi.web.search.kagi_session import KagiSession
-from rumi.web.search.provider import Provider, Query
-from rumi.web.types import FetchError, ProviderName, Search, SearchResults
+from rumi.web.search.provider import SearchProvider, SearchQuery
+from rumi.web.types import FetchError, ProviderName, SearchResults, SearchWeb
 
 MAX_RESULTS: Final = 20
 """The smallest maximum of all providers."""
@@ -43,7 +43,7 @@ class Searching:
         proxy: str | None = None,
     ) -> None:
         self._provider: ProviderName = provider
-        self._known: dict[str, Provider] = {}
+        self._known: dict[str, SearchProvider] = {}
         if tavily_key.strip():
             self._known["tavily"] = Tavily(tavily_key, timeout_s=timeout_s, url=tavily_url, ca_file=ca_file)
         if kagi_key.strip():
@@ -54,14 +54,16 @@ class Searching:
             )
         self._known["ddgs"] = Duck(timeout_s=timeout_s, proxy=proxy, ca_file=ca_file)
 
-    async def __call__(self, request: Search) -> SearchResults:
+    async def __call__(self, request: SearchWeb) -> SearchResults:
         """Return the first provider's results that come. Cancelled, it leaves no connection and no process.
 
         Raises:
             FetchError: No provider answered; the error has the reason of each, and no secret.
         """
         providers = self._in_order()
-        query = Query(_one_line(request.query), min(max(request.max_results, 1), MAX_RESULTS), request.topic)
+        query = SearchQuery(
+            _one_line(request.query), min(max(request.max_results, 1), MAX_RESULTS), request.topic
+        )
         failures: list[FetchError] = []
         for provider in providers:
             try:
@@ -73,7 +75,7 @@ class Searching:
             await trio.lowlevel.checkpoint()
         raise _all_failed(failures)
 
-    def _in_order(self) -> list[Provider]:
+    def _in_order(self) -> list[SearchProvider]:
         if self._provider == "auto":
             return list(self._known.values())
         if self._provider not in self._known:

@@ -39,7 +39,7 @@ class Asking:
 
     words: str = ""
     verdict: Verdict = "no"
-    given: Collection[str] = ()
+    known_urls: Collection[str] = ()
     history: Sequence[Message] = ()
     tools: Sequence[Tool] = ()
     tainted: bool = True
@@ -49,7 +49,7 @@ class Asking:
     def __post_init__(self) -> None:
         self.gate = Gate(
             tainted=self.tainted,
-            given=self.given,
+            known_urls=self.known_urls,
             words=self.words,
             history=self.history,
             declare_for=self.declare_for,
@@ -78,4 +78,4 @@ class Asking:
 
     def read(self, name: str, content: str) -> None:
         """Have a tool return something from outside."""
-        self.gate.learn(name, ToolResult(True, content, tainted=True))
+        self.gate.note_result(name, ToolResult(True, content, tainted=True))

@@ -50,7 +50,7 @@ async def test_words_of_earlier_messages_consent_to_nothing() -> None:
 
 async def test_a_link_of_a_page_is_given_for_reading_and_not_for_changing() -> None:
     link = "https://hook.example/a"
-    asking = Asking("Which webhooks are there?", given={link})
+    asking = Asking("Which webhooks are there?", known_urls={link})
     assert not await asking.asks(bound(OUTSIDE), {"query": link})
     assert await asking.asks(bound(ADDS), {"query": link})
 

@@ -62,7 +62,7 @@ async def test_what_was_found_can_be_called_in_the_same_turn(tmp_path: Path) -> 
                     return Reply("", (calls[len(seen)],), "tool_calls")
                 return Reply(request.messages[-1].content)
 
-        given = TurnInput(
+        turn_input = TurnInput(
             instructions="",
             history=(Message("user", "look"),),
             model=Scripted(),
@@ -71,10 +71,10 @@ async def test_what_was_found_can_be_called_in_the_same_turn(tmp_path: Path) -> 
             language="en",
         )
 
-        async def keep(kept: object) -> None:
+        async def store(message: object) -> None:
             pass
 
-        finished = await run_turn(given, lambda event: None, keep)
+        finished = await run_turn(turn_input, lambda event: None, store)
         assert "found it" in finished.answer
         assert [len(model_request.tools) for model_request in seen] == [1, 7, 7]
         assert name in [spec.name for spec in seen[1].tools]

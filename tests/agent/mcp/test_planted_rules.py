@@ -7,7 +7,7 @@ import pytest
 
 from rumi.agent.mcp.types import RemoteTool
 from rumi.agent.permissions import carried, consent, declare, gate
-from rumi.agent.permissions.consent import Place, Words, plain
+from rumi.agent.permissions.consent import ArgumentValue, Words, plain
 from rumi.agent.permissions.declare import Declaration
 from rumi.agent.permissions.intent import Intent
 from tests.agent.mcp.asking import Asking, bound
@@ -27,25 +27,25 @@ def numbers_consent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consent, "chooses", lambda value: bool(plain(str(value))))
 
 
-def deeds_go_unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
+def actions_go_unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's words consent to whatever deed they are put into."""
-    monkeypatch.setattr(gate, "deed_in", lambda tool, message: "any")
+    monkeypatch.setattr(gate, "action_word_in", lambda tool, message: "any")
 
 
 def hints_default_to_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool whose server says nothing of destruction destroys nothing, and its deed needs no name."""
     monkeypatch.setattr(RemoteTool, "destroys", property(lambda tool: tool.destructive is True))
-    deeds_go_unnamed(monkeypatch)
+    actions_go_unnamed(monkeypatch)
 
 
 def no_arguments_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call without a value says nothing, so it may run."""
 
-    def all_plain(words: Words, arguments: Any, schema: Any, deed: str = "") -> bool:
-        return all(place.is_plain for place in consent.places(arguments, schema))
+    def all_plain(words: Words, arguments: Any, schema: Any, action_word: str = "") -> bool:
+        return all(argument.is_plain for argument in consent.argument_values(arguments, schema))
 
     monkeypatch.setattr(Words, "consent_to_all", all_plain)
-    deeds_go_unnamed(monkeypatch)
+    actions_go_unnamed(monkeypatch)
 
 
 def bits_are_unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def _fits_by_name(declared: Declaration, tool: str, *_: object) -> bool:
 PLANTS: Final[tuple[Plant, ...]] = (
     session_consents,
     numbers_consent,
-    deeds_go_unnamed,
+    actions_go_unnamed,
     hints_default_to_harmless,
     no_arguments_change_nothing,
     bits_are_unbounded,
@@ -126,5 +126,5 @@ async def test_a_gate_that_goes_on_after_noes_runs_what_could_ask(
 
 
 def test_a_blank_argument_is_a_plain_value() -> None:
-    assert Place("   ", "text", {}).is_plain
+    assert ArgumentValue("   ", "text", {}).is_plain
     assert not Words("milk   and bread").consent_to("   ")

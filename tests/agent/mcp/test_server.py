@@ -77,12 +77,12 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> No
         with trio.move_on_after(5) as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tools["fake__slow"].call, {})
-                await until(lambda: here.kept("calls"))
+                await until(lambda: here.saved("calls"))
                 begun = trio.current_time()
                 nursery.cancel_scope.cancel()
         assert not scope.cancelled_caught
         assert trio.current_time() - begun < 3
-        await until(lambda: here.kept("cancelled"))
+        await until(lambda: here.saved("cancelled"))
         assert (await here.call("fake__echo", text="still there")).ok
 
 
@@ -91,7 +91,7 @@ async def test_a_call_that_takes_too_long_fails_and_is_cancelled(tmp_path: Path)
         result = await here.call("fake__slow")
         assert not result.ok
         assert "The server did not answer within 0.3 s." in result.content
-        await until(lambda: here.kept("cancelled"))
+        await until(lambda: here.saved("cancelled"))
 
 
 async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> 
         result = await here.call("fake__die")
         assert not result.ok
         assert "ended" in result.content
-        await until(lambda: len(here.kept("starts")) == 2)
+        await until(lambda: len(here.saved("starts")) == 2)
         assert (await here.call("fake__echo", text="again")).ok
 
 
@@ -109,7 +109,7 @@ async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
         for pid in processes_with(str(tmp_path)):
             with suppress(ProcessLookupError):  # it went with another one
                 os.kill(pid, signal.SIGKILL)
-        await until(lambda: len(here.kept("starts")) == 2)
+        await until(lambda: len(here.saved("starts")) == 2)
         assert (await here.call("fake__echo", text="again")).ok
     assert processes_with("mcp_server.py") == []
 

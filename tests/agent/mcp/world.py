@@ -45,7 +45,7 @@ class House:
         """Return the chat's tools of one turn."""
         await self.servers.ready()
         messages = [Message("user", word) for word in self.words]
-        chat = ForChat(lambda: messages, self._look, self._keep)
+        chat = ForChat(lambda: messages, self._look, self._save_file)
         found = self.servers.tools_for(chat, context_tokens)
         return {tool.spec.name: tool for tool in found}
 
@@ -53,7 +53,7 @@ class House:
         """Call a tool in a turn of its own."""
         return await (await self.tools())[name].call(arguments)
 
-    def kept(self, file: str, server: str = "fake") -> list[str]:
+    def saved(self, file: str, server: str = "fake") -> list[str]:
         """Return what a fake server has kept in a file."""
         path = self.home / "mcp" / server / file
         return path.read_text().split() if path.exists() else []
@@ -65,7 +65,7 @@ class House:
             raise RumiError("it is no picture of a known format")
         return Seen("A picture", (Picture(".pictures/1.png", "image/png", data),))
 
-    async def _keep(self, data: bytes, name: str) -> str:
+    async def _save_file(self, data: bytes, name: str) -> str:
         await trio.lowlevel.checkpoint()
         self.put[name] = data
         return name

@@ -6,7 +6,7 @@ import pytest
 
 from rumi.agent.permissions.consent import Words, chooses, own_words
 from rumi.models.types import Message
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 
 SCHEMA: Mapping[str, object] = {
     "type": "object",
@@ -121,7 +121,7 @@ def test_only_the_users_own_words_are_the_users() -> None:
     said = own_words(
         [
             Message("user", "mine"),
-            Message("user", block("mail", "of others")),
+            Message("user", untrusted_block("mail", "of others")),
             Message("user", "[The user sent a file: /workspace/theirs (text/plain, 3 bytes)]"),
             Message("assistant", "of the model"),
             Message("tool", "of a tool", tool_call_id="1"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rumi.agent.permissions.deeds import deed_in
+from rumi.agent.permissions.deeds import action_word_in
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from rumi.agent.permissions.deeds import deed_in
     ],
 )
 def test_a_message_names_the_deed_in_its_own_words(tool: str, message: str) -> None:
-    assert deed_in(tool, message)
+    assert action_word_in(tool, message)
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_a_message_names_the_deed_in_its_own_words(tool: str, message: str) -> N
     ],
 )
 def test_a_message_that_only_reads_names_no_deed(tool: str, message: str) -> None:
-    assert not deed_in(tool, message)
+    assert not action_word_in(tool, message)

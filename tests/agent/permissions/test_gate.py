@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
-from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Verdict
 from tests.fakes.tools import Unasked
@@ -32,7 +32,7 @@ class Read:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -51,9 +51,9 @@ class Go:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         where = str(arguments.get("url"))
-        return None if where in given else Question("fetch", {"url": where})
+        return None if where in known_urls else Question("fetch", {"url": where})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -79,10 +79,10 @@ class Run:
     verdict: Verdict | None = "yes"
     after_s: float = 0.0
     tainted: bool = False
-    given: Collection[str] = ()
+    known_urls: Collection[str] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
     events: list[TurnEvent] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    stored: list[TurnMessage] = field(default_factory=list)
     name: str = "scripted"
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
@@ -90,9 +90,9 @@ class Run:
         done = sum(message.role == "assistant" for message in request.messages)
         return self.replies[done] if done < len(self.replies) and not request.words_only else Reply("done")
 
-    async def keep(self, kept: Kept) -> None:
+    async def store(self, message: TurnMessage) -> None:
         await trio.lowlevel.checkpoint()
-        self.kept.append(kept)
+        self.stored.append(message)
 
     async def confirm(self, asked: ConfirmationAsked) -> Verdict:
         await trio.sleep(self.after_s)
@@ -100,7 +100,7 @@ class Run:
         return self.verdict
 
     async def go(self) -> TurnFinished:
-        given = TurnInput(
+        turn_input = TurnInput(
             "",
             [Message("user", "hi")],
             self,
@@ -108,10 +108,10 @@ class Run:
             self.limits,
             "en",
             tainted=self.tainted,
-            given=self.given,
+            known_urls=self.known_urls,
             confirm=None if self.verdict is None else self.confirm,
         )
-        return await run_turn(given, self.events.append, self.keep)
+        return await run_turn(turn_input, self.events.append, self.store)
 
     @property
     def asked(self) -> list[str]:
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def results(self) -> list[str]:
-        return [kept.message.content for kept in self.kept if kept.message.role == "tool"]
+        return [kept.message.content for kept in self.stored if kept.message.role == "tool"]
 
 
 async def test_an_untainted_turn_asks_nothing() -> None:
@@ -131,7 +131,7 @@ async def test_an_untainted_turn_asks_nothing() -> None:
     run = Run([calls("read", "go http://x/"), calls("go http://y/")], [Read(tainted=False), go])
     assert (await run.go()).reason == "complete"
     assert (go.went, run.asked) == (["http://x/", "http://y/"], [])
-    assert not any(kept.tainted for kept in run.kept)
+    assert not any(kept.tainted for kept in run.stored)
 
 
 async def test_what_was_read_makes_the_next_deed_wait_for_a_yes() -> None:
@@ -174,12 +174,12 @@ async def test_an_address_that_a_page_gave_word_for_word_asks_nothing() -> None:
     run = Run([calls("read"), calls("go http://x/a")], [Read(links=("http://x/a",)), go])
     await run.go()
     assert (go.went, run.asked) == (["http://x/a"], [])
-    assert [kept.links for kept in run.kept if kept.links] == [("http://x/a",)]
+    assert [kept.links for kept in run.stored if kept.links] == [("http://x/a",)]
 
 
 async def test_an_address_that_the_conversation_gave_asks_nothing() -> None:
     go = Go()
-    run = Run([calls("go http://x/a")], [go], tainted=True, given={"http://x/a"})
+    run = Run([calls("go http://x/a")], [go], tainted=True, known_urls={"http://x/a"})
     await run.go()
     assert (go.went, run.asked) == (["http://x/a"], [])
 
@@ -194,7 +194,7 @@ async def test_a_turn_in_a_tainted_conversation_asks_from_its_first_call() -> No
 async def test_all_that_follows_is_marked_in_the_history() -> None:
     run = Run([calls("read"), calls("go http://x/")], [Read(), Go()])
     await run.go()
-    assert [(kept.message.role, kept.tainted) for kept in run.kept] == [
+    assert [(kept.message.role, kept.tainted) for kept in run.stored] == [
         ("assistant", False),
         ("tool", True),
         ("assistant", True),
@@ -305,6 +305,6 @@ async def test_calls_that_a_tool_makes_pass_the_same_gate() -> None:
     assert go.went == []
     assert len(run.asked) == 2
     assert "skill cannot call itself" in run.results[0]
-    assert [kept.tainted for kept in run.kept] == [False, True, True, True]
+    assert [kept.tainted for kept in run.stored] == [False, True, True, True]
     started = [event.call.id for event in run.events if isinstance(event, ToolStarted)]
     assert started == ["c0", "c0.1", "c0.2", "c0"]  # what cannot be does not begin

@@ -14,7 +14,7 @@ MAY_I = Question("remember", {"key": "boss"})
 CALL = 'remember {"key": "boss"}'
 
 
-class Kept:
+class ParkedStore:
     def __init__(self) -> None:
         self.parked: dict[int, Parked] = {}
 
@@ -50,7 +50,7 @@ def parked(*states: str) -> list[Parked]:
     ],
 )
 async def test_an_answer_names_its_calls(said: str, states: list[str]) -> None:
-    calls = ParkedCalls(parked("waits", "waits", "waits"), Kept())
+    calls = ParkedCalls(parked("waits", "waits", "waits"), ParkedStore())
     heard = await calls.hear((said,))
     assert [parked_call.state for parked_call in calls.all] == states
     assert [parked_call.number for parked_call in heard] == [
@@ -59,7 +59,7 @@ async def test_an_answer_names_its_calls(said: str, states: list[str]) -> None:
 
 
 async def test_a_yes_is_for_one_call_and_is_stored_before_it() -> None:
-    keep = Kept()
+    keep = ParkedStore()
     calls = ParkedCalls([], keep)
     assert "not done yet" in await calls.park(CALL, "May I?")
     assert "not done yet" in await calls.park(CALL, "May I?")
@@ -79,7 +79,7 @@ async def test_a_yes_is_for_one_call_and_is_stored_before_it() -> None:
 
 
 async def test_a_call_that_nobody_has_seen_takes_no_yes_and_is_still_asked() -> None:
-    keep = Kept()
+    keep = ParkedStore()
     calls = ParkedCalls([], keep)
     await calls.park(CALL, "May I?")
     assert await calls.hear(("yes 1",)) == ()
@@ -90,7 +90,7 @@ async def test_a_call_that_nobody_has_seen_takes_no_yes_and_is_still_asked() -> 
 
 @pytest.mark.parametrize(("done", "state"), [(True, "used"), (False, "waits")])
 async def test_a_yes_that_was_not_used_holds_no_longer_than_its_turn(done: bool, state: str) -> None:
-    keep = Kept()
+    keep = ParkedStore()
     calls = ParkedCalls(parked("waits", "waits", "refused"), keep)
     await calls.hear(("yes 1",))
     await calls.end_allowed(done=done)
@@ -100,12 +100,12 @@ async def test_a_yes_that_was_not_used_holds_no_longer_than_its_turn(done: bool,
 
 
 async def test_an_answer_is_for_calls_that_were_seen_when_it_came() -> None:
-    calls = ParkedCalls(parked("waits", "waits"), Kept())
+    calls = ParkedCalls(parked("waits", "waits"), ParkedStore())
     assert [parked_call.number for parked_call in await calls.hear(("yes 1 2",), {2})] == [2]
 
 
 async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:
-    keep = Kept()
+    keep = ParkedStore()
     calls = ParkedCalls([], keep)
     await calls.park(CALL, "May I?")
     calls = ParkedCalls(keep.ask_all(), keep)
@@ -116,9 +116,9 @@ async def test_a_no_stays_a_no_and_an_old_answer_is_for_nothing_new() -> None:
 
 
 async def test_what_waits_is_bounded() -> None:
-    calls = ParkedCalls([], Kept())
+    calls = ParkedCalls([], ParkedStore())
     for number in range(MOST_WAITING + 5):
         said = await calls.park(f"call {number}", "May I?")
     assert "too much waits" in said
-    assert "more than 12000 characters" in await ParkedCalls([], Kept()).park("x" * 12_001, "May I?")
+    assert "more than 12000 characters" in await ParkedCalls([], ParkedStore()).park("x" * 12_001, "May I?")
     assert len(calls.all) == MOST_WAITING

@@ -28,7 +28,7 @@ from rumi.channels.markdown import to_html
 from rumi.channels.page.transcript import Transcript
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import format_reply
-from rumi.channels.telegram.sending.questions import ROOM_UNITS, question_file, question_part
+from rumi.channels.telegram.sending.questions import VERDICT_UNITS, question_file, question_part
 from rumi.channels.terminal.jsonl import JsonView
 from rumi.channels.terminal.live import LiveView
 from rumi.channels.terminal.paint import Painter
@@ -135,7 +135,7 @@ KINDS: dict[str, tuple[Callable[[], Question], tuple[str, ...]]] = {
 def _telegram(asks: QuestionText) -> str:
     asked = ConfirmationAsked("q", asks.text, asks.whole)
     message = question_part(asked.text, "en").text
-    assert units(message) <= LIMIT_UNITS - ROOM_UNITS
+    assert units(message) <= LIMIT_UNITS - VERDICT_UNITS
     return f"{message}\n{question_file(asked).decode()}"
 
 
@@ -205,7 +205,7 @@ def unseen(question: Question, shown: str) -> list[str]:
 def test_every_value_is_seen_on_every_channel(kind: str, channel: str, language: Language) -> None:
     made, marks = KINDS[kind]
     question = made()
-    shown = CHANNELS[channel](texts.question(language, question.deed, question.details))
+    shown = CHANNELS[channel](texts.question(language, question.action, question.details))
     assert unseen(question, shown) == []
     for mark in marks:
         assert mark in shown
@@ -233,7 +233,7 @@ PLANTED: dict[str, Callable[[QuestionText], QuestionText]] = {
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_the_check_finds_each_planted_fault(planted: str, channel: str) -> None:
     question = _mcp(MAIL)
-    asks = PLANTED[planted](texts.question("en", question.deed, question.details))
+    asks = PLANTED[planted](texts.question("en", question.action, question.details))
     assert unseen(question, CHANNELS[channel](asks))
 
 
@@ -244,7 +244,7 @@ def test_destinations_come_first_and_long_content_shows_head_length_and_tail() -
     question = _mcp(
         {"body": LONG, "subject": "Hi", "to": "ana@example.org", "opts": {"cc": ["leo@example.org"]}}
     )
-    first, *lines = texts.question("en", question.deed, question.details, tainted=False).text.split("\n")
+    first, *lines = texts.question("en", question.action, question.details, tainted=False).text.split("\n")
     assert first == "May I call this tool of another program?"
     assert lines[:4] == [
         "  tool: mail__send",
@@ -262,7 +262,7 @@ def test_destinations_come_first_and_long_content_shows_head_length_and_tail() -
 @pytest.mark.parametrize("name", ["to", "url", "path", "account", "recipients", "unknown_name"])
 def test_a_destination_is_never_shortened(name: str) -> None:
     question = _mcp({"body": LONG, name: f"{'x' * 9000}evil"})
-    text = texts.question("en", question.deed, question.details).text
+    text = texts.question("en", question.action, question.details).text
     assert f'{name}: "{"x" * 9000}evil"' in text
 
 
@@ -276,7 +276,7 @@ def test_what_hides_or_moves_is_made_visible(hidden: str, place: str) -> None:
     mcp = _mcp(arguments)
     own = Question("remember", {"key": "k", "value": f"a{hidden}b"})
     for question, lines in ((mcp, 4), (own, 3)):
-        asks = texts.question("en", question.deed, question.details)
+        asks = texts.question("en", question.action, question.details)
         assert asks.text.count("\n") == lines - 1
         for channel in CHANNELS.values():
             shown = channel(asks)
@@ -286,7 +286,7 @@ def test_what_hides_or_moves_is_made_visible(hidden: str, place: str) -> None:
 
 def test_a_value_cannot_look_like_another_argument() -> None:
     question = _mcp({"body": 'hi"\n    to: "friend@example.org', "to": "eve@evil.example"})
-    lines = texts.question("en", question.deed, question.details).text.split("\n")
+    lines = texts.question("en", question.action, question.details).text.split("\n")
     assert [line for line in lines if line.startswith("    to:")] == ['    to: "eve@evil.example"']
 
 
@@ -294,7 +294,7 @@ def test_a_value_cannot_look_like_another_argument() -> None:
 
 
 async def _parked(calls: ParkedCalls, question: Question, call: str) -> str:
-    asks = texts.question("en", question.deed, question.details)
+    asks = texts.question("en", question.action, question.details)
     return await calls.park(call, asks.whole or asks.text)
 
 
@@ -324,7 +324,7 @@ async def test_a_parked_call_is_asked_about_whole_or_refused_with_the_reason(
 )
 def test_no_formatting_hides_a_value_of_a_parked_call(value: str) -> None:
     question = Question("remember", {"key": value, "value": f"{value} end"})
-    text = texts.question("en", question.deed, question.details).text
+    text = texts.question("en", question.action, question.details).text
     for reply in (texts.chat_needs_yes("en", [(1, text)]), texts.bot_unanswered("en", "Done.", [(1, text)])):
         assert unseen(question, "\n".join(part.text for part in format_reply(reply))) == []
         assert unseen(question, unescape(re.sub("<[^>]*>", "", to_html(reply)))) == []

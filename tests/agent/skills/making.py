@@ -11,7 +11,7 @@ import trio
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.agent.skills.actor import Skills
 from rumi.agent.skills.catalogue import Catalogue, sources
-from rumi.agent.skills.types import SkillsMessage, Source
+from rumi.agent.skills.types import SkillsMessage, SkillSource
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def write_skill(
     return folder
 
 
-def home_only(home: Path) -> tuple[Source, ...]:
+def home_only(home: Path) -> tuple[SkillSource, ...]:
     """The sources of a home, without what is bundled."""
     return sources(home)[1:]
 

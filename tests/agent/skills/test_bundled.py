@@ -19,7 +19,7 @@ from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import SkillsMessage
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.use_skill import UseSkill
-from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
@@ -99,11 +99,13 @@ class Desk:
             model=self.ask_model,
         )
 
-        async def keep(kept: Kept) -> None:
+        async def store(message: TurnMessage) -> None:
             await trio.lowlevel.checkpoint()
 
-        given = TurnInput("", [Message("user", "go")], self, [*tools, use], TurnLimits(max_turns=30), "en")
-        finished = await run_turn(given, self.events.append, keep)
+        turn_input = TurnInput(
+            "", [Message("user", "go")], self, [*tools, use], TurnLimits(max_turns=30), "en"
+        )
+        finished = await run_turn(turn_input, self.events.append, store)
         assert finished.reason == "complete", finished
         results = [event.result for event in self.events if isinstance(event, ToolFinished)]
         assert all(result.ok for result in results) is not self.fails, results
@@ -126,8 +128,8 @@ def bash(command: str, stdin: str = "") -> Step:
     return ("bash", {"command": command, "stdin": stdin})
 
 
-def use(name: str, given: str = "") -> Step:
-    return ("use_skill", {"name": name, "input": given})
+def use(name: str, skill_input: str = "") -> Step:
+    return ("use_skill", {"name": name, "input": skill_input})
 
 
 def tree(folder: Path) -> list[str]:

@@ -10,16 +10,16 @@ from rumi.agent.skills.disabled import Disabled, DisabledSkills
 from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.types import (
-    Body,
     FileOf,
     ForPrompt,
     Info,
     Listing,
     Opened,
-    ReadFile,
+    ReadInstructions,
     SkillEntry,
     SkillError,
-    Source,
+    SkillFile,
+    SkillSource,
 )
 from tests.agent.skills.making import asked, home_only, write_skill
 
@@ -47,7 +47,7 @@ def test_later_sources_replace_whole_skills_and_say_what_they_hide(tmp_path: Pat
 def test_hyphen_and_underscore_are_the_same_skill(tmp_path: Path) -> None:
     write_skill(tmp_path / "one", "tidy-folder")
     write_skill(tmp_path / "two", "tidy_folder")
-    catalogue = Catalogue([Source("home", tmp_path / "one"), Source("dirs", tmp_path / "two")])
+    catalogue = Catalogue([SkillSource("home", tmp_path / "one"), SkillSource("dirs", tmp_path / "two")])
     assert names(catalogue) == ["tidy_folder"]
 
 
@@ -108,7 +108,7 @@ def test_a_persons_own_link_to_a_skill_works_and_a_projects_does_not(tmp_path: P
         root.mkdir(parents=True)
         (root / "linked").symlink_to(tmp_path / "elsewhere" / "linked")
     assert names(Catalogue(home_only(tmp_path / "home"))) == ["linked"]
-    assert names(Catalogue([Source("project", tmp_path / ".rumi" / "skills")])) == []
+    assert names(Catalogue([SkillSource("project", tmp_path / ".rumi" / "skills")])) == []
 
 
 def test_a_file_in_small_letters_is_told(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_new_changed_and_deleted_skills_are_seen_at_the_next_ask(tmp_path:
         for words in ("Other", "Again", "Third"):  # the same size each time, and quickly
             write_skill(root, "a", words, body=f"Body {words}")
             assert (await skills.ask(ForPrompt("", 5))).shown[0].description == words
-            opened = await skills.ask(Body("a"))
+            opened = await skills.ask(ReadInstructions("a"))
             assert isinstance(opened, Opened)
             assert opened.body == f"Body {words}"
         (folder / "skill.py").write_text("")
@@ -199,10 +199,10 @@ async def test_what_is_off_is_not_in_the_prompt_and_says_how_to_switch_it_on(tmp
         assert [skill.name for skill in (await skills.ask(ForPrompt("", 5))).shown] == ["a"]
         config.write_text('[skills]\ndisabled = ["A"]\n')
         assert (await skills.ask(ForPrompt("", 5))).shown == ()
-        refused = await skills.ask(Body("a"))
+        refused = await skills.ask(ReadInstructions("a"))
         assert isinstance(refused, SkillError)
         assert "rumi skills enable a" in refused.advice
-        itself = await skills.ask(Body("b"))
+        itself = await skills.ask(ReadInstructions("b"))
         assert isinstance(itself, SkillError)
         assert "enabled: false" in str(itself)
         config.write_text("[skills\n")  # half written: what was said before holds
@@ -232,16 +232,16 @@ async def test_files_beside_a_skill_are_listed_and_read_inside_its_folder_only(t
     (folder / "out").symlink_to("/etc")
     (tmp_path / "secret").write_text("secret")
     async with asked(Catalogue(home_only(tmp_path))) as skills:
-        opened = await skills.ask(Body("a"))
+        opened = await skills.ask(ReadInstructions("a"))
         assert isinstance(opened, Opened)
         listed = [file.path for file in opened.files]
         assert listed == ["big.txt", "picture.png", "reference.md", "scripts/go.sh"]
         read = await skills.ask(FileOf("a", "reference.md"))
-        assert isinstance(read, ReadFile)
+        assert isinstance(read, SkillFile)
         assert read.text == "Reference: ñandú"
-        assert isinstance(await skills.ask(FileOf("a", "./scripts/go.sh")), ReadFile)
+        assert isinstance(await skills.ask(FileOf("a", "./scripts/go.sh")), SkillFile)
         big = await skills.ask(FileOf("a", "big.txt"))
-        assert isinstance(big, ReadFile)
+        assert isinstance(big, SkillFile)
         assert big.cut_bytes == 100_000
         for path, said in {
             "../../secret": "leads out",
@@ -263,13 +263,13 @@ async def test_words_that_changed_since_the_last_look_are_not_taken_for_trusted_
     folder = write_skill(tmp_path / "project", "a")
     trusted = TrustedSkills(tmp_path / "skills-trusted.json")
     trusted.trust(folder, snapshot(folder))
-    catalogue = Catalogue([Source("project", tmp_path / "project")], trusted=trusted)
+    catalogue = Catalogue([SkillSource("project", tmp_path / "project")], trusted=trusted)
     async with asked(catalogue, fresh_s=1000) as skills:
-        first = await skills.ask(Body("a"))
+        first = await skills.ask(ReadInstructions("a"))
         assert isinstance(first, Opened)
         assert first.skill.vouched
         write_skill(tmp_path / "project", "a", body="Obey.")
-        second = await skills.ask(Body("a"))
+        second = await skills.ask(ReadInstructions("a"))
         assert isinstance(second, Opened)
         assert (second.body, second.skill.vouched) == ("Obey.", False)
 
@@ -279,22 +279,23 @@ async def test_the_prompt_is_from_outside_while_a_projects_words_are_not_trusted
     write_skill(tmp_path / "home", "b")
     trusted = TrustedSkills(tmp_path / "skills-trusted.json")
     catalogue = Catalogue(
-        [Source("home", tmp_path / "home"), Source("project", tmp_path / "project")], trusted=trusted
+        [SkillSource("home", tmp_path / "home"), SkillSource("project", tmp_path / "project")],
+        trusted=trusted,
     )
     async with asked(catalogue) as skills:
-        assert (await skills.ask(ForPrompt("", 5))).outside
-        assert not (await skills.ask(ForPrompt("b", 1))).outside  # it is not shown
+        assert (await skills.ask(ForPrompt("", 5))).tainted
+        assert not (await skills.ask(ForPrompt("b", 1))).tainted  # it is not shown
         trusted.trust(folder, snapshot(folder))
-        assert not (await skills.ask(ForPrompt("", 5))).outside
+        assert not (await skills.ask(ForPrompt("", 5))).tainted
         write_skill(tmp_path / "project", "a", "Obey.")
-        assert (await skills.ask(ForPrompt("", 5))).outside
+        assert (await skills.ask(ForPrompt("", 5))).tainted
 
 
 async def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     write_skill(tmp_path / "skills", "pdf-forms", "Fills forms in PDF files.")
     write_skill(tmp_path / "skills", "recipes", "Finds something to cook.")
     async with asked(Catalogue(home_only(tmp_path))) as skills:
-        refused = await skills.ask(Body("fill a form", "a pdf"))
+        refused = await skills.ask(ReadInstructions("fill a form", "a pdf"))
         assert isinstance(refused, SkillError)
         assert "pdf-forms" in str(refused)
         assert "recipes" not in str(refused)

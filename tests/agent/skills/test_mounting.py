@@ -12,7 +12,7 @@ from rumi.agent.skills.disabled import Disabled
 from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Source
+from rumi.agent.skills.types import SkillSource
 from rumi.sandbox.types import Command, Container, Engine, SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 from tests.agent.skills.making import write_skill
@@ -28,12 +28,12 @@ class Home:
         self.off: frozenset[str] = frozenset()
         self.trusted = TrustedSkills(root / "trusted.json")
         self.mounts = Mounts(skills_folder(root), self.trusted)
-        found = (Source("home", self.own), Source("project", self.project))
+        found = (SkillSource("home", self.own), SkillSource("project", self.project))
         self.catalogue = Catalogue(found, lambda: Disabled(self.off), self.trusted)
 
     def look(self) -> set[str]:
         """Look at the skills as a message does; the names in the folder."""
-        self.mounts.keep(self.catalogue.look().enabled())
+        self.mounts.sync(self.catalogue.look().enabled())
         return {entry.name for entry in skills_folder(self.root).iterdir()} if self.made else set()
 
     @property
@@ -75,7 +75,7 @@ def test_a_projects_skill_is_there_only_with_the_trusted_content(home: Home) -> 
     assert home.look() == {"theirs"}
     (folder / "scripts/do.py").write_text("print('evil')\n")
     (skill,) = home.catalogue.look().enabled()
-    assert home.mounts.place(skill) == "the user has not trusted it"
+    assert home.mounts.mount(skill) == "the user has not trusted it"
     assert not (skills_folder(home.root) / "theirs").exists()
 
 
@@ -84,10 +84,10 @@ def test_a_copy_is_made_again_when_its_skill_is_used_after_a_change(home: Home) 
     home.look()
     inode = (skills_folder(home.root) / "one").stat().st_ino
     (skill,) = home.catalogue.look().enabled()
-    assert home.mounts.place(skill) == ""
+    assert home.mounts.mount(skill) == ""
     assert (skills_folder(home.root) / "one").stat().st_ino == inode, "nothing has changed"
     (folder / "scripts/do.py").write_text("print(2)\n")
-    assert home.mounts.place(skill) == ""
+    assert home.mounts.mount(skill) == ""
     assert home.seen("one/scripts/do.py") == "print(2)\n"
 
 
@@ -140,7 +140,7 @@ def test_a_folder_that_is_too_large_says_so(home: Home, monkeypatch: pytest.Monk
     monkeypatch.setattr("rumi.agent.skills.folder.MOST_FOLDER_BYTES", 100)
     with_script(home.own, "one", "x" * 200)
     (skill,) = home.catalogue.look().enabled()
-    assert "more than" in home.mounts.place(skill)
+    assert "more than" in home.mounts.mount(skill)
     assert home.look() == set()
 
 
@@ -180,7 +180,7 @@ async def test_a_running_sandbox_sees_each_change_and_can_make_none(image: str, 
             code, said = await ran(box, *words)
             assert (code, "Read-only" in said) == (1, True)
         (folder / "scripts/do.py").write_text("#!/bin/sh\necho second\n")
-        home.mounts.place(home.catalogue.look().enabled()[0])
+        home.mounts.mount(home.catalogue.look().enabled()[0])
         assert await ran(box, "sh", "/skills/one/scripts/do.py") == (0, "second\n")
         home.off = frozenset({"one"})
         home.look()

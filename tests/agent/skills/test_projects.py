@@ -11,7 +11,7 @@ from rumi.agent.skills.disabled import Disabled
 from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Body, ForPrompt, Listing, Opened, SkillError
+from rumi.agent.skills.types import ForPrompt, Listing, Opened, ReadInstructions, SkillError
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.types import SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
@@ -58,9 +58,9 @@ async def test_a_question_sees_the_skills_of_its_own_folder_alone(tmp_path: Path
         assert await names("") == set()
         listed = await skills.ask(Listing())
         assert "ours" in {entry.skill.name for entry in listed.entries}
-        assert isinstance(await skills.ask(Body("only-one", project=two)), SkillError)
-        assert isinstance(await skills.ask(Body("only-one")), SkillError)
-        found = await skills.ask(Body("only-one", project=one))
+        assert isinstance(await skills.ask(ReadInstructions("only-one", project=two)), SkillError)
+        assert isinstance(await skills.ask(ReadInstructions("only-one")), SkillError)
+        found = await skills.ask(ReadInstructions("only-one", project=one))
         assert isinstance(found, Opened)
         assert not found.skill.vouched, "words of a folder that is not trusted taint the turn"
 
@@ -73,15 +73,15 @@ async def test_sandboxes_reach_a_trusted_skill_of_a_folder_and_list_none(tmp_pat
     for _ in range(2):  # the second time as a process that starts later
         mounts = Mounts(skills_folder(projects.home), projects.trusted)
         async with asked(projects.catalogue(), mounts=mounts, of_project=projects.catalogue) as skills:
-            found = await skills.ask(Body("build", project=one))
-            other = await skills.ask(Body("build", project=two))
-            ours = await skills.ask(Body("ours", project=one))
+            found = await skills.ask(ReadInstructions("build", project=one))
+            other = await skills.ask(ReadInstructions("build", project=two))
+            ours = await skills.ask(ReadInstructions("ours", project=one))
         assert isinstance(found, Opened)
         assert isinstance(other, Opened)
         assert isinstance(ours, Opened)
-        assert (other.place, ours.place) == ("", "/skills/ours")
+        assert (other.sandbox_folder, ours.sandbox_folder) == ("", "/skills/ours")
         assert "not trusted" in other.why_not
-        places.append(found.place)
+        places.append(found.sandbox_folder)
     first, second = places
     assert first == second, "conversations name the place"
     shared = skills_folder(projects.home)
@@ -98,12 +98,12 @@ async def test_a_sandbox_runs_a_script_of_a_folder_and_cannot_list_folders(tmp_p
     (scripts / "do.sh").write_text("echo built\n")
     projects.trust("one", "build")
     async with asked(projects.catalogue(), mounts=projects.mounts, of_project=projects.catalogue) as skills:
-        found = await skills.ask(Body("build", project=str(projects.folders["one"])))
+        found = await skills.ask(ReadInstructions("build", project=str(projects.folders["one"])))
     assert isinstance(found, Opened)
     engine = BubblewrapEngine(projects.home, secrets.token_hex(6), SandboxLimits())
     async with cleaned_up(engine):
         box = await engine.create("cli", prepare_workspace(projects.home, "cli", *engine.user))
-        assert await ran(box, "sh", f"{found.place}/scripts/do.sh") == (0, "built\n")
+        assert await ran(box, "sh", f"{found.sandbox_folder}/scripts/do.sh") == (0, "built\n")
         assert "build" not in (await ran(box, "ls", "-A", "/skills"))[1].split()
         code, said = await ran(box, "ls", "/skills/.projects")
         assert (code, "Permission denied" in said) == (2, True)

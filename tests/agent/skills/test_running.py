@@ -17,9 +17,9 @@ import trio
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.folder import snapshot
-from rumi.agent.skills.running import CodeRunner, Job
+from rumi.agent.skills.running import CodeRunner, SkillRun
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Reply, Skill, SkillEntry, SkillError, Source
+from rumi.agent.skills.types import CallReply, Skill, SkillEntry, SkillError, SkillSource
 from rumi.errors import RumiError
 from tests.agent.skills.making import Threads, write_skill
 
@@ -31,12 +31,12 @@ class Chat:
     called: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
     model_fails: bool = False
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+    async def call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
         await trio.lowlevel.checkpoint()
         self.called.append((name, arguments))
         if name != "echo":
-            return Reply(False, f"there is no tool {name!r}")
-        return Reply(True, f"exit code 0 (1 ms)\noutput:\n{arguments['text']}", 0)
+            return CallReply(False, f"there is no tool {name!r}")
+        return CallReply(True, f"exit code 0 (1 ms)\noutput:\n{arguments['text']}", 0)
 
     async def model(self, prompt: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -54,18 +54,18 @@ def made(tmp_path: Path, body: str, *, name: str = "do-it", head: str = "") -> S
 
 
 def find(root: Path, name: str, kind: str = "home") -> Skill:
-    source = Source("project", root) if kind == "project" else Source("home", root)
+    source = SkillSource("project", root) if kind == "project" else SkillSource("home", root)
     entry = Catalogue([source]).look().find(name)
     assert isinstance(entry, SkillEntry)
     return entry.skill
 
 
 async def run(
-    tmp_path: Path, skill: Skill, chat: Chat | None = None, *, given: str = "", own_s: float = 20.0
+    tmp_path: Path, skill: Skill, chat: Chat | None = None, *, skill_input: str = "", own_s: float = 20.0
 ) -> str:
     chat = chat or Chat()
     runner = CodeRunner(TrustedSkills(tmp_path / "skills-trusted.json"), Threads(), own_s=own_s)
-    return await runner.run(Job(skill, given, "cli", tmp_path, "en"), chat.call, chat.model)
+    return await runner.run(SkillRun(skill, skill_input, "cli", tmp_path, "en"), chat.call, chat.model)
 
 
 async def fails(tmp_path: Path, skill: Skill, *, own_s: float = 20.0, chat: Chat | None = None) -> str:
@@ -102,7 +102,7 @@ async def test_it_is_given_its_input_the_tools_and_the_model(tmp_path: Path) -> 
         """,
     )
     chat = Chat()
-    text = await run(tmp_path, skill, chat, given="ñ input")
+    text = await run(tmp_path, skill, chat, skill_input="ñ input")
     assert text == f"ñ input|'one\\ntwo'|0|LOUD|('cli', 'en', '{tmp_path}')"
     assert chat.called == [("echo", {"text": "one\ntwo"})]
 
@@ -226,7 +226,7 @@ async def test_one_that_never_ends_is_killed_when_its_time_is_over(tmp_path: Pat
 
 async def test_what_it_waits_for_is_not_its_own_time(tmp_path: Path) -> None:
     class Slow(Chat):
-        async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+        async def call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
             await trio.sleep(1.5)
             return await super().call(name, arguments)
 
@@ -248,7 +248,7 @@ async def test_cancelled_it_leaves_no_process_nor_what_it_has_started(tmp_path: 
     started = trio.Event()
 
     class Told(Chat):
-        async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+        async def call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
             started.set()
             return await super().call(name, arguments)
 
@@ -278,7 +278,7 @@ async def test_what_it_has_started_in_a_session_of_its_own_ends_with_it_however_
     seen: list[bool] = []
 
     class Looks(Chat):
-        async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+        async def call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
             _until(lambda: len(alive(marker)) == 3)
             seen.append(True)
             return await super().call(name, arguments)
@@ -377,7 +377,7 @@ async def test_what_changes_behind_the_check_is_not_run(tmp_path: Path) -> None:
     TrustedSkills(home / "skills-trusted.json").trust(folder, snapshot(folder))
 
     class Meanwhile(Chat):
-        async def call(self, name: str, arguments: Mapping[str, object]) -> Reply:
+        async def call(self, name: str, arguments: Mapping[str, object]) -> CallReply:
             (folder / "late.py").write_text("WORD = 'evil'")
             return await super().call(name, arguments)
 

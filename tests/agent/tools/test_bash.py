@@ -15,11 +15,11 @@ class Recorder:
         self.result = result
         self.commands: list[Command] = []
         self.prepared = 0
-        self.outside = False
+        self.files_tainted = False
 
     @property
     def tainted(self) -> bool:
-        return self.outside
+        return self.files_tainted
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -123,7 +123,7 @@ async def test_what_models_write_as_standard_input_is_taken_as_well_as_it_can_be
 async def test_a_result_is_tainted_where_the_files_are() -> None:
     shell = Recorder(ended())
     assert not (await Bash(shell).call({"command": "cat note"})).tainted
-    shell.outside = True
+    shell.files_tainted = True
     assert (await Bash(shell).call({"command": "cat note"})).tainted
 
 

@@ -16,7 +16,7 @@ from rumi.agent.tool import Question, Tool
 from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.turn import TurnInput, run_turn
-from rumi.memory.actor import Ask, Memory, asking, open_memory
+from rumi.memory.actor import AskMemory, Memory, asking, open_memory
 from rumi.memory.block import memory_block
 from rumi.memory.types import Fact, Facts, MemoryUnavailable
 from rumi.models.offline import Offline
@@ -29,7 +29,7 @@ from rumi.platform.threads import Threads
 class Chat:
     """A chat of one owner. `ask` is the memory that it shares with others."""
 
-    ask: Ask
+    ask: AskMemory
     owner: str = "local"
     language: Language = "en"
     tainted: bool = False
@@ -51,12 +51,12 @@ class Chat:
             assert verdict is not None
             return verdict
 
-        async def keep(_: object) -> None:
+        async def store(_: object) -> None:
             return
 
         block = memory_block(self.language, await self.facts(), max_facts=50)
         tools: tuple[Tool, ...] = (self.remember, self.forget)
-        given = TurnInput(
+        turn_input = TurnInput(
             block.text,
             (Message("user", text),),
             Offline(self.language),
@@ -66,7 +66,7 @@ class Chat:
             tainted=self.tainted or block.tainted,
             confirm=confirm if verdict is not None else None,
         )
-        finished = await run_turn(given, lambda _: None, keep)
+        finished = await run_turn(turn_input, lambda _: None, store)
         assert isinstance(finished, TurnFinished)
         return finished.answer
 
@@ -75,7 +75,7 @@ class Chat:
 
 
 @asynccontextmanager
-async def memory(folder: Path) -> AsyncIterator[Ask]:
+async def memory(folder: Path) -> AsyncIterator[AskMemory]:
     root = Supervisor("root")
     ref = root.add(ChildSpec("memory", lambda: Memory(folder / "memory.db", Threads(), time.time)))
     async with root.running():

@@ -13,7 +13,7 @@ import trio
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.send_file import MAX_FILE_BYTES, SendFile
-from rumi.agent.turn import Kept, TurnInput, run_turn
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.errors import RumiError
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.workspace import prepare_workspace
@@ -236,13 +236,13 @@ async def test_a_turn_sends_a_file_and_goes_on_after_one_that_it_could_not(
 
     kept: list[Message] = []
 
-    async def keep(entry: Kept) -> None:
+    async def keep(entry: TurnMessage) -> None:
         await trio.lowlevel.checkpoint()
         kept.append(entry.message)
 
     tool = SendFile(workspace, user.send, Threads())
-    given = TurnInput("", [Message("user", "send it")], Model(), [tool], TurnLimits(), "en")
-    finished = await run_turn(given, lambda _: None, keep)
+    turn_input = TurnInput("", [Message("user", "send it")], Model(), [tool], TurnLimits(), "en")
+    finished = await run_turn(turn_input, lambda _: None, keep)
     assert finished.reason == "complete"
     assert user.got == [("a.txt", b"content")]
     results = [message.content for message in kept if message.role == "tool"]

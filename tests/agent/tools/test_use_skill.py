@@ -10,7 +10,7 @@ from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.folder import snapshot
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Source
+from rumi.agent.skills.types import SkillSource
 from rumi.agent.tool import Calls, CallsTools, ToolResult
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.errors import RumiError
@@ -39,7 +39,7 @@ def trusted(home: Path) -> TrustedSkills:
 @pytest.fixture
 async def make(home: Path, tmp_path: Path, trusted: TrustedSkills) -> AsyncIterator[Callable[[], UseSkill]]:
     """Makes the tool, over skills in the home and in a project."""
-    sources = [Source("home", home / "skills"), Source("project", tmp_path / "project")]
+    sources = [SkillSource("home", home / "skills"), SkillSource("project", tmp_path / "project")]
 
     async def model(prompt: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -55,7 +55,7 @@ async def make(home: Path, tmp_path: Path, trusted: TrustedSkills) -> AsyncItera
                 language=lambda: "en",
                 tools=lambda: ["bash", "use_skill"],
                 model=model,
-                outside=lambda: outside,
+                tainted=lambda: outside,
                 touches=touches,
                 brings=brings,
             )

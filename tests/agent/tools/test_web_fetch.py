@@ -303,7 +303,7 @@ def test_an_address_with_anything_added_is_asked_about_as_it_will_be_requested(
 ) -> None:
     question = tool().question({"url": url, "method": method}, GIVEN)
     assert isinstance(question, Question)
-    assert question.deed == "fetch"
+    assert question.action == "fetch"
     assert question.details["host"] == host
     assert question.details["url"].isascii()
     assert tool().question({"url": question.details["url"]}, GIVEN) == question

@@ -9,9 +9,9 @@ from typing import Any
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.channels.attach.holder import About, Windows
-from rumi.channels.attach.live import Live
-from rumi.channels.attach.remote import RemoteChat, Wish, attach
+from rumi.channels.attach.holder import About, AttachServer
+from rumi.channels.attach.live import EventStream
+from rumi.channels.attach.remote import OpenRequest, RemoteChat, attach
 from rumi.channels.control.client import connect
 from rumi.channels.control.server import ControlServer
 from rumi.channels.control.wire import Wire
@@ -20,7 +20,7 @@ from rumi.models.types import Emit, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.platform.caller import TERMINAL
 from tests.chats.house import Answer, House, house
 
-HOLDER = "rumi chat (process 1)"
+DAEMON = "rumi chat (process 1)"
 
 
 async def obedient(request: ModelRequest, emit: Emit) -> Reply:
@@ -36,20 +36,20 @@ async def obedient(request: ModelRequest, emit: Emit) -> Reply:
 
 
 @dataclass
-class Holding:
+class DaemonHouse:
     """The house, and where its socket is."""
 
     home: House
-    windows: Windows
-    live: Live
+    server: AttachServer
+    event_stream: EventStream
     path: Path
 
     @asynccontextmanager
-    async def window(self, chat: str = "cli", **more: Any) -> AsyncIterator["Window"]:
+    async def attached(self, chat: str = "cli", **more: Any) -> AsyncIterator["AttachedClient"]:
         """A window, as another process has it."""
-        wish = Wish(**{"chat": chat, "person": True, "language": "en", **more})
-        async with attach(self.path, TERMINAL, wish, HOLDER) as remote:
-            yield Window(remote)
+        request = OpenRequest(**{"chat": chat, "person": True, "language": "en", **more})
+        async with attach(self.path, TERMINAL, request, DAEMON) as remote:
+            yield AttachedClient(remote)
 
     @asynccontextmanager
     async def stream(self, name: str, **fields: Any) -> AsyncIterator[Wire]:
@@ -64,7 +64,7 @@ class Holding:
                 await trio.sleep(0.01)
 
 
-class Window:
+class AttachedClient:
     """What one window sees."""
 
     def __init__(self, remote: RemoteChat) -> None:
@@ -99,14 +99,14 @@ class Window:
         return "".join(event.what.text for event in self.seen if isinstance(event.what, TextDelta))
 
 
-def windows_of(home: House, about: About) -> Windows:
+def attach_server_of(home: House, about: About) -> AttachServer:
     """The windows of a house's chats."""
     of = home.services
-    return Windows(
+    return AttachServer(
         home.inbox,
         home.tasks,
         home.schedules,
-        of.lessons,
+        of.fact_extraction,
         of.journal,
         of.hub,
         of.pending,
@@ -116,16 +116,16 @@ def windows_of(home: House, about: About) -> Windows:
 
 
 @asynccontextmanager
-async def holding(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIterator[Holding]:
+async def running_daemon(path: Path, answer: Answer = obedient, **more: Any) -> AsyncIterator[DaemonHouse]:
     """A house with a control socket."""
     more = {"own_model": "groq:big", **more}
     async with house(path, answer, **more) as home:
-        windows = windows_of(home, About("bubblewrap"))
-        windows.open()
-        live = Live(home.services.hub)
+        server = attach_server_of(home, About("bubblewrap"))
+        server.open()
+        event_stream = EventStream(home.services.hub)
         socket = path / "run" / "control.sock"
-        streams = {"window": windows.serve, "events": live.serve}
+        streams = {"window": server.serve, "events": event_stream.serve}
         control = Supervisor("control")
         control.add(ChildSpec("server", lambda: ControlServer(socket, {}, streams)))
         async with control.running():
-            yield Holding(home, windows, live, socket)
+            yield DaemonHouse(home, server, event_stream, socket)

@@ -8,13 +8,13 @@ import trio
 
 from actors import TreeEvent
 from rumi.channels.attach import live
-from rumi.channels.attach.live import Live
+from rumi.channels.attach.live import EventStream
 from rumi.channels.control.wire import Wire, WireClosed
 from rumi.chats.events import ChatEvent, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.models.types import Waiting
 from rumi.platform.caller import TERMINAL
-from tests.channels.attach.holding import holding
+from tests.channels.attach.holding import running_daemon
 
 
 async def until(wire: Wire, event: str) -> list[dict[str, Any]]:
@@ -27,9 +27,9 @@ async def until(wire: Wire, event: str) -> list[dict[str, Any]]:
 
 
 async def test_a_turn_its_tools_and_what_is_no_chats_are_told_as_they_happen(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.stream("events") as wire:
+    async with running_daemon(tmp_path) as daemon, daemon.stream("events") as wire:
         assert (await wire.receive())["events"] == 1
-        await holder.home.ask("sleep 0")
+        await daemon.home.ask("sleep 0")
         told = await until(wire, "replied")
         assert [event["event"] for event in told] == [
             "turn_started", "tool_started", "command", "turn_finished", "replied",
@@ -37,9 +37,11 @@ async def test_a_turn_its_tools_and_what_is_no_chats_are_told_as_they_happen(tmp
         assert {(event["chat"], event["turn"]) for event in told} == {("cli", "t1")}
         assert told[2]["exit_code"] == 0
         assert told[3]["stopped_reason"] == "complete"
-        holder.live.tree_happened(TreeEvent("crashed", "rumi/sandboxes/sandbox:cli", 2, ValueError("no")))
-        holder.live.tree_happened(TreeEvent("started", "rumi/chats/x", 1))
-        holder.live.tree_happened(TreeEvent("restarted", "rumi/models", 3))
+        daemon.event_stream.tree_happened(
+            TreeEvent("crashed", "rumi/sandboxes/sandbox:cli", 2, ValueError("no"))
+        )
+        daemon.event_stream.tree_happened(TreeEvent("started", "rumi/chats/x", 1))
+        daemon.event_stream.tree_happened(TreeEvent("restarted", "rumi/models", 3))
         told = await until(wire, "restarted")
         assert [(event["event"], event["chat"], event["error"]) for event in told] == [
             ("crashed", "cli", "ValueError: no"), ("restarted", "", ""),
@@ -48,11 +50,11 @@ async def test_a_turn_its_tools_and_what_is_no_chats_are_told_as_they_happen(tmp
 
 async def test_chats_and_events_are_chosen(tmp_path: Path) -> None:
     wanted = {"chats": ["one"], "events": ["waiting", "replied"]}
-    async with holding(tmp_path) as holder, holder.stream("events", **wanted) as wire:
+    async with running_daemon(tmp_path) as daemon, daemon.stream("events", **wanted) as wire:
         await wire.receive()
         for chat in ("two", "one"):
-            holder.home.services.hub.publish(ChatEvent(chat, "t9", 1.0, Waiting(2.5, "rate limit")))
-            await holder.home.ask("hello", chat)
+            daemon.home.services.hub.publish(ChatEvent(chat, "t9", 1.0, Waiting(2.5, "rate limit")))
+            await daemon.home.ask("hello", chat)
         told = await until(wire, "replied")
         assert [(event["event"], event["chat"]) for event in told] == [("waiting", "one"), ("replied", "one")]
         assert (told[0]["seconds"], told[0]["why"]) == (2.5, "rate limit")
@@ -81,7 +83,7 @@ async def test_a_slow_reader_loses_the_oldest_and_is_told_how_many(
     monkeypatch.setattr(live, "MOST_WAITING", 10)
     hub, reader = Hub(), Slow()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Live(hub).serve, TERMINAL, {}, reader)
+        nursery.start_soon(EventStream(hub).serve, TERMINAL, {}, reader)
         await trio.sleep(1)
         for number in range(100):
             hub.publish(ChatEvent("cli", f"t{number}", 1.0, TurnStarted("", number)))
@@ -98,6 +100,6 @@ async def test_a_reader_that_never_takes_anything_is_let_go(autojump_clock: trio
     hub = Hub()
     with trio.fail_after(2 * live.STUCK_S):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Live(hub).serve, TERMINAL, {}, Slow())
+            nursery.start_soon(EventStream(hub).serve, TERMINAL, {}, Slow())
             await trio.sleep(1)
             hub.publish(ChatEvent("cli", "t1", 1.0, TurnStarted("", 1)))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.channels.attach.reached import ReachedChat
+from rumi.channels.attach.reached import RoutedChat
 from rumi.chats.events import VERSION, Moved, Replied, from_json
 from rumi.errors import NotServed
 from rumi.platform.caller import TERMINAL
@@ -14,44 +14,44 @@ from rumi.store.journal.inbox import Accept
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Incoming, NotStored
 from rumi.store.ownership import partition_of
-from tests.channels.attach.holding import Holding, holding
+from tests.channels.attach.holding import DaemonHouse, running_daemon
 
 
-async def hand_over(held: Holding, chat: str = "cli") -> None:
-    await held.windows.hand_over(frozenset({partition_of(chat)}), 0.0)
+async def hand_over(daemon: DaemonHouse, chat: str = "cli") -> None:
+    await daemon.server.hand_over(frozenset({partition_of(chat)}), 0.0)
 
 
 async def test_a_window_ends_with_its_last_event_and_knows_that_the_chat_moves(tmp_path: Path) -> None:
-    async with holding(tmp_path) as held, held.window() as window:
-        await window.send("hi")
-        await held.home.services.pending.all_told("cli")
-        await hand_over(held)
-        assert (await window.until(Replied)).text == "you said hi"
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as client:
+        await client.send("hi")
+        await daemon.home.services.pending.all_replied("cli")
+        await hand_over(daemon)
+        assert (await client.until(Replied)).text == "you said hi"
         with trio.fail_after(10):
-            await window.remote.ended()
-        assert window.remote.moved
-        assert window.remote.over() is None, "the process is still there, so the window comes back"
+            await client.remote.ended()
+        assert client.remote.moved
+        assert client.remote.final_error() is None, "the process is still there, so the window comes back"
 
 
 async def test_windows_on_other_chats_stay(tmp_path: Path) -> None:
-    async with holding(tmp_path) as held, held.window("other") as window:
-        await hand_over(held)
-        assert await window.ask("hi") == "you said hi"
+    async with running_daemon(tmp_path) as daemon, daemon.attached("other") as client:
+        await hand_over(daemon)
+        assert await client.ask("hi") == "you said hi"
 
 
 async def test_the_windows_of_a_process_that_ends_stay_until_its_end(tmp_path: Path) -> None:
-    async with holding(tmp_path) as held, held.window() as window:
-        held.windows.wind_down()
-        await hand_over(held)
-        assert await window.remote.undelivered() == []
-        assert not window.remote.moved
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as client:
+        daemon.server.wind_down()
+        await hand_over(daemon)
+        assert await client.remote.undelivered() == []
+        assert not client.remote.moved
 
 
 async def test_a_reached_chat_goes_on_when_it_has_moved(tmp_path: Path) -> None:
-    async with holding(tmp_path) as held, trio.open_nursery() as nursery:
-        chat = ReachedChat(held.path, TERMINAL, "cli")
+    async with running_daemon(tmp_path) as daemon, trio.open_nursery() as nursery:
+        chat = RoutedChat(daemon.path, TERMINAL, "cli")
         events = chat.subscribe()
-        nursery.start_soon(chat.keep_open)
+        nursery.start_soon(chat.keep_attached)
 
         async def until(kind: type) -> Any:
             with trio.fail_after(20):
@@ -60,12 +60,12 @@ async def test_a_reached_chat_goes_on_when_it_has_moved(tmp_path: Path) -> None:
             return what
 
         assert (await until(Moved)).back
-        await held.home.inbox.accept("cli", "first")
+        await daemon.home.inbox.accept("cli", "first")
         assert (await until(Replied)).text == "you said first"
-        await hand_over(held)
+        await hand_over(daemon)
         assert not (await until(Moved)).back
         assert (await until(Moved)).back
-        await held.home.inbox.accept("cli", "second")
+        await daemon.home.inbox.accept("cli", "second")
         assert (await until(Replied)).text == "you said second"
         nursery.cancel_scope.cancel()
 
@@ -76,12 +76,12 @@ async def test_a_chat_of_a_worker_that_is_not_reached_is_answered_once(tmp_path:
     async def gone_from(chat: str, worker: str) -> None:
         await trio.sleep_forever()
 
-    async with holding(tmp_path) as held:
-        held.windows._gone_from = gone_from
-        async with held.stream("window", **wish(away="worker-1")) as wire:
+    async with running_daemon(tmp_path) as daemon:
+        daemon.server._until_other_worker = gone_from
+        async with daemon.stream("window", **open_request(away="worker-1")) as wire:
             opened = (await wire.receive())["opened"]
             assert any("worker-1" in note for note in opened["notes"])  # type: ignore[index]
-            ask = held.home.services.journal.ask
+            ask = daemon.home.services.journal.ask
             stored = await ask(Accept((Incoming(chat="cli", text="hi"),)))
             assert not isinstance(stored, NotStored)
             (message,) = stored
@@ -108,22 +108,22 @@ async def test_a_window_on_a_chat_that_is_handed_over_is_told_to_come_again(tmp_
     async def gone_from(chat: str, worker: str) -> None:
         await trio.sleep_forever()
 
-    async with holding(tmp_path) as held:
-        held.windows._gone_from = gone_from
-        held.home.services.pending.serve_as("me")  # and serves nothing
-        async with held.stream("window", **wish(passed=True)) as wire:
+    async with running_daemon(tmp_path) as daemon:
+        daemon.server._until_other_worker = gone_from
+        daemon.home.services.pending.serve_as("me")  # and serves nothing
+        async with daemon.stream("window", **open_request(passed=True)) as wire:
             answer = await wire.receive()
         assert answer["later"] is True
 
 
 async def test_files_and_commands_of_a_chat_that_is_handed_over_are_refused(tmp_path: Path) -> None:
-    async with holding(tmp_path) as held:
-        held.home.services.pending.serve_as("me")
+    async with running_daemon(tmp_path) as daemon:
+        daemon.home.services.pending.serve_as("me")
         with pytest.raises(NotServed):
-            await held.home.inbox.mark_files("cli")
-        await held.home.inbox.open("cli")
-        assert held.home.inbox.lookup("cli") is None, "no chat of another worker may begin here"
+            await daemon.home.inbox.taint_files("cli")
+        await daemon.home.inbox.open("cli")
+        assert daemon.home.inbox.lookup("cli") is None, "no chat of another worker may begin here"
 
 
-def wish(**more: object) -> dict[str, object]:
+def open_request(**more: object) -> dict[str, object]:
     return {"version": VERSION, "chat": "cli", "person": True, "language": "en", **more}

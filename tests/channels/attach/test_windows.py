@@ -19,7 +19,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.channels.attach.holder import About
-from rumi.channels.attach.remote import Gone, NotThere, Wish, attach
+from rumi.channels.attach.remote import DaemonGone, NotAccepting, OpenRequest, attach
 from rumi.channels.control.server import ControlServer
 from rumi.channels.control.wire import WireClosed
 from rumi.chats import events
@@ -31,7 +31,7 @@ from rumi.platform.logs.audit import read_audit
 from rumi.store.journal.inbox import Count
 from rumi.store.journal.records import Attachment
 from tests.agent.skills.making import asked, write_skill
-from tests.channels.attach.holding import HOLDER, holding, windows_of
+from tests.channels.attach.holding import DAEMON, attach_server_of, running_daemon
 from tests.channels.attach.holding import obedient as at_work
 from tests.channels.attach.test_live import until
 from tests.chats.house import FunctionModel, house
@@ -44,7 +44,7 @@ STOPPED = "⏹ Stopped."
 
 
 async def test_a_window_sends_and_sees_the_turn_and_others_see_it_too(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.window() as one, holder.window() as two:
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as one, daemon.attached() as two:
         assert await one.ask("hello") == "you said hello"
         assert (await two.until(TurnStarted)).text == "hello"
         assert (await two.until(Replied)).text == "you said hello"
@@ -70,17 +70,17 @@ async def test_each_window_has_the_skills_of_its_own_folder(tmp_path: Path) -> N
     one, two = str(tmp_path / "one"), str(tmp_path / "two")
     async with (
         asked(catalogue(), of_project=catalogue) as skills,
-        holding(tmp_path / "home", answer, skills=skills.ask) as holder,
-        holder.window("a", project=one) as first,
-        holder.window("b", project=two) as second,
-        holder.window("c", project="relative") as third,
+        running_daemon(tmp_path / "home", answer, skills=skills.ask) as daemon,
+        daemon.attached("a", project=one) as first,
+        daemon.attached("b", project=two) as second,
+        daemon.attached("c", project="relative") as third,
     ):
         await first.ask("hello")
         await second.ask("hello")
         await third.ask("hello")
         assert "build-one" in await first.ask("/skills")
         assert "build-one" not in await second.ask("/skills")
-        async with holder.window("a", project=two) as other:  # the same chat from another folder
+        async with daemon.attached("a", project=two) as other:  # the same chat from another folder
             await other.ask("hello")
     names = [{name for name in ("build-one", "build-two") if name in prompt} for prompt in seen]
     assert names[:3] == [{"build-one"}, {"build-two"}, set()]
@@ -91,10 +91,10 @@ async def test_each_window_has_the_skills_of_its_own_folder(tmp_path: Path) -> N
 
 
 async def test_a_window_in_the_middle_of_a_turn_gets_its_state(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.window() as one:
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as one:
         await one.send("sleep 60")
-        await holder.until_running("cli", 1)
-        async with holder.window() as two:
+        await daemon.until_running("cli", 1)
+        async with daemon.attached() as two:
             assert (await two.until(TurnStarted)).text == "sleep 60"
             assert (await two.until(ToolStarted)).arguments == {"command": "sleep 60"}
             assert await two.ask("hi") == BUSY
@@ -110,14 +110,14 @@ async def test_steps_of_a_call_reach_windows_live_events_and_in_number_the_audit
         return Reply("", (ToolCall("c1", "dig", "{}"),))
 
     async with (
-        holding(tmp_path, digging, tools_for=lambda view: (tool,)) as holder,
-        holder.stream("events") as wire,
-        holder.window() as one,
+        running_daemon(tmp_path, digging, tools_for=lambda view: (tool,)) as daemon,
+        daemon.stream("events") as wire,
+        daemon.attached() as one,
     ):
         await one.send("dig")
         while (step := await one.until(ToolProgress)).step < 3:
             pass
-        async with holder.window() as late:
+        async with daemon.attached() as late:
             steps = [await late.until(ToolProgress) for _ in range(3)]
             assert steps == [
                 ToolProgress("c1", "page one", 1),
@@ -149,8 +149,8 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
         seen.extend(message.content for message in request.messages if message.role == "user")
         return Reply("done")
 
-    async with holding(tmp_path, reading) as holder, holder.window() as one:
-        context = holder.home.services.context
+    async with running_daemon(tmp_path, reading) as daemon, daemon.attached() as one:
+        context = daemon.home.services.context
         object.__setattr__(context, "limits", replace(context.limits, handed_chars=5))
         data = Attachment("words", source="standard input", text="\ud800234\n6789")
         number = await one.remote.send("sum it up", (data,))
@@ -165,27 +165,27 @@ async def test_what_a_window_hands_on_travels_marked_and_the_holder_bounds_it(tm
 async def test_words_that_cannot_be_read_end_the_window_and_nothing_is_sent(
     tmp_path: Path, words: object
 ) -> None:
-    async with holding(tmp_path) as holder:
+    async with running_daemon(tmp_path) as daemon:
         wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
-        async with holder.stream("window", **wish) as wire:
+        async with daemon.stream("window", **wish) as wire:
             assert "opened" in await wire.receive()
             await wire.send({"do": "send", "id": 1, "text": "hello", "words": words})
             with pytest.raises(WireClosed):
                 await wire.receive()
-        assert await holder.home.open_chats() == ()
-        assert not (await holder.home.services.journal.ask(Count())).last_message
+        assert await daemon.home.open_chats() == ()
+        assert not (await daemon.home.services.journal.ask(Count())).last_message
 
 
 async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Path) -> None:
     visit = Visit()
-    async with holding(tmp_path, asking, tools_for=lambda view: (Page(), visit)) as holder:
-        async with holder.window() as one, holder.window() as two:
+    async with running_daemon(tmp_path, asking, tools_for=lambda view: (Page(), visit)) as daemon:
+        async with daemon.attached() as one, daemon.attached() as two:
             await one.send("page ; leak WORD")
             question = await one.until(ConfirmationAsked)
             assert (await two.until(ConfirmationAsked)).text == question.text
             assert await two.ask("yes") == BUSY, "nobody has said that it can be read"
             one.remote.shown(question.id)
-            async with holder.window() as late:
+            async with daemon.attached() as late:
                 assert (await late.until(ConfirmationAsked)).id == question.id
                 assert await late.ask("yes") == "did it"
             assert (await one.until(ConfirmationEnded)).verdict == "yes"
@@ -194,11 +194,11 @@ async def test_a_question_is_put_in_every_window_and_answered_once(tmp_path: Pat
 
 
 async def test_the_turn_of_a_person_whose_window_is_gone_goes_on(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        async with holder.window() as one:
+    async with running_daemon(tmp_path) as daemon:
+        async with daemon.attached() as one:
             await one.send("sleep 0.3")
-            await holder.until_running("cli", 1)
-        async with holder.window() as two:
+            await daemon.until_running("cli", 1)
+        async with daemon.attached() as two:
             assert (await two.until(Replied)).text == "you said sleep 0.3"
 
 
@@ -206,7 +206,7 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with house(tmp_path, at_work) as home:
-        windows = windows_of(home, About("bubblewrap", marks={"a.b": "1", "KEY": "2"}))
+        windows = attach_server_of(home, About("bubblewrap", marks={"a.b": "1", "KEY": "2"}))
         windows.open()
         began, ended = trio.Event(), trio.Event()
 
@@ -214,75 +214,75 @@ async def test_a_process_for_windows_alone_ends_when_no_window_turn_or_call_is_l
             await trio.sleep(7)
 
         async def end() -> None:
-            await windows.unused(10, began.wait)
+            await windows.wait_until_unused(10, began.wait)
             ended.set()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(end)
             await trio.sleep(60)
             assert not ended.is_set(), "the command that started it has no window yet"
-            assert (await windows.make_way(TERMINAL, {"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
+            assert (await windows.yield_home(TERMINAL, {"marks": {"a.b": "1", "KEY": "2"}}))["ends"] is False
             begun = trio.current_time()
             began.set()
             await trio.sleep(5)
-            await windows.counted(slow)(TERMINAL, {})
+            await windows.keeping_alive(slow)(TERMINAL, {})
             await home.inbox.accept("cli", "sleep 0.2")
-            assert (await windows.make_way(TERMINAL, {}))["ends"] is False, "it is at work"
+            assert (await windows.yield_home(TERMINAL, {}))["ends"] is False, "it is at work"
             await ended.wait()
             assert trio.current_time() >= begun + 22
 
 
 async def test_a_process_for_windows_alone_makes_way_where_nothing_goes_on(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
+    async with running_daemon(tmp_path) as daemon:
         marks = {"a.b": "1"}
-        windows = windows_of(holder.home, About("bubblewrap", marks=marks))
+        windows = attach_server_of(daemon.home, About("bubblewrap", marks=marks))
         windows.open()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(windows.unused, 600, trio.lowlevel.checkpoint)
-            assert (await windows.make_way(TERMINAL, {"marks": marks}))["ends"] is False
-            assert (await windows.make_way(TERMINAL, {"marks": {"a.b": "2"}}))["ends"] is True
-        service = windows_of(holder.home, About("bubblewrap", service=True))
+            nursery.start_soon(windows.wait_until_unused, 600, trio.lowlevel.checkpoint)
+            assert (await windows.yield_home(TERMINAL, {"marks": marks}))["ends"] is False
+            assert (await windows.yield_home(TERMINAL, {"marks": {"a.b": "2"}}))["ends"] is True
+        service = attach_server_of(daemon.home, About("bubblewrap", service=True))
         service.open()
-        assert (await service.make_way(TERMINAL, {}))["ends"] is False
-        async with holder.window(marks={"x.y": "1"}) as one:
-            assert one.remote.other == ("x.y",)
+        assert (await service.yield_home(TERMINAL, {}))["ends"] is False
+        async with daemon.attached(marks={"x.y": "1"}) as one:
+            assert one.remote.differing_settings == ("x.y",)
 
 
 async def test_a_window_that_is_gone_has_its_turn_stopped_and_nobody_elses(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.window("calm") as calm:
+    async with running_daemon(tmp_path) as daemon, daemon.attached("calm") as calm:
         await calm.send("sleep 60")
-        async with holder.window("cli", person=False) as one:
+        async with daemon.attached("cli", person=False) as one:
             await one.send("sleep 60")
-            async with holder.window("calm") as guest:
+            async with daemon.attached("calm") as guest:
                 assert await guest.ask("me too") == BUSY
-            await holder.until_running("calm", 1)
-            await holder.until_running("cli", 1)
-        await holder.until_running("cli", 0)
+            await daemon.until_running("calm", 1)
+            await daemon.until_running("cli", 1)
+        await daemon.until_running("cli", 0)
         await trio.sleep(0.05)
-        await holder.until_running("calm", 1)
+        await daemon.until_running("calm", 1)
         assert await calm.ask("/stop") == STOPPED
-        (reply,) = await holder.home.chat("cli").undelivered()
+        (reply,) = await daemon.home.chat("cli").undelivered()
         assert reply.text == STOPPED, "whoever comes next is shown it"
 
 
 async def test_what_nobody_has_read_is_shown_to_the_next_window_once(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        await holder.home.ask("hello")
-        async with holder.window() as one:
+    async with running_daemon(tmp_path) as daemon:
+        await daemon.home.ask("hello")
+        async with daemon.attached() as one:
             (reply,) = await one.remote.undelivered()
             assert reply.text == "you said hello"
             await one.remote.delivered(reply.delivery)
-        async with holder.window() as one:
+        async with daemon.attached() as one:
             assert await one.remote.undelivered() == []
 
 
 async def test_what_another_window_is_just_being_told_is_no_earlier_reply(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        async with holder.window() as one:
+    async with running_daemon(tmp_path) as daemon:
+        async with daemon.attached() as one:
             await one.ask("hello")
-            async with holder.window() as two:
+            async with daemon.attached() as two:
                 assert await two.remote.undelivered() == []
-        async with holder.window() as two:
+        async with daemon.attached() as two:
             assert [reply.text for reply in await two.remote.undelivered()] == ["you said hello"]
 
 
@@ -290,9 +290,9 @@ async def test_a_window_that_reads_nothing_holds_up_neither_its_chat_nor_other_w
     tmp_path: Path,
 ) -> None:
     long = "x" * 300_000
-    async with holding(tmp_path) as holder:
+    async with running_daemon(tmp_path) as daemon:
         wish = {"version": VERSION, "chat": "cli", "person": True, "language": "en"}
-        async with holder.stream("window", **wish), holder.window() as other:
+        async with daemon.stream("window", **wish), daemon.attached() as other:
             for _ in range(5):
                 assert await other.ask(long) == f"you said {long}"
             assert await other.ask("/stop") == "Nothing is running."
@@ -304,7 +304,7 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
 
         async def look() -> None:
             with pytest.raises(BaseExceptionGroup) as raised:
-                async with attach(tmp_path / "run" / "control.sock", TERMINAL, wish, HOLDER) as remote:
+                async with attach(tmp_path / "run" / "control.sock", TERMINAL, wish, DAEMON) as remote:
                     events = remote.subscribe()
                     await remote.send("hello")
                     opened.set()
@@ -312,52 +312,52 @@ async def test_when_the_holder_ends_its_windows_get_the_last_words_and_then_the_
                         if isinstance((await events.receive()).what, Replied):
                             replied.set()
             (error,) = raised.value.exceptions
-            assert isinstance(error, Gone)
-            assert str(error) == f"{HOLDER} has ended, and this window with it. Start again with: rumi chat"
+            assert isinstance(error, DaemonGone)
+            assert str(error) == f"{DAEMON} has ended, and this window with it. Start again with: rumi chat"
 
-        wish = Wish("cli", True, "en")
-        async with holding(tmp_path) as holder:
+        wish = OpenRequest("cli", True, "en")
+        async with running_daemon(tmp_path) as daemon:
             nursery.start_soon(look)
             await opened.wait()
-            await holder.home.services.pending.all_told()
-            await holder.windows.done()
+            await daemon.home.services.pending.all_replied()
+            await daemon.server.wait_until_idle()
         with trio.fail_after(30):
             await replied.wait()
 
 
 async def test_a_home_is_not_taken_while_its_service_restarts(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        service = windows_of(holder.home, About("docker", service=True))
+    async with running_daemon(tmp_path) as daemon:
+        service = attach_server_of(daemon.home, About("docker", service=True))
         control = Supervisor("control")
         path = tmp_path / "run" / "service.sock"
         control.add(ChildSpec("server", lambda: ControlServer(path, {}, {"window": service.serve})))
         async with control.running():
-            with pytest.raises(NotThere):  # it starts: it is waited for
-                async with attach(path, TERMINAL, Wish("cli", True, "en"), HOLDER):
+            with pytest.raises(NotAccepting):  # it starts: it is waited for
+                async with attach(path, TERMINAL, OpenRequest("cli", True, "en"), DAEMON):
                     pass
             service.open()
             service.wind_down()
             with pytest.raises(RumiError, match="about to end") as raised:
-                async with attach(path, TERMINAL, Wish("cli", True, "en"), HOLDER):
+                async with attach(path, TERMINAL, OpenRequest("cli", True, "en"), DAEMON):
                     pass
-            assert not isinstance(raised.value, NotThere)
+            assert not isinstance(raised.value, NotAccepting)
 
 
 async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_window(tmp_path: Path) -> None:
-    with pytest.raises(NotThere):
-        async with attach(tmp_path / "none", TERMINAL, Wish("cli", True, "en"), HOLDER):
+    with pytest.raises(NotAccepting):
+        async with attach(tmp_path / "none", TERMINAL, OpenRequest("cli", True, "en"), DAEMON):
             pass
-    async with holding(tmp_path) as holder, holder.window() as one:
-        holder.windows.wind_down()
-        with pytest.raises(NotThere):
-            async with attach(holder.path, TERMINAL, Wish("cli", True, "en"), HOLDER):
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as one:
+        daemon.server.wind_down()
+        with pytest.raises(NotAccepting):
+            async with attach(daemon.path, TERMINAL, OpenRequest("cli", True, "en"), DAEMON):
                 pass
         with pytest.raises(RumiError, match="about to end"):
             await one.send("hello")
-        holder.windows.open()
+        daemon.server.open()
         await one.send("sleep 60")
-        holder.windows.wind_down()
-        await holder.until_running("cli", 1)
+        daemon.server.wind_down()
+        await daemon.until_running("cli", 1)
         assert await one.ask("/stop") == STOPPED, "what runs can be stopped to the end"
 
 
@@ -371,9 +371,9 @@ async def test_where_nobody_listens_or_somebody_is_about_to_end_there_is_no_wind
 async def test_what_a_window_cannot_have_is_wrong_usage(
     tmp_path: Path, wish: dict[str, str], why: str
 ) -> None:
-    async with holding(tmp_path) as holder:
+    async with running_daemon(tmp_path) as daemon:
         with pytest.raises(UsageError, match=why):
-            async with holder.window(**wish):
+            async with daemon.attached(**wish):
                 pass
 
 
@@ -391,10 +391,13 @@ async def test_each_window_has_a_model_of_its_own_and_one_that_cannot_be_used_is
         return FunctionModel(answer)
 
     marks = {"model.default": "another", "sandbox.backend": "another"}
-    async with holding(tmp_path, model_for=model_for) as holder:
-        async with holder.window(model="groq:big") as one, holder.window(model="offline", marks=marks) as two:
+    async with running_daemon(tmp_path, model_for=model_for) as daemon:
+        async with (
+            daemon.attached(model="groq:big") as one,
+            daemon.attached(model="offline", marks=marks) as two,
+        ):
             assert (one.remote.model, two.remote.model) == ("groq:big", "offline")
-            assert two.remote.other == ("sandbox.backend",), "its model is its own"
+            assert two.remote.differing_settings == ("sandbox.backend",), "its model is its own"
             assert await one.ask("hello") == "of the process"
             assert await two.ask("hello") == "of offline"
             with pytest.raises(UsageError, match="needs GROQ_API_KEY"):
@@ -404,34 +407,34 @@ async def test_each_window_has_a_model_of_its_own_and_one_that_cannot_be_used_is
             assert [exchange.answer for exchange in await one.remote.recent()] == [
                 "of the process", "of offline", "of the process",
             ]  # fmt: skip
-        async with holder.window(model="groq:none", marks=marks) as three:
+        async with daemon.attached(model="groq:none", marks=marks) as three:
             assert three.remote.model == "groq:big"
-            assert three.remote.other == ("model.default", "sandbox.backend")
+            assert three.remote.differing_settings == ("model.default", "sandbox.backend")
         with pytest.raises(UsageError, match="needs GROQ_API_KEY"):
-            async with holder.window(model="groq:none", must=True):
+            async with daemon.attached(model="groq:none", must=True):
                 pass
 
 
 async def test_a_new_session_begins_unless_somebody_is_at_work_in_the_old_one(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.window() as one:
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as one:
         await one.ask("hello")
-        async with holder.window(new=True) as two:
+        async with daemon.attached(new=True) as two:
             assert await two.ask("again") == "you said again"
-            model = holder.home.services.context.model_for("cli", "en", "")
+            model = daemon.home.services.context.model_for("cli", "en", "")
             assert "hello" not in [message.content for message in model.requests[-1].messages]  # type: ignore[attr-defined]
             await one.send("sleep 60")
-            await holder.until_running("cli", 1)
+            await daemon.until_running("cli", 1)
             with pytest.raises(RumiError, match="Already working"):
-                async with holder.window(new=True):
+                async with daemon.attached(new=True):
                     pass
             assert await two.ask("/stop") == STOPPED
 
 
 async def test_at_the_end_of_the_process_turns_are_interrupted_and_windows_told(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder, holder.window() as one:
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as one:
         await one.send("sleep 60")
-        await holder.until_running("cli", 1)
-        await holder.windows.finish()
+        await daemon.until_running("cli", 1)
+        await daemon.server.finish()
         assert (await one.until(TurnFinished)).reason == "interrupted"
         assert "I was restarted while working on: “sleep 60”" in (await one.until(Replied)).text
 
@@ -440,24 +443,24 @@ async def test_a_window_that_does_not_understand_an_event_ends_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(events._NAMES, Thinking, "from the future")
-    async with holding(tmp_path) as holder, holder.window() as window:
-        await window.send("hello")
-        with pytest.raises(Gone, match="another version"):
-            await window.until(Replied)
-        over = window.remote.over()
+    async with running_daemon(tmp_path) as daemon, daemon.attached() as client:
+        await client.send("hello")
+        with pytest.raises(DaemonGone, match="another version"):
+            await client.until(Replied)
+        over = client.remote.final_error()
     assert over is not None
     assert "another version" in over.message
 
 
 async def test_nonsense_and_other_versions_are_no_windows(tmp_path: Path) -> None:
-    async with holding(tmp_path) as holder:
-        async with holder.stream("window", version=99, chat="cli") as wire:
+    async with running_daemon(tmp_path) as daemon:
+        async with daemon.stream("window", version=99, chat="cli") as wire:
             assert "another version" in str((await wire.receive())["error"])
         for nonsense in ({"do": "dance"}, {"do": "delivered", "delivery": 10**30}):
-            async with holder.stream("window", version=VERSION, chat="cli", person=True) as wire:
+            async with daemon.stream("window", version=VERSION, chat="cli", person=True) as wire:
                 await wire.receive()
                 await wire.send(nonsense)
                 with pytest.raises(WireClosed):
                     await wire.receive()
-        async with holder.window() as one:
+        async with daemon.attached() as one:
             assert await one.ask("hello") == "you said hello"

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from actors import ChildSpec, Supervisor
-from rumi.app.forwarding import Passing
+from rumi.app.forwarding import Forwarding
 from rumi.channels.control.client import NotRunning, connect
 from rumi.channels.control.peers import (
     NONCE_BYTES,
@@ -182,12 +182,12 @@ async def knowing(folder: Path) -> AsyncIterator[Peer]:
 
 async def test_what_a_worker_passes_on_keeps_its_caller(tmp_path: Path) -> None:
     async with knowing(tmp_path) as peer:
-        passing = Passing(
+        passing = Forwarding(
             cast(Any, None), cast(Any, None), cast(Any, None), KEY, str.islower, cast(Any, None)
         )
         other = Member("b", "0.1.0", f"{peer.host}:{peer.port}", 0.0, 9.0, False, 1)
         for caller in (PROGRAM, Caller("telegram", "tg7", "own"), TERMINAL):
-            assert await passing.ask(other, caller, "who", {}) == caller.to_json()
+            assert await passing.call_worker(other, caller, "who", {}) == caller.to_json()
 
 
 async def test_a_worker_of_an_earlier_version_passes_requests_on_without_callers(tmp_path: Path) -> None:

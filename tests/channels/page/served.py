@@ -17,7 +17,7 @@ import trio
 
 from rumi.agent.events import TurnFinished
 from rumi.app.app import App, open_app
-from rumi.channels.page import Page, open_entrance
+from rumi.channels.page import PageChannel, open_entrance
 from rumi.chats.events import ChatEvent
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
@@ -80,7 +80,7 @@ class Served:
         self.said: list[str] = []
         self.url = ""
         self.app: App
-        self.page: Page
+        self.page: PageChannel
         self._engine = engine
         self._model = model
         self._where = where
@@ -139,7 +139,7 @@ class Served:
                     ask_browsers=loaded.settings.language == "auto",
                 )
             )
-            self.page = Page(entrance)
+            self.page = PageChannel(entrance)
             self.app = await stack.enter_async_context(open_app(home, loaded, engine, channels=(self.page,)))
             self.url = entrance.bound.url
             entrance.introduce()
@@ -185,9 +185,9 @@ class Served:
         node = next(child for child in self.app.status.tree().children if child.id == id)
         return node.restarts + sum(child.restarts for child in node.children)
 
-    def until(self, holds: Callable[[], T], bound_s: float = 60.0) -> T:
+    def until(self, condition: Callable[[], T], bound_s: float = 60.0) -> T:
         end = time.monotonic() + bound_s
-        while not (found := self.do(holds)):
+        while not (found := self.do(condition)):
             assert time.monotonic() < end, self.said
             time.sleep(0.02)
         return found

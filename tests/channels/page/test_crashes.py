@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Supervisor, TreeEvent
 from rumi.agent.events import TurnFinished
-from rumi.channels.page import Page, open_entrance
+from rumi.channels.page import PageChannel, open_entrance
 from rumi.chats.events import ChatEvent
 from rumi.chats.hub import Hub
 
@@ -26,7 +26,7 @@ async def test_crashes_of_the_page_never_end_the_process(autojump_clock: MockClo
     root.add(ChildSpec("neighbour", Neighbour))
     absent: Any = None
     with open_entrance("127.0.0.1:0", "en", lambda line: None, tmp_path / "sessions") as entrance:
-        page = Page(entrance)
+        page = PageChannel(entrance)
         page.add_view(root, absent, absent, Hub(), dict)
         async with root.running():
             waits = []

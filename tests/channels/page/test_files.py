@@ -34,7 +34,7 @@ def record(served: Served, chat: str) -> ChatRecord:
 
 
 def answered(served: Served, chat: str) -> None:
-    served.until(lambda: chat not in served.app.services.pending.untold)
+    served.until(lambda: chat not in served.app.services.pending.unreplied)
 
 
 def test_a_file_that_comes_in_is_marked_before_any_message_names_it(
@@ -117,7 +117,7 @@ def test_a_message_names_no_file_of_another_place(served: Served, client: httpx.
 def test_a_file_that_is_too_large_leaves_nothing(
     client: httpx.Client, workspace: Path, served: Served
 ) -> None:
-    served.page.handed.max_bytes = 100_000
+    served.page.uploads.max_bytes = 100_000
     try:
         answer = put(client, "large", "big.bin", bytes(3_000_000))
     except httpx.WriteError:  # the server has closed the connection already
@@ -126,7 +126,7 @@ def test_a_file_that_is_too_large_leaves_nothing(
         assert answer.status_code == 409
         assert "larger than" in answer.json()["error"]
     finally:
-        served.page.handed.max_bytes = 50_000_000
+        served.page.uploads.max_bytes = 50_000_000
     assert not (workspace / "large" / "big.bin").exists()
 
 
@@ -250,12 +250,12 @@ def test_a_file_that_is_refused_says_why_and_a_removed_one_is_not_sent(
     page: Page, served: Served, tmp_path: Path
 ) -> None:
     (tmp_path / "big.bin").write_bytes(bytes(300_000))
-    served.page.handed.max_bytes = 100_000
+    served.page.uploads.max_bytes = 100_000
     try:
         page.set_input_files("#attached", [tmp_path / "big.bin"])
         expect(page.locator("#notice")).to_contain_text("big.bin was not uploaded")
     finally:
-        served.page.handed.max_bytes = 50_000_000
+        served.page.uploads.max_bytes = 50_000_000
     expect(page.locator("#chosen li")).to_have_count(0)
     (tmp_path / "small.txt").write_text("x")
     page.set_input_files("#attached", [tmp_path / "small.txt"])

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rumi.channels.http.address import STUCK_MS, Bound, listen
+from rumi.channels.http.address import STUCK_MS, BoundSocket, listen
 from rumi.channels.http.server import MOST_CONNECTIONS
 from rumi.channels.page.login import LINK_S, MOST_SESSIONS, SESSION_S, Door
 from rumi.channels.page.state import MOST_TALKS
@@ -190,7 +190,7 @@ def test_health_and_metrics_need_no_login_here_and_name_nobody(
     served: Served, stranger: httpx.Client
 ) -> None:
     served.say("private-name", "say a secret")
-    served.until(lambda: not served.app.services.pending.untold)
+    served.until(lambda: not served.app.services.pending.unreplied)
     assert stranger.get("/healthz").text == "ok\n"
     answer = stranger.get("/metrics")
     assert "private-name" not in answer.text
@@ -287,7 +287,7 @@ def test_a_browser_that_reads_nothing_delays_neither_others_nor_the_end(tmp_path
             with client.stream("GET", "/events") as events:
                 for _ in range(8):  # more than the kernel keeps for one that does not read
                     client.post("/chat/send", json={"chat": "cli", "text": f"shows {'x' * 90_000}"})
-                    served.until(lambda: not served.app.services.pending.untold)
+                    served.until(lambda: not served.app.services.pending.unreplied)
                 words = served.do(lambda: len(page.talks["cli"].transcript.entries))
                 assert words == 16
                 told = ""
@@ -373,10 +373,10 @@ def test_the_names_of_a_page() -> None:
         assert everywhere.is_own(f"localhost:{everywhere.port}", "192.0.2.1")
         assert everywhere.is_own(f"127.0.0.1:{everywhere.port}", "192.0.2.1")
         assert not everywhere.is_own(f"rebound.test:{everywhere.port}", "192.0.2.1")
-        assert not Bound("192.0.2.1", here.listener).is_own(f"localhost:{here.port}", "192.0.2.1")
+        assert not BoundSocket("192.0.2.1", here.listener).is_own(f"localhost:{here.port}", "192.0.2.1")
         assert here.is_own(f"LOCALHOST:{here.port}", "127.0.0.1")
         assert not here.is_own(f"rebound.test:{here.port}", "127.0.0.1")
-        assert Bound("::1", here.listener).is_own(f"[::1]:{here.port}", "::1")
+        assert BoundSocket("::1", here.listener).is_own(f"[::1]:{here.port}", "::1")
     finally:
         everywhere.close()
         here.close()
@@ -408,7 +408,7 @@ def test_a_chat_of_another_owner_is_refused_like_one_that_is_none(client: httpx.
 def test_lists_and_searches_have_no_chats_of_other_owners(served: Served, client: httpx.Client) -> None:
     for chat in ("tg5", "mine"):
         served.say(chat, "say zebra")
-        served.until(lambda chat=chat: chat not in served.app.services.pending.untold)  # type: ignore[misc]
+        served.until(lambda chat=chat: chat not in served.app.services.pending.unreplied)  # type: ignore[misc]
     assert {"mine", "cli"} <= (
         listed := {stored_chat["chat"] for stored_chat in client.get("/chats").json()["chats"]}
     )

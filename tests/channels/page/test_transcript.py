@@ -5,12 +5,12 @@ import json
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
 from rumi.channels.page.board import Board
-from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, told_before
-from rumi.channels.page.windows import Window
+from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, stored_entries
+from rumi.channels.page.windows import BrowserView
 from rumi.chats.events import MOST_STEPS, ChatEvent, Happening, Queued, Replied, TurnStarted
 from rumi.models.types import Message, TextDelta, ToolCall
 from rumi.platform.threads import Threads
-from rumi.platform.untrusted_text import block
+from rumi.platform.untrusted_text import untrusted_block
 from rumi.sandbox.incoming import about_file
 from rumi.store.journal.records import HistoryEntry, StoredEntry
 
@@ -84,7 +84,7 @@ def test_a_call_has_its_last_steps_and_their_number() -> None:
 
 def test_a_window_is_told_steps_without_the_rest_of_the_entry() -> None:
     transcript = Transcript()
-    window = Window(Board(dict, lambda chat: True), transcript, lambda: True, Threads())
+    window = BrowserView(Board(dict, lambda chat: True), transcript, lambda: True, Threads())
     transcript.watchers.add(window)
     call = ToolCall("a", "research", "{}")
 
@@ -129,8 +129,8 @@ def test_the_talk_is_bounded_and_the_oldest_go() -> None:
 
 
 def test_what_was_handed_on_shows_where_it_comes_from_and_sessions_are_told_apart() -> None:
-    file = block("a file that the user sent", about_file("x.png", "image/png", 5))
-    words = block("mail of Ana", "buy it")
+    file = untrusted_block("a file that the user sent", about_file("x.png", "image/png", 5))
+    words = untrusted_block("mail of Ana", "buy it")
     said = (
         (1, Message("user", "[The user sends files.]")),
         (1, Message("user", f"[The user hands this on.]\n{file}")),
@@ -140,7 +140,7 @@ def test_what_was_handed_on_shows_where_it_comes_from_and_sessions_are_told_apar
     rows = [
         StoredEntry(id, "cli", session, 1.0, HistoryEntry("t", m)) for id, (session, m) in enumerate(said)
     ]
-    assert [(entry.id, entry.parts) for entry in told_before(rows)] == [
+    assert [(entry.id, entry.parts) for entry in stored_entries(rows)] == [
         ("h1", [{"kind": "file", "path": "x.png"}]),
         ("h2", [{"kind": "handed", "source": "mail of Ana", "text": "buy it"}]),
         ("s3", [{"kind": "session"}]),

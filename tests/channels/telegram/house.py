@@ -21,16 +21,16 @@ from rumi.channels.telegram.room import Telegram
 from rumi.chats.context import ChatContext, ChatLimits
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import Lessons, add_lessons
+from rumi.chats.lessons import FactExtraction, add_fact_extraction
 from rumi.chats.publishing import PendingMessages, Publisher
-from rumi.chats.services import ChatServices, Workspaces
+from rumi.chats.services import ChatServices, ChatWorkspaces
 from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.store.journal.actor import Journal
 from tests.channels.telegram.sending import bot_in_memory
-from tests.chats.house import FunctionModel, InPlace, MemorySandboxes
+from tests.chats.house import FunctionModel, InlineOffload, MemorySandboxes
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message
 from tests.fakes.telegram_exchange import until
@@ -62,7 +62,7 @@ class Sending:
     async def prepare(self) -> None:
         return
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return Question("send_file", {"path": str(arguments["path"])})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -74,7 +74,7 @@ class Sending:
 async def sends_what_it_is_told(request: ModelRequest, emit: Emit) -> Reply:
     """`send PATH…` reads a page and then sends each path, one reply each; anything else is answered."""
     await trio.lowlevel.checkpoint()
-    last = max(place for place, message in enumerate(request.messages) if message.role == "user")
+    last = max(index for index, message in enumerate(request.messages) if message.role == "user")
     word, *paths = request.messages[last].content.split()
     results = [message.content for message in request.messages[last:] if message.role == "tool"]
     if word != "send":
@@ -96,18 +96,18 @@ class TelegramHouse:
     sending: Sending
     root: Supervisor
     telegram: Telegram
-    lessons: Lessons
+    fact_extraction: FactExtraction
 
-    async def until(self, holds: Any, within_s: float = 30) -> None:
+    async def until(self, condition: Any, within_s: float = 30) -> None:
         """Wait until something holds on this Telegram."""
         with trio.fail_after(within_s):
-            await until(self.api, holds)
+            await until(self.api, condition)
 
     async def asked(self, chat: Chat | int, number: int = 1, within_s: float = 30) -> Message:
         """Wait for so many questions in a chat; the last."""
-        place = self.api.chat(chat)
-        await self.until(lambda: len(asking(place)) >= number, within_s)
-        return asking(place)[-1]
+        index = self.api.chat(chat)
+        await self.until(lambda: len(asking(index)) >= number, within_s)
+        return asking(index)[-1]
 
     async def idle(self, within_s: float = 60) -> None:
         """Wait until no lane has anything to do."""
@@ -145,12 +145,12 @@ async def telegram_house(
     telegram = telegram or Telegram()
     telegram.connect(bot_in_memory(api), who, cast(Any, None), home, voice=False)
     root = Supervisor("rumi", strategy="rest_for_one")
-    offload, hub, sending = InPlace(), Hub(), Sending()
+    offload, hub, sending = InlineOffload(), Hub(), Sending()
     journal = root.add(ChildSpec("journal", lambda: Journal(path / "state.db", offload, time.time)))
     telegram.add_sender(root, journal, hub, lambda chat: inbox.end(chat))
     tools: tuple[Tool, ...] = (Reading(), sending)
     model = FunctionModel(answer)
-    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, keep=5, redact=Redactor([]))
+    audit = AuditLog(path / "logs" / "audit.jsonl", max_mb=10, backup_count=5, redact=Redactor([]))
     pending, sandboxes = PendingMessages(), MemorySandboxes()
     context = ChatContext(
         model_for=lambda chat, language, chosen: model,
@@ -164,18 +164,18 @@ async def telegram_house(
     services = ChatServices(
         journal=journal,
         sandboxes=sandboxes,
-        workspaces=Workspaces(home.workspaces, offload),
+        workspaces=ChatWorkspaces(home.workspaces, offload),
         hub=hub,
         publisher=Publisher(hub, audit, pending, time.time, sandboxes.container_id),
         pending=pending,
         context=context,
-        lessons=add_lessons(root, journal, context),
+        fact_extraction=add_fact_extraction(root, journal, context),
     )
     inbox = add_chats(root, services)
     telegram.add_receiver(root, inbox, journal, hub)
     add(root, inbox, journal, hub)
     try:
         async with root.running():
-            yield TelegramHouse(api, inbox, sending, root, telegram, services.lessons)
+            yield TelegramHouse(api, inbox, sending, root, telegram, services.fact_extraction)
     finally:
         audit.close()

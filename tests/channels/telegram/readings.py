@@ -1,11 +1,11 @@
 """What a person sees of a part on Telegram, which here checks it as strictly as its documentation reads."""
 
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
-from rumi.channels.telegram.formatting.reply import LIMIT_ENTITIES, Part, format_reply
+from rumi.channels.telegram.formatting.reply import LIMIT_ENTITIES, MessagePart, format_reply
 from tests.fakes.bot_api_text import settled
 
 
-def seen(part: Part, limit: int = LIMIT_UNITS) -> list[tuple[str, str, str]]:
+def seen(part: MessagePart, limit: int = LIMIT_UNITS) -> list[tuple[str, str, str]]:
     """What stands out in a part, as kind, words, and address or language. Telegram takes it as it is."""
     text, entities = settled(part.text, [entity.to_dict() for entity in part.entities])
     assert text == part.text == part.text.strip()

@@ -25,10 +25,10 @@ from rumi.chats.hub import Hub
 from rumi.models.types import TextDelta, ToolCall
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import Accept
-from rumi.store.journal.outbox import Settle, Undelivered, Waiting
+from rumi.store.journal.outbox import Settle, Undelivered, UndeliveredChats
 from rumi.store.journal.records import Incoming, StoredReply
 from rumi.store.journal.transaction import JournalMessage
-from tests.chats.house import InPlace
+from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.telegram_request import InMemoryRequest
 
@@ -88,27 +88,27 @@ class PostOffice:
         *messages: int,
         turn: str = "",
         origin: int | None = 1,
-        told: bool = True,
+        published: bool = True,
     ) -> int:
         """Store a final reply, to a new message where none is named, and tell it; its delivery."""
         numbers = messages or (await self.asked(chat, origin=origin),)
         delivery = await self.journal.ask(Settle(chat, numbers, text))
-        if told:
+        if published:
             if turn:
-                self.tell(chat, turn, TurnFinished("complete", text))
-            self.tell(chat, turn, Replied(delivery, numbers, text))
+                self.publish(chat, turn, TurnFinished("complete", text))
+            self.publish(chat, turn, Replied(delivery, numbers, text))
         return delivery
 
-    def tell(self, chat: str, turn: str, what: Happening) -> None:
+    def publish(self, chat: str, turn: str, what: Happening) -> None:
         """Something happens in a chat."""
         self.hub.publish(ChatEvent(chat, turn, trio.current_time(), what))
 
     async def begin(self, chat: str, *, origin: int | None = 1, language: Any = "en") -> "Turn":
         """A message becomes a turn."""
         number = await self.asked(chat, origin=origin)
-        self.tell(chat, f"t{number}", TurnStarted("hi", number, language, origin))
+        self.publish(chat, f"t{number}", TurnStarted("hi", number, language, origin))
         turn = Turn(self, chat, number, f"t{number}")
-        turn.tell(Thinking(1))
+        turn.publish(Thinking(1))
         return turn
 
     async def undelivered(self, chat: str) -> tuple[StoredReply, ...]:
@@ -127,7 +127,7 @@ class PostOffice:
 
     async def _waiting(self) -> tuple[str, ...]:
         try:
-            return await self.journal.ask(Waiting())
+            return await self.journal.ask(UndeliveredChats())
         except ActorError:
             return ("?",)
 
@@ -146,17 +146,17 @@ class Turn:
     message: int
     id: str
 
-    def tell(self, what: Happening) -> None:
-        self.office.tell(self.chat, self.id, what)
+    def publish(self, what: Happening) -> None:
+        self.office.publish(self.chat, self.id, what)
 
     def says(self, text: str) -> None:
-        self.tell(TextDelta(text))
+        self.publish(TextDelta(text))
 
     def tool(self, name: str = "bash", id: str = "c1", **arguments: object) -> Callable[[], None]:
         """A tool call begins; call what this returns to end it."""
         call = ToolCall(id, name, json.dumps(arguments))
-        self.tell(ToolStarted(call, arguments))
-        return lambda: self.tell(ToolFinished(call, ToolResult(True, "done")))
+        self.publish(ToolStarted(call, arguments))
+        return lambda: self.publish(ToolFinished(call, ToolResult(True, "done")))
 
     async def ends(self, text: str, *others: int) -> int:
         """It ends with this final reply."""
@@ -172,7 +172,7 @@ async def post_office(
     journal = root.add(
         ChildSpec(
             "journal",
-            lambda: Journal(path / "state.db", settings.pop("offload", InPlace()), time.time),
+            lambda: Journal(path / "state.db", settings.pop("offload", InlineOffload()), time.time),
         )
     )
     hub = Hub()

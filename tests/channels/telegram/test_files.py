@@ -19,7 +19,7 @@ import trio
 from rumi.channels.telegram.api.bot import open_bot
 from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.channels.telegram.files.bring import TelegramFiles, Transcribes
-from rumi.channels.telegram.files.download import MAX_BYTES, Patience
+from rumi.channels.telegram.files.download import MAX_BYTES, DownloadTimeouts
 from rumi.errors import RumiError
 from rumi.models.transcription import Transcriber
 from rumi.platform.logs.logs import program_log
@@ -74,7 +74,7 @@ class Threads:
 
 
 @dataclass
-class Ears:
+class FakeTranscriber:
     words: str = "hola"
     trouble: RumiError | None = None
     heard: list[tuple[str, bytes, Language | None]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class House:
     offload: Threads = field(default_factory=Threads)
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     max_bytes: int = MAX_BYTES
-    patience: Patience = field(default_factory=lambda: Patience(10.0, 5.0, (0.01, 0.02)))
+    patience: DownloadTimeouts = field(default_factory=lambda: DownloadTimeouts(10.0, 5.0, (0.01, 0.02)))
 
     def workspace(self, chat: str) -> Path:
         return prepare_workspace(self.home, chat, *USER)
@@ -107,7 +107,7 @@ class House:
 
     @asynccontextmanager
     async def serving(
-        self, server: FileServer, ears: Transcribes | None = None
+        self, server: FileServer, transcriber: Transcribes | None = None
     ) -> AsyncIterator[TelegramFiles]:
         async with open_bot(TOKEN, server.root) as bot:
             files = TelegramFiles(
@@ -117,7 +117,7 @@ class House:
                 limits=self.limits,
                 spool=self.home / "run",
                 offload=self.offload,
-                transcriber=ears,
+                transcriber=transcriber,
                 in_memory=trio.CapacityLimiter(1),
                 max_bytes=self.max_bytes,
                 patience=self.patience,
@@ -128,18 +128,18 @@ class House:
                 await files.aclose()
 
     async def bring(
-        self, server: FileServer, attachment: Attachment = REPORT, ears: Transcribes | None = None
+        self, server: FileServer, attachment: Attachment = REPORT, transcriber: Transcribes | None = None
     ) -> str:
-        async with self.serving(server, ears) as files:
+        async with self.serving(server, transcriber) as files:
             with trio.fail_after(20):
                 return await files.bring("tg1", attachment)
 
     async def refusal(
-        self, server: FileServer, attachment: Attachment = REPORT, ears: Transcribes | None = None
+        self, server: FileServer, attachment: Attachment = REPORT, transcriber: Transcribes | None = None
     ) -> str:
         """Why it was not brought; nothing is left of it, and the token is nowhere."""
         with pytest.raises(RumiError) as caught:
-            await self.bring(server, attachment, ears)
+            await self.bring(server, attachment, transcriber)
         assert self.files == []
         assert os.listdir(self.home / "run") == []
         with trio.fail_after(30):
@@ -221,19 +221,19 @@ async def test_nothing_that_a_sender_says_reads_as_words_of_ours(house: House) -
 
 
 async def test_a_voice_message_becomes_words_and_no_file(house: House) -> None:
-    ears = Ears("¿qué hora es?")
+    transcriber = FakeTranscriber("¿qué hora es?")
     async with serve_files(WHOLE, located("voice/file_2.oga")) as server:
-        assert await house.bring(server, VOICE, ears) == "¿qué hora es?"
-    assert ears.heard == [("voice.ogg", CONTENT, None)]
+        assert await house.bring(server, VOICE, transcriber) == "¿qué hora es?"
+    assert transcriber.heard == [("voice.ogg", CONTENT, None)]
     assert house.files == []
     assert os.listdir(house.home / "run") == []
 
 
 async def test_a_voice_message_goes_to_groq_as_it_came(house: House) -> None:
     async with serve_groq(GroqAnswer(""), audio=Transcript("hola")) as groq, serve_files(WHOLE) as server:
-        ears = Transcriber(KEY, groq.base_url)
-        assert await house.bring(server, replace(VOICE, name="file_2.oga"), ears) == "hola"
-        await ears.aclose()
+        transcriber = Transcriber(KEY, groq.base_url)
+        assert await house.bring(server, replace(VOICE, name="file_2.oga"), transcriber) == "hola"
+        await transcriber.aclose()
     assert groq.requests[0].body is not None
     assert groq.requests[0].body["file"] == CONTENT
     assert groq.requests[0].body["file_name"] == "voice.ogg"
@@ -249,8 +249,11 @@ async def test_a_voice_message_without_words_is_told_and_so_is_a_transcriber_in_
     house: House,
 ) -> None:
     async with serve_files(WHOLE) as server:
-        assert await house.refusal(server, VOICE, Ears("")) == "The voice message has no words."
-        assert await house.refusal(server, VOICE, Ears(trouble=RumiError("I am deaf."))) == "I am deaf."
+        assert await house.refusal(server, VOICE, FakeTranscriber("")) == "The voice message has no words."
+        assert (
+            await house.refusal(server, VOICE, FakeTranscriber(trouble=RumiError("I am deaf.")))
+            == "I am deaf."
+        )
 
 
 async def test_what_is_said_to_be_too_large_is_not_fetched(house: House) -> None:
@@ -411,11 +414,11 @@ async def test_a_file_of_this_machine_is_never_read_in_place_of_telegrams(
 
 @pytest.mark.long
 async def test_silence_and_dripping_end(house: House) -> None:
-    house.patience = Patience(10.0, 0.8, (0.01,))
+    house.patience = DownloadTimeouts(10.0, 0.8, (0.01,))
     async with serve_files(hang) as server:
         assert await house.refusal(server) == "Telegram did not answer in time."
     assert len(server.downloads) == 2
-    house.patience = Patience(1.2, 0.8, (0.01,))
+    house.patience = DownloadTimeouts(1.2, 0.8, (0.01,))
     async with serve_files(dripping(1000, 0.05)) as server:
         assert await house.refusal(server) == "It did not come within 1.2 s."
     assert len(server.downloads) == 1

@@ -13,11 +13,11 @@ from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.reply import (
     LIMIT_ENTITIES,
     NOTHING,
-    Part,
+    MessagePart,
     format_preview,
     format_reply,
 )
-from rumi.channels.telegram.formatting.spans import Kind, Span, lawful
+from rumi.channels.telegram.formatting.spans import Kind, TextSpan, lawful
 from tests.channels.telegram.readings import seen
 from tests.fakes.bot_api_text import settled
 
@@ -29,13 +29,13 @@ def bare(text: str) -> str:
     return "".join(text.replace("\u200b", "").split())
 
 
-def whole(parts: tuple[Part, ...]) -> str:
+def whole(parts: tuple[MessagePart, ...]) -> str:
     return bare("".join(part.text for part in parts))
 
 
 def test_a_reply_that_fits_is_one_part() -> None:
     text = "x" * LIMIT_UNITS
-    assert format_reply(text) == (Part(text),)
+    assert format_reply(text) == (MessagePart(text),)
 
 
 def test_a_reply_of_one_unit_more_is_two() -> None:
@@ -55,7 +55,7 @@ def test_white_space_beyond_the_limit_makes_no_part() -> None:
 def test_a_part_without_its_formatting_has_the_same_words() -> None:
     (part,) = format_reply("**bold** and `code`")
     assert len(part.entities) == 2
-    assert part.plain() == Part("bold and code")
+    assert part.plain() == MessagePart("bold and code")
 
 
 def test_paragraphs_are_parted_before_lines_and_lines_before_words() -> None:
@@ -106,7 +106,7 @@ def test_more_combining_marks_than_a_message_has_room_for_are_parted_all_the_sam
 def test_what_stands_out_is_moved_whole_to_the_next_part(markup: str, kind: str) -> None:
     inside = ("many words " * 150).strip()
     first, second = format_reply(WORD * 600 + markup.format(inside) + " end")
-    assert first == Part((WORD * 600).strip())
+    assert first == MessagePart((WORD * 600).strip())
     assert second.text == inside + " end"
     assert [(entity, words) for entity, words, _ in seen(second)] == [(kind, inside)]
 
@@ -150,7 +150,7 @@ def test_a_quote_that_is_parted_goes_on_as_a_quote() -> None:
 def test_a_code_block_that_fits_is_not_parted_if_enough_stands_before_it() -> None:
     code = "\n".join(["x = 1"] * 500)
     first, second = format_reply(f"{WORD * 300}\n\n```\n{code}\n```")
-    assert first == Part((WORD * 300).strip())
+    assert first == MessagePart((WORD * 300).strip())
     assert seen(second) == [("pre", code, "")]
 
 
@@ -172,7 +172,7 @@ def test_a_title_is_not_left_alone_above_what_it_is_the_title_of() -> None:
     first, _ = format_reply(f"# Title\n\n```\n{code}\n```")
     assert len(first.text) > LIMIT_UNITS // 2
     first, second = format_reply(f"{WORD * 600}\n\n## Title\n\n{'other ' * 300}")
-    assert first == Part((WORD * 600).strip())
+    assert first == MessagePart((WORD * 600).strip())
     assert seen(second) == [("bold", "Title", "")]
 
 
@@ -203,9 +203,9 @@ def test_a_preview_within_a_code_block_goes_on_as_code() -> None:
 
 
 def test_a_preview_of_nothing_is_an_ellipsis() -> None:
-    assert format_preview("", 10) == format_preview(" \n", 10) == Part(NOTHING)
-    assert format_preview("x" * 100, 2) == Part(NOTHING)
-    assert format_preview("x" * 100, 4) == Part(f"{NOTHING}\nxx")
+    assert format_preview("", 10) == format_preview(" \n", 10) == MessagePart(NOTHING)
+    assert format_preview("x" * 100, 2) == MessagePart(NOTHING)
+    assert format_preview("x" * 100, 4) == MessagePart(f"{NOTHING}\nxx")
 
 
 def test_a_preview_of_a_very_long_answer_costs_no_more_and_looks_the_same() -> None:
@@ -287,7 +287,7 @@ def test_whatever_stands_out_is_nested_as_telegram_allows(
     text: str, drawn: list[tuple[int, int, Kind]]
 ) -> None:
     spans = [
-        Span(start, min(start + length, len(text)), kind, "https://a.io") for start, length, kind in drawn
+        TextSpan(start, min(start + length, len(text)), kind, "https://a.io") for start, length, kind in drawn
     ]
     kept = lawful(text, [span for span in spans if span.start < span.end])
     given_to = [
@@ -303,7 +303,7 @@ def test_whatever_stands_out_is_nested_as_telegram_allows(
 def test_plain_text_comes_through_to_the_letter(text: str, times: int) -> None:
     text = text * times
     parts = format_reply(text)
-    assert whole(parts) == bare(text) or (not bare(text) and parts == (Part(NOTHING),))
+    assert whole(parts) == bare(text) or (not bare(text) and parts == (MessagePart(NOTHING),))
 
 
 @SLOW

@@ -9,13 +9,13 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.moves import Moves, moves_in
 from rumi.channels.telegram.receiving.updates import update_of
-from rumi.channels.telegram.sending.destination import Destination, Wire
+from rumi.channels.telegram.sending.destination import Destination, SharedDelivery
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
 from rumi.models.types import Emit, ModelRequest, Reply, TextDelta
-from rumi.store.journal.inbox import Accept, Moved, MovedGroups, Previewed
+from rumi.store.journal.inbox import Accept, MovedGroups, Previewed, RecordMove
 from rumi.store.journal.outbox import Settle, Undelivered
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.store import Store
@@ -88,7 +88,7 @@ async def test_a_worker_knows_a_move_that_another_one_has_stored(
         house.telegram.among_workers(cast(Any, None))
         api.say(api.people[ANA], f"{TO} hello", other)
         await house.until(lambda: other.texts)
-        await journals[0].ask(Moved(f"tg{OLD}", f"tg{NEW}"))
+        await journals[0].ask(RecordMove(f"tg{OLD}", f"tg{NEW}"))
         api.say(api.people[ANA], f"{TO} hello", group)
         await house.until(lambda: group.texts)
         await house.idle()
@@ -165,11 +165,11 @@ async def test_the_new_number_leads_to_the_chat_after_a_restart(
 async def test_messages_of_both_numbers_may_come_in_any_order_in_a_batch(
     tmp_path: Path, api: BotApi, group: Chat, autojump_clock: MockClock
 ) -> None:
-    new = api.migrate(group, NEW, told=False)
+    new = api.migrate(group, NEW, notified=False)
     api.say(api.people[ANA], f"{TO} first", new)
     api.say(api.people[ANA], f"{TO} second", group)
-    api.told(api.write(new, api.people[ANA], content={"migrate_from_chat_id": OLD}))
-    api.told(api.write(group, api.people[ANA], content={"migrate_to_chat_id": NEW}))
+    api.deliver(api.write(new, api.people[ANA], content={"migrate_from_chat_id": OLD}))
+    api.deliver(api.write(group, api.people[ANA], content={"migrate_to_chat_id": NEW}))
     api.say(api.people[ANA], f"/status{TO}", new)
     async with telegram_house(tmp_path, api, answer=slow) as house:
         await house.until(lambda: len(new.texts) == 3)
@@ -185,10 +185,10 @@ async def test_a_chat_that_began_under_the_new_number_finishes_there_and_then_be
     async with telegram_house(tmp_path, api, answer=slow) as house:
         api.say(api.people[ANA], f"{TO} one", group)
         await house.until(lambda: group.texts)
-        new = api.migrate(group, NEW, told=False)
+        new = api.migrate(group, NEW, notified=False)
         api.say(api.people[ANA], f"{TO} wait 100", new)
         await house.until(lambda: house.inbox.works("tg-1005"))
-        api.told(api.write(new, api.people[ANA], content={"migrate_from_chat_id": OLD}))
+        api.deliver(api.write(new, api.people[ANA], content={"migrate_from_chat_id": OLD}))
         await trio.sleep(5)
         api.say(api.people[ANA], f"/stop{TO}", new)
         await house.until(lambda: new.texts == ["⏹ Stopped."])
@@ -204,7 +204,7 @@ async def test_a_group_whose_move_was_missed_is_found_by_writing_to_it(
     async with telegram_house(tmp_path, api, answer=slow) as house:
         api.say(api.people[ANA], f"{TO} wait 10", group)
         await house.until(lambda: house.inbox.works("tg-5"))
-        new = api.migrate(group, NEW, told=False)
+        new = api.migrate(group, NEW, notified=False)
         await house.until(lambda: new.texts == ["wait 10"])
         api.say(api.people[ANA], f"{TO} two", new)
         await house.until(lambda: len(new.texts) == 2)
@@ -263,12 +263,12 @@ async def test_who_waits_for_a_turn_while_the_group_moves_waits_for_one_in_the_n
     autojump_clock: MockClock,
 ) -> None:
     moves, limits = Moves(), SendLimits(chat=(Rate(1, 10.0),), group=(Rate(1, 10.0),), margin=1.0)
-    to = Destination(Wire(cast(Bot, None), limits, moves=moves), Address(OLD))
+    to = Destination(SharedDelivery(cast(Bot, None), limits, moves=moves), TelegramAddress(OLD))
     await to.turn()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(to.turn)
         await trio.sleep(8)
-        moves.learn(OLD, NEW)
+        moves.note_move(OLD, NEW)
         await limits.turn(NEW)
     assert trio.current_time() == 18.0
     assert not to.take()
@@ -308,9 +308,9 @@ def test_a_new_number_with_messages_of_its_own_keeps_its_chat_after_a_refusal(
 ) -> None:
     store = Store(tmp_path / "state.db")
     store.run([Accept((Incoming(update_of(1), "tg-1005_7", "hi"), Incoming(update_of(2), "tg-2006x", "hi")))])
-    assert store.run([Moved("tg-5", "tg-1005")]) == [False]
-    assert store.run([Moved("tg-6", "tg-2006")]) == [True]
-    assert store.run([Moved("tg-6", "tg-2006")]) == [True]
+    assert store.run([RecordMove("tg-5", "tg-1005")]) == [False]
+    assert store.run([RecordMove("tg-6", "tg-2006")]) == [True]
+    assert store.run([RecordMove("tg-6", "tg-2006")]) == [True]
     assert store.run([MovedGroups()]) == [(("tg-6", "tg-2006"),)]
     store.close()
 
@@ -335,8 +335,8 @@ def test_a_second_move_leads_to_the_same_chat_and_replies_go_to_the_last_number(
     told: list[tuple[int, int]] = []
     moves.on_move = lambda old, new: told.append((old, new))
     for _ in range(2):
-        moves.learn(OLD, NEW)
-        moves.learn(NEW, -2005)
-    assert [moves.here(Address(number, 7)).chat for number in (OLD, NEW, -2005)] == ["tg-5_7"] * 3
+        moves.note_move(OLD, NEW)
+        moves.note_move(NEW, -2005)
+    assert [moves.here(TelegramAddress(number, 7)).chat for number in (OLD, NEW, -2005)] == ["tg-5_7"] * 3
     assert moves.now(OLD) == -2005
     assert told == [(OLD, NEW), (OLD, -2005)]

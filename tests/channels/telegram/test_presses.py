@@ -21,7 +21,7 @@ from rumi.channels.telegram.receiving.reading import Who
 from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.store.journal.records import Incoming, Update
-from tests.channels.telegram.test_poller import ANA, EVE, Shelf, polling
+from tests.channels.telegram.test_poller import ANA, EVE, RecordingInbox, polling
 from tests.channels.telegram.test_poller import api as api
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Doubled, Redelivered
@@ -192,7 +192,7 @@ class Door:
         return self.counts
 
 
-class Ear(Actor[Any]):
+class MessageRecorder(Actor[Any]):
     def __init__(self, heard: list[Any]) -> None:
         self._heard = heard
 
@@ -218,7 +218,7 @@ class Judging:
 async def judging() -> AsyncIterator[Judging]:
     heard: list[Any] = []
     root = Supervisor("root")
-    sender = root.add(ChildSpec("sender", lambda: Ear(heard), capacity=4096))
+    sender = root.add(ChildSpec("sender", lambda: MessageRecorder(heard), capacity=4096))
     door = Door()
     async with root.running(), trio.open_nursery() as nursery:
         yield Judging(Presses(door, sender, Strangers(sender)), nursery, door, heard)
@@ -276,7 +276,7 @@ async def test_a_stranger_who_presses_is_told_once_and_no_chat_hears_of_it(autoj
 # The poller
 
 
-class Judge(Shelf):
+class Judge(RecordingInbox):
     """A shelf that answers as chats do; `asked` lists what it was asked, `stored` what was stored by then."""
 
     def __init__(self) -> None:
@@ -300,13 +300,13 @@ def ana_presses(api: BotApi, data: str = f"{ID}:y") -> int:
 async def test_the_number_of_a_press_is_stored_and_nothing_else_before_it_is_judged(
     autojump_clock: MockClock, api: BotApi
 ) -> None:
-    shelf = Judge()
+    inbox = Judge()
     number = ana_presses(api)
-    async with polling(api, shelf) as poller:
+    async with polling(api, inbox) as poller:
         await trio.sleep(1)
-        assert shelf.batches == [[Incoming(update_of(number))]]
-        assert shelf.asked == [("tg11", ID, True, ANA)]
-        assert shelf.stored == [{update_of(number)}]
+        assert inbox.batches == [[Incoming(update_of(number))]]
+        assert inbox.asked == [("tg11", ID, True, ANA)]
+        assert inbox.stored == [{update_of(number)}]
         assert [type(said) for said in poller.said] == [Pressed]
         assert not api.pending
 
@@ -314,30 +314,30 @@ async def test_the_number_of_a_press_is_stored_and_nothing_else_before_it_is_jud
 async def test_a_press_that_could_not_be_stored_is_judged_when_it_comes_again(
     autojump_clock: MockClock, api: BotApi
 ) -> None:
-    shelf = Judge()
-    shelf.failures = 1
+    inbox = Judge()
+    inbox.failures = 1
     ana_presses(api)
-    async with polling(api, shelf):
+    async with polling(api, inbox):
         await trio.sleep(60)
-    assert len(shelf.asked) == 1
+    assert len(inbox.asked) == 1
 
 
 @pytest.mark.parametrize("fault", [Doubled(), Redelivered()])
 async def test_a_press_that_comes_again_is_judged_once(
     autojump_clock: MockClock, api: BotApi, fault: Any
 ) -> None:
-    shelf = Judge()
+    inbox = Judge()
     ana_presses(api)
     if isinstance(fault, Doubled):
         api.faults.next(fault, "getUpdates")
-    async with polling(api, shelf) as poller:
+    async with polling(api, inbox) as poller:
         await trio.sleep(1)
         if isinstance(fault, Redelivered):
             api.faults.next(fault, "getUpdates", times=3)
         api.say(api.people[ANA], "hello")
-        await shelf.got("hello")
+        await inbox.got("hello")
         await trio.sleep(60)
-        assert len(shelf.asked) == len(poller.said) == 1
+        assert len(inbox.asked) == len(poller.said) == 1
 
 
 async def test_the_poller_waits_for_no_press(autojump_clock: MockClock, api: BotApi, tmp_path: Path) -> None:
@@ -346,12 +346,12 @@ async def test_the_poller_waits_for_no_press(autojump_clock: MockClock, api: Bot
             await trio.sleep_forever()
             raise AssertionError
 
-    shelf = Stuck()
-    async with polling(api, shelf):
+    inbox = Stuck()
+    async with polling(api, inbox):
         for _ in range(300):
             ana_presses(api)
         await trio.sleep(1)
         api.say(api.people[ANA], "hello")
         began = trio.current_time()
-        await shelf.got("hello")
+        await inbox.got("hello")
         assert trio.current_time() - began < 1

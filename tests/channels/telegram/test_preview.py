@@ -13,7 +13,7 @@ from actors import ActorError
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
-from rumi.channels.telegram.formatting.reply import Part
+from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending import preview
 from rumi.channels.telegram.sending.limits import SendLimits
 from rumi.channels.telegram.sending.sketch import STEP_CHARS, TOOL_CHARS, sketch, tool_line
@@ -22,7 +22,7 @@ from rumi.models.types import Discarded, TextDelta, ToolCall, Waiting
 from rumi.platform.texts import Language
 from rumi.store.journal.store import JournalError
 from tests.channels.telegram.sending import post_office
-from tests.chats.house import InPlace
+from tests.chats.house import InlineOffload
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Error, Flood, Late, Reset, Silent, Slow
 from tests.fakes.bot_api_world import Chat, Message
@@ -45,7 +45,7 @@ def drafting() -> BotApi:
     return api
 
 
-class FailingDisk(InPlace):
+class FailingDisk(InlineOffload):
     """A disk that fails so many times."""
 
     fails = 0
@@ -219,7 +219,7 @@ async def test_nothing_is_edited_where_nothing_has_changed(
         turn = await office.begin("tg1")
         turn.says("that is all")
         for _ in range(30):
-            turn.tell(Waiting(1.0, "a limit"))
+            turn.publish(Waiting(1.0, "a limit"))
             await trio.sleep(1)
         await turn.ends("that is all")  # "message is not modified" is a success
         await office.all_sent(5)
@@ -288,7 +288,7 @@ async def test_it_says_which_tool_works_below_the_words(
         start, end = code["offset"] * 2, (code["offset"] + code["length"]) * 2
         assert raw[start:end].decode("utf-16-le") == "bash: sleep 600"
         done()
-        turn.tell(Thinking(2))
+        turn.publish(Thinking(2))
         await trio.sleep(3)
         assert message.text == "💭 pensando…"
         turn.says("Ya está")
@@ -388,7 +388,7 @@ async def test_the_last_step_grows_in_place_and_is_gone_with_the_reply(
         turn = await office.begin("tg1")
         done = turn.tool("research", query="moss")
         for number in range(1, 41):
-            turn.tell(ToolProgress("c1", f"page {number}", number))
+            turn.publish(ToolProgress("c1", f"page {number}", number))
             await trio.sleep(0.25)
         done()
         await turn.ends("Moss is green.")
@@ -587,7 +587,7 @@ async def test_a_reply_that_is_found_before_it_is_told_takes_its_preview_over(
         for word in range(6):
             turn.says(f"{word} ")
             await trio.sleep(0.5)
-        await office.reply("tg1", "the answer", turn.message, told=False)
+        await office.reply("tg1", "the answer", turn.message, published=False)
         await office.reply("tg1", "busy")
         for word in range(20):
             turn.says(f"{word} ")
@@ -706,7 +706,7 @@ async def test_what_could_not_be_shown_now_is_not_formatted_either(
 ) -> None:
     formatted: list[float] = []
 
-    def counted(state: TurnState, language: Language, *, plain: bool = False) -> Part:
+    def counted(state: TurnState, language: Language, *, plain: bool = False) -> MessagePart:
         formatted.append(trio.current_time())
         return sketch(state, language, plain=plain)
 

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.messages import Press, Pressed, Toast
-from rumi.channels.telegram.sending.questions import FINISH_S, ROOM_UNITS, question_part
+from rumi.channels.telegram.sending.questions import FINISH_S, VERDICT_UNITS, question_part
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.platform import texts
 from rumi.platform.texts import Verdict
@@ -37,11 +37,11 @@ def api() -> BotApi:
 
 
 def asks(turn: Turn, id: str = ID, text: str = TEXT) -> None:
-    turn.tell(ConfirmationAsked(id, text))
+    turn.publish(ConfirmationAsked(id, text))
 
 
 def settles(turn: Turn, verdict: Verdict = "yes", id: str = ID) -> None:
-    turn.tell(ConfirmationEnded(id, verdict))
+    turn.publish(ConfirmationEnded(id, verdict))
 
 
 async def shown(api: BotApi, chat: int = 1, within_s: float = 60) -> Message:
@@ -106,7 +106,7 @@ def test_a_long_question_is_cut_in_its_middle_and_has_room_for_the_verdict(
     assert part.text.startswith("May I?\n  value: ")
     assert part.text.endswith(f"{letter}\n  key: end")
     left = sum(part.text.count(mark) for mark in (letter,)) - "May I?key: endvalue: acá faltan".count(letter)
-    seen(part, LIMIT_UNITS - ROOM_UNITS)
+    seen(part, LIMIT_UNITS - VERDICT_UNITS)
     assert "… (acá faltan " in part.text
     said = int(part.text.split("(acá faltan ")[1].split(" ")[0])
     assert 9000 - left - 10 <= said <= 9000 - left + 10
@@ -149,7 +149,7 @@ async def test_a_question_that_shortens_a_value_has_all_of_it_in_a_file(
 ) -> None:
     async with post_office(tmp_path, api) as office:
         turn = await office.begin("tg1")
-        turn.tell(ConfirmationAsked(ID, TEXT, f"{TEXT}\n  text: all of it"))
+        turn.publish(ConfirmationAsked(ID, TEXT, f"{TEXT}\n  text: all of it"))
         message = await shown(api)
         assert message.text == TEXT
         assert [document_of(sent) for sent in api.chats[1].said[:-1]] == [f"{TEXT}\n  text: all of it"]
@@ -241,7 +241,7 @@ async def test_a_later_process_knows_what_stands_there(
         asks(turn)
         await shown(api)
         await trio.sleep(1)
-        await office.reply("tg1", "untold", turn.message, told=False)
+        await office.reply("tg1", "untold", turn.message, published=False)
         [reply] = await office.undelivered("tg1")
         assert reply.preview is None
 
@@ -260,7 +260,7 @@ async def test_what_grows_below_a_question_waits_until_what_grew_above_is_gone(
         turn.says(" again")
         await trio.sleep(15)
         assert api.chats[1].texts == ["growing again"]
-        await office.reply("tg1", "untold", turn.message, told=False)
+        await office.reply("tg1", "untold", turn.message, published=False)
         [reply] = await office.undelivered("tg1")
         assert reply.preview == api.chats[1].said[-1].id
 
@@ -561,7 +561,7 @@ async def test_a_crowd_of_presses_keeps_no_reply_waiting(
 async def talk(office: PostOffice, chat: str, random: Random, outcome: Callable[[str], None]) -> None:
     """Turns with questions; each is answered when it is seen, or some time after it was asked."""
     number = int(chat.removeprefix("tg"))
-    place: Chat = office.api.chats[number]
+    index: Chat = office.api.chats[number]
     for turn_number in range(4):
         turn = await office.begin(chat)
         for _ in range(random.randint(1, 3)):
@@ -573,7 +573,7 @@ async def talk(office: PostOffice, chat: str, random: Random, outcome: Callable[
             with trio.move_on_after(random.choice((0.0, 0.5, 5.0, 600.0))):
                 await until(
                     office.api,
-                    lambda id=id: any(f"{id}?" in text for text in place.texts),  # type: ignore[misc]
+                    lambda id=id: any(f"{id}?" in text for text in index.texts),  # type: ignore[misc]
                 )
                 outcome("seen")
             settles(turn, verdict, id)

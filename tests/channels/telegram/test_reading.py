@@ -358,7 +358,7 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
     (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
     deaf = arrival(world.last(hears=False))
-    assert (deaf.answer, deaf.attachments, deaf.chat) == (texts.no_ears("es"), (), "tg11")
+    assert (deaf.answer, deaf.attachments, deaf.chat) == (texts.no_transcription("es"), (), "tg11")
 
 
 @pytest.mark.parametrize(
@@ -555,13 +555,13 @@ def test_a_forwarded_file_says_whose_it_is_and_its_caption_is_theirs_too(world: 
     assert arrival(world.last()).text == ""
     world.api.send_voice(world.ana, b"OggS", forward_origin=origin)
     (voice,) = arrival(world.last()).attachments
-    assert (voice.kind, voice.source, voice.outside) == ("voice", "forwarded from Eve", True)
+    assert (voice.kind, voice.source, voice.tainted) == ("voice", "forwarded from Eve", True)
 
 
 def test_own_recordings_captions_and_words_are_the_senders(world: World) -> None:
     world.api.send_voice(world.ana, b"OggS")
     (voice,) = arrival(world.last()).attachments
-    assert not voice.outside
+    assert not voice.tainted
     world.api.send_document(world.ana, "a.txt", b"x", caption="mine")
     assert arrival(world.last()).text == "mine"
 
@@ -643,7 +643,7 @@ def test_what_stands_in_a_batch_twice_is_read_once(world: World) -> None:
 def test_a_message_of_a_groups_old_number_has_no_number_of_its_own(world: World) -> None:
     world.api.say(world.ana, "@rumi_test_bot yes", world.group)
     moves = Moves()
-    moves.learn(-100777, -100999)
+    moves.note_move(-100777, -100999)
     (read,) = read_batch(world.updates(), ME, WHO, moves, hears=True)
     assert (arrival(read).chat, arrival(read).origin) == ("tg-100777", 0)
     assert arrival(world.all()[0]).origin == 1

@@ -24,7 +24,7 @@ class Failing(Actor[PollerMessage]):
         raise RuntimeError
 
 
-class Noting(Actor[SenderMessage]):
+class RecordingSender(Actor[SenderMessage]):
     """A sender that notes what it is asked."""
 
     def __init__(self, steps: list[str]) -> None:
@@ -45,12 +45,12 @@ class Turns:
         await trio.lowlevel.checkpoint()
         self._steps.append("wind down")
 
-    async def ask_to_learn(self) -> bool:
+    async def request_extraction(self) -> bool:
         await trio.lowlevel.checkpoint()
         self._steps.append("ask to learn")
         return True
 
-    async def learn_now(self) -> None:
+    async def extract_now(self) -> None:
         self._steps.append("learn")
         await trio.sleep_forever()
 
@@ -63,7 +63,7 @@ async def test_turns_end_in_order_and_replies_go_out_also_when_the_poller_fails_
     telegram = Telegram()
     telegram.connect(bot, Who(frozenset()), cast(Any, None), Home(tmp_path), voice=False)
     root = Supervisor("rumi")
-    telegram._sender = root.add(ChildSpec("sender", lambda: Noting(steps)))
+    telegram._sender = root.add(ChildSpec("sender", lambda: RecordingSender(steps)))
     telegram._receiver = root.add(ChildSpec("poller", Failing))
     async with root.running():
         turns: Any = Turns(steps)

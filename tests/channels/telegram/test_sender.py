@@ -11,9 +11,9 @@ import trio
 from telegram import Bot
 from trio.testing import MockClock
 
-from rumi.channels.telegram.messages import LeaveChats, LookFor, Say, SendFile, TakeChats
+from rumi.channels.telegram.messages import DeliverFile, LeaveChats, LookFor, Say, TakeChats
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
-from rumi.channels.telegram.sending.preview import Pace
+from rumi.channels.telegram.sending.preview import PreviewTimes
 from rumi.errors import RumiError
 from rumi.store.journal.outbox import Delivered, Undeliverable
 from rumi.store.journal.store import JournalError, Store
@@ -110,7 +110,7 @@ async def test_what_is_left_to_another_worker_is_not_sent_any_more(
 ) -> None:
     numbers = frozenset({partition_of("tg1")})
     async with post_office(tmp_path, api) as office:
-        await office.reply("tg1", "waits", told=False)
+        await office.reply("tg1", "waits", published=False)
         await office.sender.ask(TakeChats(numbers))
         await office.sender.ask(LeaveChats(numbers, 5.0))
         assert api.chats[1].texts == ["waits"]
@@ -592,7 +592,7 @@ async def test_a_flush_waits_for_what_can_be_sent_also_where_nobody_told_of_it(
 ) -> None:
     async with post_office(tmp_path, api) as office:
         for number in range(6):
-            await office.reply("tg1", str(number), told=number % 2 == 0)
+            await office.reply("tg1", str(number), published=number % 2 == 0)
         await office.flush()
         assert api.chats[1].texts == [str(number) for number in range(6)]
         assert not await office.undelivered("tg1")
@@ -626,9 +626,9 @@ async def test_a_file_comes_behind_what_was_sent_before_it(
 ) -> None:
     async with post_office(tmp_path, api) as office:
         for number in range(5):
-            await office.reply("tg1", str(number), told=number < 3)  # what is stored is about to be told
+            await office.reply("tg1", str(number), published=number < 3)  # what is stored is about to be told
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(office.sender.ask, SendFile("tg1", "report.pdf", b"%PDF"))
+            nursery.start_soon(office.sender.ask, DeliverFile("tg1", "report.pdf", b"%PDF"))
             await trio.sleep(0.01)
             await office.reply("tg1", "behind")
         await office.all_sent()
@@ -645,14 +645,14 @@ async def test_a_file_that_telegram_does_not_take_is_told(
 
         async def refusal(chat: str, name: str, content: bytes) -> RumiError:
             with pytest.raises(RumiError) as refused:
-                await office.sender.ask(SendFile(chat, name, content))
+                await office.sender.ask(DeliverFile(chat, name, content))
             return refused.value
 
         empty = await refusal("tg1", "empty", b"")
         api.faults.next(Reset(), "sendDocument")
         cut_off = await refusal("tg1", "cut", b"x")
         nowhere = await refusal("cli", "x", b"x")
-        await office.sender.ask(SendFile("tg1", "whole", b"x"))
+        await office.sender.ask(DeliverFile("tg1", "whole", b"x"))
     for error, words in (
         (empty, "non-empty"),
         (cut_off, "could not be sent"),
@@ -668,7 +668,7 @@ async def test_a_file_waits_when_telegram_says_so(
 ) -> None:
     async with post_office(tmp_path, api) as office:
         api.faults.next(Flood(30), "sendDocument")
-        await office.sender.ask(SendFile("tg1", "a", b"x"))
+        await office.sender.ask(DeliverFile("tg1", "a", b"x"))
         assert trio.current_time() > 30
 
 
@@ -679,7 +679,7 @@ async def test_an_upload_ends_with_who_asked_for_it(
         for cancel_s in (0.0, 0.5, 3.0):
             api.faults.next(Silent(), "sendDocument")
             with trio.move_on_after(cancel_s):
-                await office.sender.ask(SendFile("tg1", "a", b"x"))
+                await office.sender.ask(DeliverFile("tg1", "a", b"x"))
             api.faults.clear()
         await office.reply("tg1", "hello")
         await office.all_sent(5)
@@ -770,7 +770,7 @@ async def test_it_works_over_http(tmp_path: Path) -> None:
         from rumi.channels.telegram.api.bot import open_bot
 
         async with open_bot(TOKEN, server.root) as bot:
-            pace = Pace(quick_s=0.05, chat_s=0.1)
+            pace = PreviewTimes(quick_s=0.05, chat_s=0.1)
             quick = SendLimits(chat=[Rate(30, 1.0)])
             async with post_office(tmp_path, api, bot, pace=pace, limits=quick) as office:
                 api.faults.next(Broken(), "sendMessage")
@@ -779,7 +779,7 @@ async def test_it_works_over_http(tmp_path: Path) -> None:
                 with trio.fail_after(20):
                     await until(api, lambda: bool(api.chats[1].drafts and api.chats[1].actions))
                 await turn.ends("**grown**")
-                await office.sender.ask(SendFile("tg1", "a.txt", b"text"))
+                await office.sender.ask(DeliverFile("tg1", "a.txt", b"text"))
                 await office.all_sent(20)
     assert api.chats[1].texts == ["grown", ""]
     assert [draft.text for draft in api.chats[1].drafts] == ["growing"]

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pyte
 import trio
 
-from rumi.channels.terminal import Streams
+from rumi.channels.terminal import StandardStreams
 
 WAIT_S = 60.0
 
@@ -28,7 +28,7 @@ class Terminal:
         self._changed = trio.Event()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(self.slave)
-        self.streams = Streams(self.slave, self.slave, self.slave)
+        self.streams = StandardStreams(self.slave, self.slave, self.slave)
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -20,7 +20,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_of
-from rumi.chats.local import Exchange
+from rumi.chats.local import PastTurn
 from rumi.errors import ConfigError
 from rumi.models.types import TextDelta, ToolCall, Usage
 from rumi.store.journal.records import Attachment, Reason
@@ -90,7 +90,7 @@ class ScriptedChat:
     earlier: list[Replied] = field(default_factory=list)
     chat: str = "cli"
     model: str = "groq:m"
-    said: list[Exchange] = field(default_factory=list)
+    said: list[PastTurn] = field(default_factory=list)
     sent: list[tuple[float, str]] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -148,7 +148,7 @@ class ScriptedChat:
             raise ConfigError(f"Unknown model {name!r}.", "Allowed are groq:NAME, custom:NAME and offline.")
         self.model = name
 
-    async def recent(self) -> list[Exchange]:
+    async def recent(self) -> list[PastTurn]:
         await trio.lowlevel.checkpoint()
         return self.said
 
@@ -178,7 +178,7 @@ class ScriptedChat:
             self.nursery.start_soon(self._turn, number, text)
         return number
 
-    def _tell(self, turn: str, what: Happening) -> None:
+    def _publish(self, turn: str, what: Happening) -> None:
         for listener in list(self._listeners):
             try:
                 listener.send_nowait(ChatEvent(self.chat, turn, self.now(), what))
@@ -187,7 +187,7 @@ class ScriptedChat:
 
     def _reply(self, turn: str, messages: tuple[int, ...], text: str) -> None:
         self._delivery += 1
-        self._tell(turn, Replied(self._delivery, messages, text))
+        self._publish(turn, Replied(self._delivery, messages, text))
 
     async def _turn(self, number: int, text: str) -> None:
         assert self._scope is not None
@@ -195,12 +195,12 @@ class ScriptedChat:
         finished: TurnFinished | None = None
         with self._scope:
             self.began.set()
-            self._tell(turn, TurnStarted(text, number))
+            self._publish(turn, TurnStarted(text, number))
             finished = await self._play(turn, self.scripts.get(text, answering(text)))
         if self._scope.cancelled_caught or finished is None:
             await trio.sleep(self.stop_s)
             finished = TurnFinished("stopped", STOPPED)
-        self._tell(turn, finished)
+        self._publish(turn, finished)
         self._scope = None
         self._reply(turn, tuple(self._sharing), finished.answer)
 
@@ -213,13 +213,13 @@ class ScriptedChat:
                     return step
                 case Ask(text, yes, no):
                     self._confirming = trio.Event()
-                    self._tell(turn, ConfirmationAsked("c1", text))
+                    self._publish(turn, ConfirmationAsked("c1", text))
                     await self._confirming.wait()
                     self._confirming = None
-                    self._tell(turn, ConfirmationEnded("c1", "yes" if self._said_yes else "no"))
+                    self._publish(turn, ConfirmationEnded("c1", "yes" if self._said_yes else "no"))
                     return await self._play(turn, yes if self._said_yes else no)
                 case _:
-                    self._tell(turn, step)
+                    self._publish(turn, step)
         return None
 
 

@@ -6,25 +6,25 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.channels.terminal import Streams, what_to_send
+from rumi.channels.terminal import StandardStreams, what_to_send
 from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
 from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
 
 WORDS = words_for("en")
-TOLD: list[str] = []
+REPORTED: list[str] = []
 
 
-async def tell(line: str) -> None:
+async def report(line: str) -> None:
     await trio.lowlevel.checkpoint()
-    TOLD.append(line)
+    REPORTED.append(line)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    TOLD.clear()
+    REPORTED.clear()
     (tmp_path / "a.txt").write_text("uno")
     (tmp_path / "my file.txt").write_text("dós")
     (tmp_path / "sub").mkdir()
@@ -48,19 +48,19 @@ def test_only_a_file_that_exists_is_named(text: str, names: tuple[str, ...]) -> 
 
 
 async def test_files_are_handed_on_as_somebody_elses_words(folder: Path) -> None:
-    handed = await handed_files(["a.txt", "my file.txt"], 100, WORDS, tell)
+    handed = await handed_files(["a.txt", "my file.txt"], 100, WORDS, report)
     assert handed == (
         Attachment("words", source="file a.txt", text="uno"),
         Attachment("words", source="file my file.txt", text="dós"),
     )
-    assert TOLD == []
+    assert REPORTED == []
 
 
 async def test_what_is_too_long_is_cut_and_told(folder: Path) -> None:
-    first, second = await handed_files(["a.txt", "my file.txt"], 4, WORDS, tell)
+    first, second = await handed_files(["a.txt", "my file.txt"], 4, WORDS, report)
     assert (first.text, first.cut, second.text, second.cut) == ("uno", False, "d", True)
-    assert len(TOLD) == 1
-    assert "my file.txt" in TOLD[0]
+    assert len(REPORTED) == 1
+    assert "my file.txt" in REPORTED[0]
 
 
 async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
@@ -71,16 +71,16 @@ async def test_what_cannot_be_read_is_one_sentence(folder: Path) -> None:
         ("pipe", "not a file"), ("a\0b", "null"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=says):
-            await handed_files([name], 100, WORDS, tell)
+            await handed_files([name], 100, WORDS, report)
     with pytest.raises(UsageError, match="at most"):
-        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, WORDS, tell)
+        await handed_files(["a.txt"] * (MOST_FILES + 1), 100, WORDS, report)
 
 
 async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_names(folder: Path) -> None:
     read, write = os.pipe()
     os.write(write, b"read @a.txt")
     os.close(write)
-    streams = Streams(stdin=read)
+    streams = StandardStreams(stdin=read)
     try:
         assert await what_to_send("-", streams, "en", 100) == ("read @a.txt", ())
     finally:
@@ -88,7 +88,7 @@ async def test_a_single_turn_hands_on_its_files_but_none_that_standard_input_nam
     null = os.open(os.devnull, os.O_RDONLY)
     try:
         text, handed = await what_to_send(
-            "see @a.txt", Streams(stdin=null), "en", 100, ["my file.txt", "a.txt"]
+            "see @a.txt", StandardStreams(stdin=null), "en", 100, ["my file.txt", "a.txt"]
         )
     finally:
         os.close(null)

@@ -18,7 +18,7 @@ from rumi.agent.tool import ToolResult
 from rumi.channels.terminal import TerminalOptions, run_terminal
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied
-from rumi.chats.local import ChatPort, Exchange
+from rumi.chats.local import ChatPort, PastTurn
 from rumi.models.types import Emit, ModelRequest, Reply, TextDelta, ToolCall, Waiting
 from tests.channels.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.channels.terminal.scripted import (
@@ -525,9 +525,9 @@ async def test_copy_puts_the_last_answer_into_the_clipboard(answer: str, count: 
 async def test_what_was_said_last_is_shown_again_short_and_dim() -> None:
     long = "\n".join(f"line {number}" for number in range(30))
     said = [
-        Exchange("t1", "first\x1b[2J", "**one**"),
-        Exchange("t2", "second", long),
-        Exchange("t3", "third", "3"),
+        PastTurn("t1", "first\x1b[2J", "**one**"),
+        PastTurn("t2", "second", long),
+        PastTurn("t3", "third", "3"),
     ]
     chat = ScriptedChat(said=said, earlier=[Replied(5, (3,), "3", "complete")])
     async with session(chat) as talk:

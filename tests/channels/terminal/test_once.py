@@ -10,7 +10,7 @@ from rumi.agent.events import Thinking
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession
-from rumi.channels.terminal.streams import Input
+from rumi.channels.terminal.streams import InputStream
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied, TurnStarted, turn_of
 from rumi.models.types import Discarded, Waiting
@@ -109,7 +109,7 @@ async def test_a_turn_whose_end_nobody_told_has_crashed(autojump_clock: MockCloc
     class Crashing(ScriptedChat):
         async def _turn(self, number: int, text: str) -> None:
             turn = turn_of(number)
-            self._tell(turn, TurnStarted(text, number))
+            self._publish(turn, TurnStarted(text, number))
             self._reply(turn, tuple(self._sharing), "❌ Something failed and was restarted.")
 
     code, output, errors = await run_once(Crashing())
@@ -209,7 +209,7 @@ async def test_a_person_at_a_terminal_is_asked(typed: str, code: int, texts: lis
                     os.write(keyboard, typed.encode())
 
                 nursery.start_soon(types)
-                found = await once(session, "hi", signals(), words=WORDS, person=Input(terminal))
+                found = await once(session, "hi", signals(), words=WORDS, person=InputStream(terminal))
                 nursery.cancel_scope.cancel()
     finally:
         os.close(keyboard)

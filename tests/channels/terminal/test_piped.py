@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.terminal import Streams, TerminalOptions, run_terminal
+from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal
 from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
-from rumi.channels.terminal.streams import Input
+from rumi.channels.terminal.streams import InputStream
 from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment
@@ -27,7 +27,7 @@ class Pipe:
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def says(self, data: bytes, *, ends: bool = True) -> "Pipe":
         os.write(self.write, data)
@@ -38,12 +38,12 @@ class Pipe:
         self.write = -1
         return self
 
-    async def tell(self, line: str) -> None:
+    async def report(self, line: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.told.append(line)
+        self.reported.append(line)
 
     async def handed_on(self, max_chars: int = 1000) -> tuple[Attachment, ...]:
-        return await _piped(Input(self.read), max_chars, WORDS, self.tell)
+        return await _piped(InputStream(self.read), max_chars, WORDS, self.report)
 
 
 def words(text: str, *, cut: bool = False) -> tuple[Attachment, ...]:
@@ -60,13 +60,13 @@ def pipe() -> Iterator[Pipe]:
 
 async def test_what_a_pipe_says_is_handed_on_as_somebody_elses(pipe: Pipe) -> None:
     assert await pipe.says("uno\ndós\n".encode()).handed_on() == words("uno\ndós\n")
-    assert pipe.told == []
+    assert pipe.reported == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b" \n\t"])
 async def test_a_pipe_that_says_nothing_is_nothing(pipe: Pipe, data: bytes) -> None:
     assert await pipe.says(data).handed_on() == ()
-    assert pipe.told == []
+    assert pipe.reported == []
 
 
 async def test_bytes_that_are_no_text_are_replaced(pipe: Pipe) -> None:
@@ -76,7 +76,7 @@ async def test_bytes_that_are_no_text_are_replaced(pipe: Pipe) -> None:
 async def test_a_silent_pipe_is_left_with_a_warning(autojump_clock: MockClock, pipe: Pipe) -> None:
     assert await pipe.handed_on() == ()
     assert trio.current_time() == pytest.approx(SILENT_S)
-    assert pipe.told == ["Nothing came on standard input for 3 s: the turn runs without it."]
+    assert pipe.reported == ["Nothing came on standard input for 3 s: the turn runs without it."]
 
 
 async def test_a_pipe_that_pauses_for_long_is_left_with_what_had_come(
@@ -84,7 +84,7 @@ async def test_a_pipe_that_pauses_for_long_is_left_with_what_had_come(
 ) -> None:
     assert await pipe.says(b"half", ends=False).handed_on() == words("half", cut=True)
     assert trio.current_time() == pytest.approx(PAUSE_S)
-    assert pipe.told == ["Standard input paused for 10 s: the turn runs with what had come by then."]
+    assert pipe.reported == ["Standard input paused for 10 s: the turn runs with what had come by then."]
 
 
 async def test_a_slow_pipe_is_read_to_its_end(pipe: Pipe) -> None:
@@ -114,14 +114,14 @@ async def test_of_a_pipe_without_end_only_the_beginning_is_read(pipe: Pipe) -> N
             assert await pipe.handed_on(100_000) == words("y" * 100_000, cut=True)
         nursery.cancel_scope.cancel()
     assert written < 400_000
-    assert pipe.told == [
+    assert pipe.reported == [
         "Only the first 100000 characters of standard input are used ([session] handed_chars)."
     ]
 
 
 async def test_what_just_fits_is_not_cut(pipe: Pipe) -> None:
     assert await pipe.says("ñ".encode() * 10).handed_on(10) == words("ñ" * 10)
-    assert pipe.told == []
+    assert pipe.reported == []
 
 
 async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pipe: Pipe) -> None:
@@ -137,7 +137,7 @@ async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pi
         "zero": os.open("/dev/zero", os.O_RDONLY),
         "closed": 10_000,
     }
-    found = {name: await _piped(Input(fd), 10, WORDS, pipe.tell) for name, fd in given.items()}
+    found = {name: await _piped(InputStream(fd), 10, WORDS, pipe.report) for name, fd in given.items()}
     for fd in given.values():
         with suppress(OSError):
             os.close(fd)
@@ -145,7 +145,7 @@ async def test_files_and_sockets_are_read_and_devices_are_not(tmp_path: Path, pi
         "file": words("uno"),
         "socket": words("dos"),
     }
-    assert pipe.told == []
+    assert pipe.reported == []
 
 
 async def test_a_terminal_is_not_read() -> None:
@@ -159,7 +159,7 @@ async def test_a_terminal_is_not_read() -> None:
 
 
 async def to_send(pipe: Pipe, prompt: str, max_chars: int = 1000) -> tuple[str, tuple[Attachment, ...]]:
-    return await what_to_send(prompt, Streams(pipe.read, 1, 2), "en", max_chars)
+    return await what_to_send(prompt, StandardStreams(pipe.read, 1, 2), "en", max_chars)
 
 
 async def test_it_is_handed_on_beside_the_text_so_much_of_it_as_is_configured(pipe: Pipe) -> None:
@@ -173,7 +173,7 @@ async def test_it_is_sent_with_the_text(json: bool) -> None:
     with open(os.devnull, "w") as null:  # noqa: ASYNC230  # opening it cannot wait
         async with trio.open_nursery() as nursery:
             chat.nursery = nursery
-            assert await run_terminal(chat, options, Streams(0, null.fileno(), null.fileno())) == 0
+            assert await run_terminal(chat, options, StandardStreams(0, null.fileno(), null.fileno())) == 0
             nursery.cancel_scope.cancel()
     assert (chat.texts, tuple(chat.handed_on)) == (["sum it up"], words("DATA\n"))
 

@@ -5,11 +5,11 @@ import trio
 from trio.testing import MockClock
 
 from rumi.channels.terminal import show_progress
-from rumi.channels.terminal.streams import Output
+from rumi.channels.terminal.streams import OutputStream
 from tests.channels.terminal.ptys import terminal
 
 
-class Sheet(Output):
+class Sheet(OutputStream):
     def __init__(self) -> None:
         super().__init__(-1)
         self.text = ""

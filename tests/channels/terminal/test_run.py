@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from rumi.agent.events import Thinking
-from rumi.channels.terminal import Streams, TerminalOptions, run_terminal
-from rumi.channels.terminal.streams import Input
+from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal
+from rumi.channels.terminal.streams import InputStream
 from rumi.errors import RumiError
 from rumi.store.journal.records import Attachment
 from tests.channels.terminal.scripted import STOPPED, ScriptedChat, answering, finish, tool, words
@@ -24,7 +24,7 @@ class Ended:
 
 
 async def run_piped(
-    chat: ScriptedChat, options: TerminalOptions, given: str = "", *, keep_open: bool = False
+    chat: ScriptedChat, options: TerminalOptions, piped_text: str = "", *, keep_open: bool = False
 ) -> Ended:
     """Run with `given` on standard input; `keep_open` leaves its other end open."""
     stdin, typing = os.pipe()
@@ -32,7 +32,7 @@ async def run_piped(
     reading_errors, stderr = os.pipe()
     ended = Ended(-1, "", "")
     try:
-        os.write(typing, given.encode())
+        os.write(typing, piped_text.encode())
         if not keep_open:
             os.close(typing)
         async with trio.open_nursery() as nursery:
@@ -40,13 +40,13 @@ async def run_piped(
 
             async def run() -> None:
                 try:
-                    ended.code = await run_terminal(chat, options, Streams(stdin, stdout, stderr))
+                    ended.code = await run_terminal(chat, options, StandardStreams(stdin, stdout, stderr))
                 finally:
                     os.close(stdout)
                     os.close(stderr)
 
             async def collect(name: str, fd: int) -> None:
-                setattr(ended, name, await Input(fd).everything())
+                setattr(ended, name, await InputStream(fd).everything())
 
             nursery.start_soon(run)
             nursery.start_soon(collect, "output", reading)
@@ -111,7 +111,7 @@ async def test_a_reader_that_goes_away_ends_it_quietly(options: TerminalOptions)
         with trio.fail_after(30):
             async with trio.open_nursery() as nursery:
                 chat.nursery = nursery
-                assert await run_terminal(chat, options, Streams(stdin, stdout, 2)) == 0
+                assert await run_terminal(chat, options, StandardStreams(stdin, stdout, 2)) == 0
                 nursery.cancel_scope.cancel()
     finally:
         for fd in (stdin, typing, stdout):
@@ -138,7 +138,10 @@ async def test_an_error_output_that_nobody_reads_matters_to_nobody() -> None:
     try:
         async with trio.open_nursery() as nursery:
             chat.nursery = nursery
-            assert await run_terminal(chat, TerminalOptions(prompt="go"), Streams(0, stdout, stderr)) == 0
+            assert (
+                await run_terminal(chat, TerminalOptions(prompt="go"), StandardStreams(0, stdout, stderr))
+                == 0
+            )
         assert os.read(reading, 100) == b"ok\n"
     finally:
         for fd in (reading, stdout, stderr):

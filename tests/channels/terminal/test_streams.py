@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.channels.terminal.streams import Input, Output, OutputClosedError
+from rumi.channels.terminal.streams import InputStream, OutputClosedError, OutputStream
 from tests.channels.terminal.ptys import terminal
 
 
@@ -27,7 +27,7 @@ def pipe():
 
 async def test_lines_of_a_pipe_come_as_they_are_written(pipe) -> None:
     read, write, close = pipe
-    source = Input(read)
+    source = InputStream(read)
     os.write(write, "uno\r\ndós\n日".encode()[:-1])
     assert [await source.line(), await source.line()] == ["uno", "dós"]
     os.write(write, "日".encode()[-1:] + b"\n\nlast")
@@ -40,12 +40,12 @@ async def test_bytes_that_are_no_text_are_replaced(pipe) -> None:
     read, write, close = pipe
     os.write(write, b"a\xff\xfeb\xc3")
     close(write)
-    assert await Input(read).everything() == "a\ufffd\ufffdb\ufffd"
+    assert await InputStream(read).everything() == "a\ufffd\ufffdb\ufffd"
 
 
 async def test_a_cancelled_read_returns_at_once_and_loses_nothing(pipe) -> None:
     read, write, _ = pipe
-    source = Input(read)
+    source = InputStream(read)
     os.write(write, b"half a ")
     with trio.move_on_after(0.05) as scope:
         await source.line()
@@ -58,16 +58,16 @@ async def test_a_regular_file_and_the_null_device_are_read_to_their_ends(tmp_pat
     file = tmp_path / "input"
     file.write_text("one\ntwo")
     with file.open() as opened:
-        source = Input(opened.fileno())
+        source = InputStream(opened.fileno())
         assert [await source.line(), await source.line(), await source.line()] == ["one", "two", None]
     with open(os.devnull) as null:  # noqa: ASYNC230 - opening it cannot wait
-        assert await Input(null.fileno()).everything() == ""
+        assert await InputStream(null.fileno()).everything() == ""
 
 
 async def test_a_closed_input_is_an_empty_one(pipe) -> None:
     read, _, close = pipe
     close(read)
-    assert await Input(read).line() is None
+    assert await InputStream(read).line() is None
 
 
 async def test_lines_of_a_terminal_come_as_they_are_typed() -> None:
@@ -91,7 +91,7 @@ async def test_a_large_text_is_written_whole_while_its_reader_is_slow(pipe) -> N
     async with trio.open_nursery() as nursery:
 
         async def write_it() -> None:
-            await Output(write).write(text)
+            await OutputStream(write).write(text)
             close(write)
 
         nursery.start_soon(write_it)
@@ -103,7 +103,7 @@ async def test_a_large_text_is_written_whole_while_its_reader_is_slow(pipe) -> N
 async def test_a_write_that_nobody_reads_can_be_cancelled_and_blocks_nobody(pipe) -> None:
     read, write, _ = pipe
     with trio.move_on_after(0.1) as scope:
-        await Output(write).write("x" * 1_000_000)
+        await OutputStream(write).write("x" * 1_000_000)
     assert scope.cancelled_caught
     left = 1_000_000
     while left:  # the thread that was left behind writes to this descriptor as long as something is left
@@ -114,7 +114,7 @@ async def test_an_output_whose_reader_has_gone_says_so(pipe) -> None:
     read, write, close = pipe
     close(read)
     with pytest.raises(OutputClosedError):
-        await Output(write).write("text")
+        await OutputStream(write).write("text")
 
 
 async def test_a_descriptor_that_someone_made_non_blocking_works_and_stays_as_it_was(pipe) -> None:
@@ -125,14 +125,14 @@ async def test_a_descriptor_that_someone_made_non_blocking_works_and_stays_as_it
     async with trio.open_nursery() as nursery:
 
         async def write_it() -> None:
-            await Output(write).write(text)
+            await OutputStream(write).write(text)
             close(write)
 
         nursery.start_soon(write_it)
-        assert await Input(read).everything() == text
+        assert await InputStream(read).everything() == text
     assert stat.S_ISFIFO(os.fstat(read).st_mode)
     assert os.get_blocking(read)
 
 
 async def test_the_size_of_what_is_no_terminal_is_80_by_24(pipe) -> None:
-    assert Output(pipe[1]).columns_and_rows() == (80, 24)
+    assert OutputStream(pipe[1]).columns_and_rows() == (80, 24)

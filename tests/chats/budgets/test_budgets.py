@@ -14,11 +14,11 @@ from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
-from rumi.app.budget_calls import usage_calls
+from rumi.app.budget_calls import usage_call
 from rumi.channels.built_in import BUILT_IN
 from rumi.chats.budgets.keeping import Budgets, Rules
 from rumi.chats.budgets.prices import Price
-from rumi.models.chain import Chain, Step
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import request_tokens
 from rumi.models.metering import Account, Limit
 from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall, Usage, Used
@@ -29,7 +29,7 @@ from rumi.store.journal.records import TaskRecord
 from rumi.store.journal.spending import Bound, ReserveCall, SettleCall, SettleLeft, Spending, UsageRow
 from rumi.store.journal.store import Store
 from rumi.tasks.services import TaskLimits
-from tests.chats.house import InPlace, house, reasons, reply_to
+from tests.chats.house import InlineOffload, house, reasons, reply_to
 from tests.tasks.kinds import Looking, looks
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
@@ -74,14 +74,16 @@ async def test_of_100_parallel_calls_a_budget_for_40_allows_40(
     errors: list[ModelError] = []
     call_tokens = request_tokens(HELLO) + 90
     root = Supervisor("test")
-    journal = root.add(ChildSpec("journal", lambda: Journal(tmp_path / "state.db", InPlace(), lambda: NOON)))
+    journal = root.add(
+        ChildSpec("journal", lambda: Journal(tmp_path / "state.db", InlineOffload(), lambda: NOON))
+    )
     ask = journal.ask
     async with root.running():
         budgets = Budgets(ask, tokens(40 * call_tokens), lambda: NOON, UTC)
         model.usage = Usage(call_tokens - 90, 90)
 
         async def call(chat: str) -> None:
-            chain = Chain([Step(model)], chat=chat, account=Account(chat, "local"), meter=budgets)
+            chain = Chain([ChainStep(model)], chat=chat, account=Account(chat, "local"), meter=budgets)
             try:
                 await chain.reply(HELLO, lambda event: None)
             except ModelError as error:
@@ -260,7 +262,7 @@ async def test_a_refusal_tries_no_other_model_and_each_attempt_is_settled(
     async with open_journal(tmp_path / "state.db") as ask:
         budgets = Budgets(ask, tokens(10_000), lambda: NOON, UTC)
         account = Account("cli", "local")
-        chain = Chain([Step(Failing())], chat="cli", account=account, meter=budgets)
+        chain = Chain([ChainStep(Failing())], chat="cli", account=account, meter=budgets)
         reply = await chain.reply(HELLO, lambda event: None)
         assert reply.usage == Usage(11, 4, 0, 19_000)
         by_tool = await ask(Spending("tool", "", "9999"))
@@ -272,7 +274,7 @@ async def test_a_refusal_tries_no_other_model_and_each_attempt_is_settled(
         assert sum(row.prompt for row in by_tool if row.tool) == 11
         spent, other = Priced(), Priced()
         few = Budgets(ask, tokens(1), lambda: NOON, UTC)
-        chain = Chain([Step(spent), Step(other)], chat="cli", account=account, meter=few)
+        chain = Chain([ChainStep(spent), ChainStep(other)], chat="cli", account=account, meter=few)
         with pytest.raises(ModelError, match="used up"):
             await chain.reply(HELLO, lambda event: None)
         assert spent.calls == other.calls == 0
@@ -353,7 +355,7 @@ async def test_the_report_is_one_document(tmp_path: Path, autojump_clock: MockCl
     async with house(tmp_path, Priced(), rules=rules, now=lambda: NOON) as home:
         await home.ask("hello")
     async with open_journal(tmp_path / "state.db") as ask:
-        found = await usage_calls(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN)(TERMINAL, {"by": "chat"})
+        found = await usage_call(Budgets(ask, rules, lambda: NOON, UTC), BUILT_IN)(TERMINAL, {"by": "chat"})
     counts = {
         "calls": 1,
         "tool_calls": 0,

@@ -82,7 +82,7 @@ class Named(Unasked):
 async def obeys(request: ModelRequest, emit: Emit) -> Reply:
     """Calls each tool that the last message names (`call bash`), and answers with what came of it."""
     await trio.lowlevel.checkpoint()
-    last = max(place for place, message in enumerate(request.messages) if message.role == "user")
+    last = max(index for index, message in enumerate(request.messages) if message.role == "user")
     words = request.messages[last].content.split("\n")[-1].split()
     if words[:1] == ["fail"]:
         raise RuntimeError("a fault")

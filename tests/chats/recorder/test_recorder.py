@@ -83,7 +83,7 @@ async def run(home: Path, turn: str = "t1", begin: TurnInput | None = None, **mo
 async def test_a_turn_with_three_calls_replays_identically(tmp_path: Path, autojump_clock: object) -> None:
     path = await run(tmp_path)
     turn = read_recording(path)
-    assert [len(turn.exchanges), len(turn.calls)] == [3, 3]
+    assert [len(turn.model_calls), len(turn.calls)] == [3, 3]
     found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
     assert (found.requests, found.calls, found.difference) == (3, 3, None)
 
@@ -143,7 +143,7 @@ async def test_a_stopped_turn_and_a_torn_line_replay_up_to_their_end(
     with path.open("a") as file:
         file.write('{"kind": "rep')
     turn = read_recording(path)
-    assert turn.exchanges[-1].reply is None
+    assert turn.model_calls[-1].reply is None
     found = await replay(turn, Now(BASE, specs_now()), Redactor([SECRET]))
     assert (found.requests, found.difference) == (2, None)
 

@@ -15,9 +15,9 @@ BYTES = b"n\xff\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    place = tmp_path / "workspace" / "cli"
-    place.mkdir(parents=True, mode=0o700)
-    return place
+    workspace = tmp_path / "workspace" / "cli"
+    workspace.mkdir(parents=True, mode=0o700)
+    return workspace
 
 
 def seen(folder: Path) -> dict[bytes, object]:
@@ -38,7 +38,7 @@ def seen(folder: Path) -> dict[bytes, object]:
 def restore(tmp_path: Path, turn: str, snapshots: Snapshots | None = None) -> None:
     restoring = Restoring(snapshots or Snapshots(tmp_path))
     assert restoring.build("cli", turn) is not None
-    restoring.put_in_place("cli")
+    restoring.commit("cli")
 
 
 def test_a_hostile_workspace_is_restored_as_it_was(tmp_path: Path, files: Path) -> None:
@@ -169,6 +169,6 @@ def test_files_in_a_folder_of_their_own_are_restored_there(tmp_path: Path) -> No
     (files / "a").write_text("after")
     restoring = Restoring(snapshots)
     assert restoring.build("cli", "t1") is not None
-    restoring.put_in_place("cli")
+    restoring.commit("cli")
     assert (files / "a").read_text() == "before"
     assert not home.root.exists()

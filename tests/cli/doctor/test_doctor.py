@@ -142,7 +142,7 @@ def test_what_is_no_file_is_not_waited_for(home: Home) -> None:
 
 
 async def test_who_holds_the_home_is_told_and_that_it_does_not_answer(home: Home) -> None:
-    with home.hold("a test"):
+    with home.lock("a test"):
         found = by_name(await examine(home), "running")
         assert (found.verdict, "a test" in found.found) == ("warning", True)
     assert by_name(await examine(home), "running").found == "no Rumi runs on this home"
@@ -325,7 +325,7 @@ async def test_it_speaks_the_persons_language(home: Home, monkeypatch: pytest.Mo
     home.root.chmod(0o755)
     (home.root / "config.toml").write_text('language = "es"\n')
     told: list[Check] = []
-    checks = await examine(home, tell=told.append)
+    checks = await examine(home, report=told.append)
     assert told == checks
     assert by_name(checks, "home").found == f"Otros pueden leer {home.root} (modo 755)"
     assert by_name(checks, "model").fix.startswith("Poné GROQ_API_KEY=… en")

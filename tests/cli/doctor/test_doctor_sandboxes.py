@@ -173,7 +173,7 @@ async def test_a_container_as_chats_get_it_is_looked_at_and_what_is_left_over_is
             "no capabilities, no new privileges, system calls"
         )
         assert [box.chat_id for box in await engine.containers()] == ["left"], "and only its own was removed"
-        with home.hold("a test"):
+        with home.lock("a test"):
             assert by_name(await examine(home), "leftovers").verdict == "ok"
     finally:
         await engine.remove("left")

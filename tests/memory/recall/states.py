@@ -24,7 +24,7 @@ class State:
         self._turn = 0
         self._waiting: list[Request[None]] | None = None
 
-    def exchange(
+    def add_turn(
         self,
         chat: str,
         said: str,

@@ -1,6 +1,6 @@
 """Facts that matter for a message, where not all of them have room in the prompt."""
 
-from rumi.memory.block import memory_block, told_facts
+from rumi.memory.block import memory_block, noted_facts
 from rumi.memory.recall.facts import facts_for
 from rumi.memory.types import Fact
 
@@ -25,12 +25,12 @@ def test_above_the_maximum_the_chosen_facts_have_their_place() -> None:
 def test_a_later_message_adds_its_own_facts_and_repeats_nothing() -> None:
     facts = [*FACTS, DOG]
     whole = memory_block("en", facts, max_facts=50, first=[])
-    told = told_facts([whole.text])
-    later = memory_block("en", facts, max_facts=50, told=told, first=[DOG])
+    told = noted_facts([whole.text])
+    later = memory_block("en", facts, max_facts=50, noted=told, first=[DOG])
     assert [line for line in later.text.splitlines() if line.startswith(("+", "×"))] == [
         "+ perro: se llama Toto"
     ]
-    again = memory_block("en", facts, max_facts=50, told=told_facts([whole.text, later.text]), first=[DOG])
+    again = memory_block("en", facts, max_facts=50, noted=noted_facts([whole.text, later.text]), first=[DOG])
     assert again.text == ""
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rumi.channels.built_in import BUILT_IN
-from rumi.memory.recall.store import Store
-from rumi.memory.recall.types import CatchUp, Count, Passage, Prune, Search, Unindex
+from rumi.memory.recall.store import RecallStore
+from rumi.memory.recall.types import CatchUp, CountPassages, Passage, Prune, SearchPassages, Unindex
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.forgetting import DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.store.journal.history import NewSession
-from rumi.store.journal.lessons import LearnedFrom
+from rumi.store.journal.lessons import MarkExtracted
 from tests.memory.recall.states import State
 
 
@@ -23,31 +23,31 @@ class Home:
     def __init__(self, path: Path, url: str = "") -> None:
         self.path = path
         self.state = State(path / "state.db", url)
-        self.place = PostgresServer(url) if url else self.state.path
+        self.database = PostgresServer(url) if url else self.state.path
         self.store = self.opened()
 
-    def opened(self) -> Store:
-        return Store(self.path / "recall.db", self.place, lambda: self.state.now)
+    def opened(self) -> RecallStore:
+        return RecallStore(self.path / "recall.db", self.database, lambda: self.state.now)
 
     def change(self, sql: str, *parameters: object) -> None:
         self.state.store._db.execute(sql, parameters)
 
     def say(self, said: str, answered: str = "ok", chat: str = "cli", **more: object) -> str:
-        return self.state.exchange(chat, said, answered, **more)  # type: ignore[arg-type]
+        return self.state.add_turn(chat, said, answered, **more)  # type: ignore[arg-type]
 
     def find(self, query: str, owner: str = "local", **more: object) -> list[Passage]:
         while self.store.do(CatchUp(BUILT_IN)):
             pass
-        return list(self.store.do(Search(owner, query, **more)))  # type: ignore[arg-type]
+        return list(self.store.do(SearchPassages(owner, query, **more)))  # type: ignore[arg-type]
 
     def first(self, query: str, owner: str = "local", **more: object) -> str:
         found = self.find(query, owner, **more)
         return found[0].said if found else ""
 
     def prune(self) -> None:
-        place: int | None = 0
-        while place is not None:
-            place = self.store.do(Prune(place))
+        cursor: int | None = 0
+        while cursor is not None:
+            cursor = self.store.do(Prune(cursor))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -157,7 +157,7 @@ def test_a_turn_that_goes_on_is_indexed_again_and_once(home: Home) -> None:
         '{"role":"assistant","content":"a hedgehog","tool_calls":[],"tool_call_id":null}',
     )
     assert home.first("hedgehog") == "plain words"
-    assert home.store.do(Count()) == 1
+    assert home.store.do(CountPassages()) == 1
 
 
 def test_a_deleted_or_reset_chat_is_shown_no_more_and_leaves_no_word_behind(home: Home) -> None:
@@ -183,7 +183,7 @@ def test_a_turn_that_was_taken_back_is_found_no_more(home: Home) -> None:
     home.change("UPDATE history SET undone = TRUE WHERE turn = ?", turn)
     assert len(home.find("armadillo")) == 1
     home.prune()
-    assert home.store.do(Count()) == 1
+    assert home.store.do(CountPassages()) == 1
 
 
 def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home) -> None:
@@ -194,7 +194,7 @@ def test_what_is_older_than_it_has_to_be_kept_goes_from_the_index_too(home: Home
     while place is not None:
         place = home.state.store.run([Expire(at("2026-03-01T00:00"), place)])[0]  # type: ignore[assignment]
     home.prune()
-    assert home.store.do(Count()) == 1
+    assert home.store.do(CountPassages()) == 1
 
 
 def test_an_owners_passages_are_removed_together(home: Home) -> None:
@@ -210,7 +210,7 @@ def test_an_owners_passages_are_removed_together(home: Home) -> None:
 def test_the_line_of_a_session_that_ended_is_found(home: Home) -> None:
     home.say("hola")
     home.change("INSERT INTO sessions (chat, number, started, due) VALUES ('cli', 1, 1.0, 0)")
-    home.state.store.run([LearnedFrom("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
+    home.state.store.run([MarkExtracted("cli", 1, 2, "The user planned a kayak tour.", 5.0)])
     (found, *_) = home.find("kayak")
     assert (found.kind, found.said, found.at) == ("episode", "The user planned a kayak tour.", 5.0)
 
@@ -247,12 +247,12 @@ def test_an_index_that_was_killed_in_between_goes_on_where_it_was(home: Home) ->
     for number in range(450):
         home.say(f"walrus {number}")
     assert home.store.do(CatchUp(BUILT_IN))
-    indexed = home.store.do(Count())
+    indexed = home.store.do(CountPassages())
     assert 0 < indexed < 450
     home.store.close()
     home.store = home.opened()  # as another process would: the cursor is stored with the passages
     home.find("walrus")
-    assert home.store.do(Count()) == 450
+    assert home.store.do(CountPassages()) == 450
 
 
 def test_the_index_only_reads_the_state(home: Home) -> None:

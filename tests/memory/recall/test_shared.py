@@ -14,8 +14,15 @@ from actors import ActorRef, ChildSpec, Supervisor
 from rumi.channels.built_in import BUILT_IN
 from rumi.memory.recall.actor import Recall, asking
 from rumi.memory.recall.state import cursor
-from rumi.memory.recall.store import Store
-from rumi.memory.recall.types import CatchUp, Count, Prune, RecallMessage, RecallUnavailable, Search
+from rumi.memory.recall.store import RecallStore
+from rumi.memory.recall.types import (
+    CatchUp,
+    CountPassages,
+    Prune,
+    RecallMessage,
+    RecallUnavailable,
+    SearchPassages,
+)
 from rumi.platform.threads import Offload, Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.forgetting import DeleteChat
@@ -28,24 +35,24 @@ T = TypeVar("T")
 _turns = count(1)
 
 
-def opened(path: Path, url: str, most: int = 2_000_000) -> Store:
-    return Store(path / "recall.db", PostgresServer(url), lambda: 1_790_000_000.0, most)
+def opened(path: Path, url: str, most: int = 2_000_000) -> RecallStore:
+    return RecallStore(path / "recall.db", PostgresServer(url), lambda: 1_790_000_000.0, most)
 
 
-def caught_up(store: Store) -> Store:
+def caught_up(store: RecallStore) -> RecallStore:
     while store.do(CatchUp(BUILT_IN)):
         pass
     return store
 
 
-def find(store: Store, query: str, owner: str = "local") -> list[str]:
-    return [passage.said for passage in caught_up(store).do(Search(owner, query, limit=20))]
+def find(store: RecallStore, query: str, owner: str = "local") -> list[str]:
+    return [passage.said for passage in caught_up(store).do(SearchPassages(owner, query, limit=20))]
 
 
-def prune(store: Store) -> None:
-    place: int | None = 0
-    while place is not None:
-        place = store.do(Prune(place))
+def prune(store: RecallStore) -> None:
+    cursor: int | None = 0
+    while cursor is not None:
+        cursor = store.do(Prune(cursor))
 
 
 class Writer:
@@ -146,13 +153,13 @@ def test_a_backlog_is_indexed_once_while_another_transaction_ends(tmp_path: Path
     with writers(url, "b") as (slow,):
         slow.write("the slow walrus")
         for number in range(250):
-            state.exchange("a", f"walrus {number}", "ok")
+            state.add_turn("a", f"walrus {number}", "ok")
         assert store.do(CatchUp(BUILT_IN))
         slow.end()
         caught_up(store)
     for _ in range(2):
         caught_up(store)
-    assert store.do(Count()) == 251
+    assert store.do(CountPassages()) == 251
     assert cursor(store._db, "history") == cursor(store._db, "history.settled") == 501
     store.close()
     state.store.close()
@@ -162,12 +169,12 @@ def test_what_one_worker_deletes_no_other_shows_and_its_words_leave_their_indexe
     tmp_path: Path, url: str
 ) -> None:
     state, store = State(tmp_path, url), opened(tmp_path, url)
-    state.exchange("a", "the hippopotamus swims", "ok")
-    state.exchange("b", "a rhinoceros runs", "ok")
+    state.add_turn("a", "the hippopotamus swims", "ok")
+    state.add_turn("b", "a rhinoceros runs", "ok")
     assert find(store, "hippopotamus rhinoceros") != []
     while state.store.run([DeleteChat("a")])[0]:
         pass
-    assert store.do(Search("local", "hippopotamus")) == ()  # before its index has looked at anything
+    assert store.do(SearchPassages("local", "hippopotamus")) == ()  # before its index has looked at anything
     prune(store)
     store.close()
     files = b"".join(file.read_bytes() for file in tmp_path.glob("recall.db*"))
@@ -186,7 +193,7 @@ def test_the_end_of_a_task_by_a_clock_that_is_behind_is_found(tmp_path: Path, ur
             (question, ended),
         )
         assert find(store, question) == [question]
-    assert store.do(Count()) == 2
+    assert store.do(CountPassages()) == 2
     store.close()
     state.store.close()
 
@@ -194,10 +201,10 @@ def test_the_end_of_a_task_by_a_clock_that_is_behind_is_found(tmp_path: Path, ur
 def test_the_latest_entries_are_followed_and_older_ones_leave(tmp_path: Path, url: str) -> None:
     state = State(tmp_path, url)
     for number in range(10):
-        state.exchange("a", f"walrus {number}", "ok")
+        state.add_turn("a", f"walrus {number}", "ok")
     store = opened(tmp_path, url, most=6)
     assert sorted(find(store, "walrus")) == ["walrus 7", "walrus 8", "walrus 9"]
-    state.exchange("a", "walrus 10", "ok")
+    state.add_turn("a", "walrus 10", "ok")
     caught_up(store)
     prune(store)
     assert sorted(find(store, "walrus")) == ["walrus 10", "walrus 8", "walrus 9"]
@@ -210,10 +217,10 @@ def test_an_index_of_another_database_or_of_a_file_is_made_again(
 ) -> None:
     other = postgres.copy_of(empty_database)
     here, there, in_a_file = State(tmp_path, url), State(tmp_path, other), State(tmp_path / "state.db")
-    here.exchange("a", "the walrus here", "ok")
+    here.add_turn("a", "the walrus here", "ok")
     for number in range(3):
-        there.exchange("a", f"the walrus there, {number}", "ok")
-        in_a_file.exchange("a", f"the walrus in a file, {number}", "ok")
+        there.add_turn("a", f"the walrus there, {number}", "ok")
+        in_a_file.add_turn("a", f"the walrus in a file, {number}", "ok")
     places: list[tuple[PostgresServer | Path, int, str]] = [
         (PostgresServer(other), 3, "there"),
         (PostgresServer(url), 1, "here"),
@@ -221,7 +228,7 @@ def test_an_index_of_another_database_or_of_a_file_is_made_again(
         (PostgresServer(url), 1, "here"),
     ]
     for place, number, word in places:
-        store = Store(tmp_path / "recall.db", place)
+        store = RecallStore(tmp_path / "recall.db", place)
         found = find(store, "walrus")
         assert (len(found), all(word in said for said in found)) == (number, True)
         store.close()
@@ -234,16 +241,16 @@ def test_a_search_says_that_the_database_is_away_and_the_next_one_finds_again(
     tmp_path: Path, url: str, postgres: Server
 ) -> None:
     state, store = State(tmp_path, url), opened(tmp_path, url)
-    state.exchange("a", "the walrus", "ok")
+    state.add_turn("a", "the walrus", "ok")
     assert find(store, "walrus") == ["the walrus"]
     with away(postgres, url):
         with pytest.raises(RecallUnavailable, match="does not answer"):
-            store.do(Search("local", "walrus"))
+            store.do(SearchPassages("local", "walrus"))
         assert store.closed
         with pytest.raises(RecallUnavailable, match="does not answer"):
             opened(tmp_path, url)
     store = opened(tmp_path, url)
-    assert store.do(Count()) == 1  # nothing was lost
+    assert store.do(CountPassages()) == 1  # nothing was lost
     assert find(store, "walrus") == ["the walrus"]
     store.close()
     state.store.close()
@@ -262,12 +269,12 @@ async def test_the_actor_goes_on_when_the_database_is_back(
     tmp_path: Path, url: str, postgres: Server
 ) -> None:
     state = State(tmp_path, url)
-    state.exchange("a", "the walrus", "ok")
+    state.add_turn("a", "the walrus", "ok")
     root = Supervisor("root")
     ask = asking(recall_of(root, tmp_path, url, Threads()))
 
     async def found() -> list[str]:
-        return [passage.said for passage in await ask(Search("local", "walrus"))]
+        return [passage.said for passage in await ask(SearchPassages("local", "walrus"))]
 
     async with root.running():
         assert await found() == ["the walrus"]
@@ -301,11 +308,11 @@ async def test_at_its_end_the_actor_waits_for_no_answer_of_the_database(tmp_path
 
     async def search() -> None:
         with pytest.raises(RecallUnavailable):
-            await asking(recall)(Search("local", "walrus"))
+            await asking(recall)(SearchPassages("local", "walrus"))
 
     with writers(url, "a") as (other,):
         async with trio.open_nursery() as nursery, root.running():
-            await asking(recall)(Count())
+            await asking(recall)(CountPassages())
             other.db.execute("BEGIN")
             other.db.execute("LOCK TABLE history IN ACCESS EXCLUSIVE MODE")
             nursery.start_soon(search)

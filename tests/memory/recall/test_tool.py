@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.tools.recall import RecallTool
-from rumi.app.recall_calls import recall_calls
+from rumi.app.recall_calls import recall_call
 from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
@@ -13,7 +13,7 @@ from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
 from rumi.memory.types import NewFact, Remember
 from rumi.platform.caller import TERMINAL
-from rumi.platform.untrusted_text import opened
+from rumi.platform.untrusted_text import read_block
 from tests.memory.recall.states import State
 
 NOW = 1_790_100_000.0
@@ -32,7 +32,7 @@ async def called(path: Path, **arguments: object) -> tuple[str, bool, bool]:
 
 
 async def test_passages_and_facts_come_with_dates_and_places(tmp_path: Path) -> None:
-    turn = State(tmp_path / "state.db").exchange("cli", "my dog eats rice", "noted")
+    turn = State(tmp_path / "state.db").add_turn("cli", "my dog eats rice", "noted")
     content, ok, tainted = await called(tmp_path, query="dog")
     assert (ok, tainted) == (True, False)
     assert content.startswith("- perro: se llama Toto\n\n[2026-")
@@ -40,16 +40,16 @@ async def test_passages_and_facts_come_with_dates_and_places(tmp_path: Path) -> 
 
 
 async def test_a_result_is_tainted_if_a_passage_was(tmp_path: Path) -> None:
-    State(tmp_path / "state.db").exchange("cli", "the heron page", "it says: obey", tainted=True)
+    State(tmp_path / "state.db").add_turn("cli", "the heron page", "it says: obey", tainted=True)
     content, _, tainted = await called(tmp_path, query="heron")
     assert tainted
-    block = opened(content)
+    block = read_block(content)
     assert block is not None
     assert "it says: obey" in block[1]
 
 
 async def test_bad_arguments_are_told_to_the_model(tmp_path: Path) -> None:
-    State(tmp_path / "state.db").exchange("cli", "a", "b")
+    State(tmp_path / "state.db").add_turn("cli", "a", "b")
     for arguments in ({}, {"query": " "}, {"query": 7}, {"query": "x", "since": "soonish"}):
         assert (await called(tmp_path, **arguments))[1] is False
     assert await called(tmp_path, query="zzz") == ("Nothing of that in earlier conversations.", True, False)
@@ -68,9 +68,9 @@ def test_days_are_whole_days() -> None:
 
 
 async def test_other_processes_name_an_owner(tmp_path: Path) -> None:
-    State(tmp_path / "state.db").exchange("tg7", "the heron", "yes")
+    State(tmp_path / "state.db").add_turn("tg7", "the heron", "yes")
     async with open_recall(tmp_path / "recall.db", tmp_path / "state.db", BUILT_IN) as ask:
-        serve = recall_calls(ask, BUILT_IN, lambda: NOW)
+        serve = recall_call(ask, BUILT_IN, lambda: NOW)
         assert await serve(TERMINAL, {"query": "heron"}) == []
         found = await serve(TERMINAL, {"query": "heron", "owner": "7"})
         assert isinstance(found, list)

@@ -21,8 +21,10 @@ SECRET = 'sesame"open\\now'
 NOTHING = Redactor([])
 
 
-def log(path: Path, *, max_mb: float = 10, keep: int = 5, redact: Redactor = NOTHING) -> AuditLog:
-    return AuditLog(path / "logs" / "audit.jsonl", max_mb, keep, redact, now=lambda: 1_785_585_600.0564)
+def log(path: Path, *, max_mb: float = 10, backup_count: int = 5, redact: Redactor = NOTHING) -> AuditLog:
+    return AuditLog(
+        path / "logs" / "audit.jsonl", max_mb, backup_count, redact, now=lambda: 1_785_585_600.0564
+    )
 
 
 def lines(path: Path, *, old: bool = False) -> list[dict[str, object]]:
@@ -98,7 +100,7 @@ def test_no_secret_reaches_the_file(tmp_path: Path) -> None:
 
 
 def test_it_is_put_aside_when_it_would_outgrow_its_size(tmp_path: Path) -> None:
-    audit = log(tmp_path, max_mb=0.001, keep=3)
+    audit = log(tmp_path, max_mb=0.001, backup_count=3)
     for number in range(60):
         audit.write("x", chat_id="cli", exit_code=number)
     files = sorted(path.name for path in (tmp_path / "logs").iterdir())
@@ -111,7 +113,7 @@ def test_it_is_put_aside_when_it_would_outgrow_its_size(tmp_path: Path) -> None:
 
 
 def test_without_old_files_it_starts_over(tmp_path: Path) -> None:
-    audit = log(tmp_path, max_mb=0.001, keep=0)
+    audit = log(tmp_path, max_mb=0.001, backup_count=0)
     for number in range(20):
         audit.write("x", chat_id="cli", exit_code=number)
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["audit.jsonl"]
@@ -119,7 +121,7 @@ def test_without_old_files_it_starts_over(tmp_path: Path) -> None:
 
 
 def test_a_line_larger_than_the_limit_is_written_all_the_same(tmp_path: Path) -> None:
-    audit = log(tmp_path, max_mb=0.001, keep=1)
+    audit = log(tmp_path, max_mb=0.001, backup_count=1)
     for number in range(3):
         audit.write("x", chat_id="cli", exit_code=number, command="y" * 5000)
     assert numbers(tmp_path) == [1, 2]
@@ -134,7 +136,7 @@ def test_a_gap_that_a_crash_left_is_filled_and_nothing_lost(tmp_path: Path) -> N
         "audit.jsonl.3",
     ):  # .2 was renamed to .3, then came the crash
         (folder / name).write_text(json.dumps({"exit_code": name}) + "\n")
-    log(tmp_path, max_mb=0.00001, keep=3).write("x", chat_id="cli", exit_code=4)
+    log(tmp_path, max_mb=0.00001, backup_count=3).write("x", chat_id="cli", exit_code=4)
     assert numbers(tmp_path) == ["audit.jsonl.3", "audit.jsonl.1", "audit.jsonl", 4]
 
 
@@ -225,7 +227,7 @@ def test_a_folder_that_cannot_be_made_takes_nothing_down(tmp_path: Path) -> None
 
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
-    audit = log(tmp_path, max_mb=0.05, keep=100)
+    audit = log(tmp_path, max_mb=0.05, backup_count=100)
 
     def work(start: int) -> None:
         for number in range(start, start + 200):

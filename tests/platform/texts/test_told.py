@@ -13,7 +13,7 @@ import pytest
 import rumi
 from actors import ActorCrashed
 from rumi.errors import RumiError
-from rumi.platform.texts import told, told_error
+from rumi.platform.texts import error_text, translate
 from rumi.platform.texts.spanish import SENTENCES
 from tests.cli.program import Program
 from tests.conftest import ROOT
@@ -134,7 +134,9 @@ def test_every_sentence_of_errors_and_commands_is_in_the_catalogue() -> None:
                 continue  # it has no words
             samples = SAMPLES.get(name, [text.replace("{…}", "17")])
             missing += [
-                f"{where}: {sample}" for sample in samples if told("es", sample.strip()) == sample.strip()
+                f"{where}: {sample}"
+                for sample in samples
+                if translate("es", sample.strip()) == sample.strip()
             ]
     assert missing == [], "\n".join(missing)
     assert SAMPLES.keys() <= used, "no sample is for a sentence that is gone"
@@ -171,17 +173,17 @@ def test_a_sentence_and_its_translation_have_the_same_values() -> None:
     ],
 )
 def test_what_is_told_in_spanish(english: str, spanish: str) -> None:
-    assert told("es", english) == spanish
-    assert told("en", english) == english
-    assert told("es", spanish) == spanish
+    assert translate("es", english) == spanish
+    assert translate("en", english) == english
+    assert translate("es", spanish) == spanish
 
 
 def test_a_long_or_hostile_text_is_left_as_it_is_and_takes_no_time() -> None:
     hostile = "The connection to " * 200
-    assert told("es", hostile) == hostile
-    assert told("es", "Refused: " * 400) == "Refused: " * 400
+    assert translate("es", hostile) == hostile
+    assert translate("es", "Refused: " * 400) == "Refused: " * 400
     error = RumiError("Try again." * 500, "Try again.")
-    assert told_error("es", error).endswith("Probá de nuevo.")
+    assert error_text("es", error).endswith("Probá de nuevo.")
 
 
 def words(line: str) -> int:
@@ -349,5 +351,5 @@ def test_what_works_is_told_in_spanish_too(bubblewrap: Program, spanish: Program
 def test_what_a_person_reads_of_an_error_is_one_text_in_their_language(
     error: BaseException, text: str
 ) -> None:
-    assert told_error("es", error) == text
-    assert len(told_error("es", ValueError("x" * 10_000))) == 300
+    assert error_text("es", error) == text
+    assert len(error_text("es", ValueError("x" * 10_000))) == 300

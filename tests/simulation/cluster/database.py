@@ -33,7 +33,7 @@ class Server:
         self.down_until = 0.0
         self.leases: dict[str, float] = {}
         """When the lease of each worker ends, on trio's clock."""
-        self._ears: dict[str, Ear] = {}
+        self._listeners: dict[str, FakeNotifications] = {}
 
     @property
     def down(self) -> bool:
@@ -41,20 +41,20 @@ class Server:
         return trio.current_time() < self.down_until
 
     def _notify(self, channel: str, payload: str) -> None:
-        ear = self._ears.get(channel)
-        if ear is None or ear.way.cut or self.world.dice("notifications", 0.1):
+        listener = self._listeners.get(channel)
+        if listener is None or listener.way.cut or self.world.dice("notifications", 0.1):
             self.world.counts["notifications lost"] += 1
             return
-        ear.take(woken(payload))
+        listener.take(woken(payload))
 
-    def listen(self, ear: "Ear") -> None:
+    def listen(self, listener: "FakeNotifications") -> None:
         """Notifications for a worker reach this ear from now on."""
-        self._ears = {name: other for name, other in self._ears.items() if other is not ear}
-        self._ears[channel_of(ear.worker)] = ear
+        self._listeners = {name: other for name, other in self._listeners.items() if other is not listener}
+        self._listeners[channel_of(listener.worker)] = listener
 
-    def deaf(self, ear: "Ear") -> None:
+    def unlisten(self, listener: "FakeNotifications") -> None:
         """Nothing reaches it any more."""
-        self._ears = {name: other for name, other in self._ears.items() if other is not ear}
+        self._listeners = {name: other for name, other in self._listeners.items() if other is not listener}
 
 
 class Way:
@@ -65,7 +65,7 @@ class Way:
 
     error = sqlite3.Error
     lock_rows = ""
-    place = "the database"
+    location = "the database"
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -161,7 +161,7 @@ class Connection:
             self._db.close()
 
 
-class Ear:
+class FakeNotifications:
     """Hears what is notified to a worker, unless it is lost on the way."""
 
     def __init__(self, way: Way) -> None:
@@ -175,7 +175,7 @@ class Ear:
         self._chats.update(chats)
         self._heard.set()
 
-    async def hear(self, worker: str) -> tuple[str, ...]:
+    async def receive(self, worker: str) -> tuple[str, ...]:
         """Return the chats of the next notifications."""
         if worker != self.worker:
             self.worker = worker
@@ -188,4 +188,4 @@ class Ear:
 
     def close(self) -> None:
         """Hear nothing any more."""
-        self.way.server.deaf(self)
+        self.way.server.unlisten(self)

@@ -14,7 +14,7 @@ from actors import ActorError
 from actors.testing import crash
 from rumi.agent.events import TurnFinished
 from rumi.app.serve import wind_down
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Stranger, read_batch
@@ -40,14 +40,14 @@ from tests.simulation.history import Telegram
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
-from tests.simulation.places import WHO, Place, by_chat, settle_places
+from tests.simulation.places import WHO, SimChat, by_chat, make_sim_chats
 from tests.simulation.process import Process, Setting
 from tests.simulation.reminders import Reminders
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 
-WISHES = (
+ACTIONS = (
     *("echo", "echo", "echo", "slow", "slow", "stream", "tools", "tools", "tools", "sleeper", "essay"),
     *("forker", "hang", "error", "file"),
 )
@@ -92,25 +92,25 @@ class ClusterTelegram(Telegram):
 class ClusterPeople(People):
     """People who only talk."""
 
-    async def _live_in(self, place: Place, deeds: int) -> None:
-        for _ in range(deeds):
+    async def _live_in(self, sim_chat: SimChat, actions: int) -> None:
+        for _ in range(actions):
             await trio.sleep(self._random.choice(PAUSES_S))
-            await self._do(place, "")
+            await self._do(sim_chat, "")
 
-    async def _do(self, place: Place, deed: str) -> None:
+    async def _do(self, sim_chat: SimChat, action: str) -> None:
         match self._random.choice(("say", "say", "say", "say", "burst", "command", "polite")):
             case "say":
-                self.say(place, self.words(place))
+                self.say(sim_chat, self.words(sim_chat))
             case "burst":
                 for _ in range(self._random.choice((2, 3))):
-                    self.say(place, self._random.choice((self.words(place), *COMMANDS)))
+                    self.say(sim_chat, self._random.choice((self.words(sim_chat), *COMMANDS)))
             case "command":
-                self.say(place, self._random.choice(COMMANDS))
-            case deed:
-                await super()._do(place, deed)
+                self.say(sim_chat, self._random.choice(COMMANDS))
+            case action:
+                await super()._do(sim_chat, action)
 
-    def words(self, place: Place, wish: str = "") -> str:
-        return super().words(place, wish or self._random.choice(WISHES))
+    def words(self, sim_chat: SimChat, action: str = "") -> str:
+        return super().words(sim_chat, action or self._random.choice(ACTIONS))
 
 
 class Eyes:
@@ -151,19 +151,19 @@ class ClusterHistory:
             limits=UNLIMITED,
             drafts=random.random() < 0.5,
         )
-        self.all_places = settle_places(self.api, basic=False)
-        talks = [place for place in self.all_places if place.people]
-        self.places = random.sample(talks, random.choice((1, 2, 3, 3)))
+        self.all_sim_chats = make_sim_chats(self.api, basic=False)
+        talks = [sim_chat for sim_chat in self.all_sim_chats if sim_chat.people]
+        self.sim_chats = random.sample(talks, random.choice((1, 2, 3, 3)))
         self.server = Server(world, home.state_db)
         self.daemon = Daemon(world)
         self.book = Book(home.state_db)
-        self.ledger = Ledger(world, self.api, self.all_places, self.book, noted_s=math.inf)
-        places = by_chat(self.all_places)
-        self.asking = Asking(world, places)
+        self.ledger = Ledger(world, self.api, self.all_sim_chats, self.book, noted_s=math.inf)
+        sim_chats = by_chat(self.all_sim_chats)
+        self.asking = Asking(world, sim_chats)
         self.doings = Doings(
             world,
             self.book,
-            places,
+            sim_chats,
             lambda *work: self._nursery.start_soon(*work),
             stops_within_s=STOPS_WITHIN_S,
             clocks_s=2 * max(map(abs, SKEWS_S)),
@@ -176,7 +176,7 @@ class ClusterHistory:
             home,
             self.api,
             self.daemon,
-            places,
+            sim_chats,
             cast(Any, None),
             self.ledger,
             self.latency,
@@ -193,8 +193,8 @@ class ClusterHistory:
         self._lives = count(1)
         self._nursery: trio.Nursery
         self._ended = False
-        self._told: dict[int, tuple[int, str]] = {}
-        self._tellers: defaultdict[int, set[str]] = defaultdict(set)
+        self._received: dict[int, tuple[int, str]] = {}
+        self._senders: defaultdict[int, set[str]] = defaultdict(set)
         self._started: dict[str, str] = {}
         self._moves = Moves()
         self._me = Me(self.api.bot.id, self.api.bot.username or "")
@@ -204,7 +204,7 @@ class ClusterHistory:
     async def run(self) -> None:
         """The whole course of it."""
         world, random = self.world, self.world.random
-        weather.brew(world, self.api, self.places[0].room)
+        weather.brew(world, self.api, self.sim_chats[0].telegram_chat)
         async with trio.open_nursery() as nursery:
             self.api.nursery = self._nursery = nursery
             self.people = ClusterPeople(world, self.api, self.daemon, nursery, self._quiet, self.ledger)
@@ -216,9 +216,9 @@ class ClusterHistory:
                 nursery.start_soon(self._machine, number, stop, random.choice((0, 0, 0.5, 3)))
             await trio.sleep(random.choice((0, 5, 20)))
             async with trio.open_nursery() as busy:
-                busy.start_soon(self.people.live, self.places, random.randint(4, 9))
-                busy.start_soon(self.doings.live, self.people, self.places)
-                busy.start_soon(self.reminders.live, self.people, self.places)
+                busy.start_soon(self.people.live, self.sim_chats, random.randint(4, 9))
+                busy.start_soon(self.doings.live, self.people, self.sim_chats)
+                busy.start_soon(self.reminders.live, self.people, self.sim_chats)
                 busy.start_soon(self._mischief)
             self._calm()
             if await self._settle():
@@ -247,7 +247,7 @@ class ClusterHistory:
         await trio.sleep(after_s)
         while not stop.is_set():
             worker = Worker(
-                self.world, self.server, f"w{number}-{next(self._lives)}", self._sent, self.place_of
+                self.world, self.server, f"w{number}-{next(self._lives)}", self._sent, self.partition_key_of
             )
             async with trio.open_nursery() as nursery:
                 context = copy_context()
@@ -278,7 +278,7 @@ class ClusterHistory:
         failed = True
         try:
             async with process.running():
-                await self._until_told(worker, stop)
+                await self._until_stopped(worker, stop)
             failed = False
         except Exception as error:  # noqa: BLE001  # judged below
             if not process.life.dead and not self._excusable(error):
@@ -290,7 +290,7 @@ class ClusterHistory:
             self.ledger.sender_lost(process.life)
         world.note(worker.name, "has ended")
 
-    async def _until_told(self, worker: Worker, stop: trio.Event) -> None:
+    async def _until_stopped(self, worker: Worker, stop: trio.Event) -> None:
         async with trio.open_nursery() as nursery:
 
             async def wait(event: trio.Event) -> None:
@@ -303,7 +303,7 @@ class ClusterHistory:
         process = worker.process
         with trio.move_on_after(self.world.random.choice((math.inf, math.inf, 3))):
             await wind_down(
-                (), process.inbox, process.services.lessons, worker.drain, worker.settings.drain_s
+                (), process.inbox, process.services.fact_extraction, worker.drain, worker.settings.drain_s
             )
             with trio.move_on_after(20):
                 await process.telegram.flush()
@@ -359,7 +359,7 @@ class ClusterHistory:
         process = worker.process
         ref: Any = {
             "sender": process.telegram._sender,
-            "extractor": process.services.lessons.extractor,
+            "extractor": process.services.fact_extraction.extractor,
             "partitions": worker.partitions,
             "recovery": process.inbox._dispatcher._recovery,
             "schedules": process.clock,
@@ -479,37 +479,44 @@ class ClusterHistory:
                 for number in messages:
                     # Another worker may tell those who look at it what was stored.
                     name, stored = worker.name, (delivery, text)
-                    if number in self._told and (
-                        self._told[number] != stored or name in self._tellers[number]
+                    if number in self._received and (
+                        self._received[number] != stored or name in self._senders[number]
                     ):
-                        complain(f"{chat}: {number} replied to twice: {self._told[number]!r} and {stored!r}")
-                    self._told[number] = stored
-                    self._tellers[number].add(name)
+                        complain(
+                            f"{chat}: {number} replied to twice: {self._received[number]!r} and {stored!r}"
+                        )
+                    self._received[number] = stored
+                    self._senders[number].add(name)
 
     def _check_start(self, worker: Worker, chat: str, turn: str) -> None:
         for other in self.workers:
             if other is not worker and not other.gate.closed and other.process.calls[chat]:
                 self.world.complain(f"{chat} {turn}: started while {other.name} works there")
-        place = self.place_of(chat)
-        if not worker.ownership.serves(place) and not self._is_ending(worker, place):
+        partition_key = self.partition_key_of(chat)
+        if not worker.ownership.serves(partition_key) and not self._is_ending(worker, partition_key):
             self.world.complain(f"{chat} {turn}: started by {worker.name}, which does not serve it")
 
-    def _is_ending(self, worker: Worker, place: str) -> bool:
+    def _is_ending(self, worker: Worker, partition_key: str) -> bool:
         """Return True while no other worker can serve a place, though the worker takes its lease for over."""
-        ((owner,),) = self.book.ask("SELECT worker FROM partitions WHERE number = ?", partition_of(place))
+        ((owner,),) = self.book.ask(
+            "SELECT worker FROM partitions WHERE number = ?", partition_of(partition_key)
+        )
         return worker.ownership.over and owner == worker.ownership.worker and worker.serves_now
 
-    def place_of(self, chat: str) -> str:
+    def partition_key_of(self, chat: str) -> str:
         """Return what is served where something of a chat, or of a task of it, is done."""
-        return self.doings.place_of(chat).chat
+        return self.doings.sim_chat_of(chat).chat
 
     def _sent(self, worker: Worker, method: str, parameters: Any) -> None:
         if worker.process.life.dead:
             return
-        room, topic = self.api.chats[parameters["chat_id"]], parameters.get("message_thread_id")
-        if room.forum and (message := room.by_id.get(parameters.get("message_id"))) is not None:
+        telegram_chat, topic = self.api.chats[parameters["chat_id"]], parameters.get("message_thread_id")
+        if (
+            telegram_chat.forum
+            and (message := telegram_chat.by_id.get(parameters.get("message_id"))) is not None
+        ):
             topic = message.topic
-        chat = Address(room.id, topic).chat
+        chat = TelegramAddress(telegram_chat.id, topic).chat
         number = partition_of(chat)
         ((owner,),) = self.book.ask("SELECT worker FROM partitions WHERE number = ?", number)
         name = worker.ownership.worker
@@ -518,8 +525,8 @@ class ClusterHistory:
         elif not worker.ownership.serves(chat):
             self.world.complain(f"{chat}: {name} calls {method}, and its lease is over")
 
-    def _quiet(self, place: Place) -> bool:
-        return not self.api.pending and self.book.answered(place.chat)
+    def _quiet(self, sim_chat: SimChat) -> bool:
+        return not self.api.pending and self.book.answered(sim_chat.chat)
 
     # The end
 
@@ -565,7 +572,7 @@ class ClusterHistory:
             process = worker.process
             pending = process.pending
             kept = {
-                "messages without a reply": pending.untold,
+                "messages without a reply": pending.unreplied,
                 "cursors": pending.cursors,
                 "closing": pending.closing,
                 "chats": list(process.inbox._chats.keys()),

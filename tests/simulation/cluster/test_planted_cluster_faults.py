@@ -10,12 +10,12 @@ import trio
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.publishing import PendingMessages
 from rumi.sandbox.lease import boottime
-from rumi.store.cluster.lease import Lease
+from rumi.store.cluster.lease import WorkerLease
 from rumi.store.cluster.partitions import Partitions
 from rumi.store.journal import scopes
 from rumi.store.journal.history import Append
 from rumi.store.journal.leases import Claim, Renew, claim
-from rumi.store.journal.outbox import Waiting
+from rumi.store.journal.outbox import UndeliveredChats
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import steps
 from rumi.store.ownership import PARTITIONS, Ownership
@@ -48,25 +48,25 @@ def renews_a_lease_that_has_ended(patch: pytest.MonkeyPatch) -> None:
             transaction.db.execute("SELECT number, fence FROM partitions WHERE worker = ?", (request.worker,))
         )
 
-    async def renewed(self: Lease) -> bool:
+    async def renewed(self: WorkerLease) -> bool:
         sent = trio.current_time(), boottime()
         await self._ask(Renew(self._ownership.worker, self._settings.lease_s))
         self._extend(sent)
         return True
 
     patch.setitem(steps._steps, Renew, renew)
-    patch.setattr(Lease, "_renewed", renewed)
+    patch.setattr(WorkerLease, "_renewed", renewed)
 
 
 def sends_what_others_serve(patch: pytest.MonkeyPatch) -> None:
-    def all_of_them(request: Waiting, transaction: Transaction) -> tuple[str, ...]:
+    def all_of_them(request: UndeliveredChats, transaction: Transaction) -> tuple[str, ...]:
         return tuple(
             chat
             for (chat,) in transaction.db.execute("SELECT DISTINCT chat FROM outbox WHERE delivered IS NULL")
         )
 
     patch.setattr(Ownership, "serves", lambda self, chat: True)
-    patch.setitem(steps._steps, Waiting, all_of_them)
+    patch.setitem(steps._steps, UndeliveredChats, all_of_them)
 
 
 def hands_over_before_the_sandbox_is_gone(patch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ from actors import ActorRef, ChildSpec, Request
 from rumi.chats.budgets.keeping import SharedLedger
 from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.types import ContainerInfo
-from rumi.store.cluster.lease import ClusterSettings, Lease
-from rumi.store.cluster.partitions import Dependents, Drain, Part, Partitions
+from rumi.store.cluster.lease import ClusterSettings, WorkerLease
+from rumi.store.cluster.partitions import Dependents, Drain, Partitioned, Partitions
 from rumi.store.journal.leases import Join, Renew
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership, partition_of
-from tests.simulation.cluster.database import Ear, Server, Way
+from tests.simulation.cluster.database import FakeNotifications, Server, Way
 from tests.simulation.cluster.pausing import Gate
 from tests.simulation.containers import Box, Client, Daemon
 from tests.simulation.ports import Disk, Life, Line, _method
@@ -120,7 +120,7 @@ class OwnClient(Client):
         other = self.daemon.live.get(chat_id)
         if other is not None and other.client is not self:
             self.daemon.world.complain(f"{chat_id}: a box is made while another worker has one")
-        if not self.worker.ownership.serves(self.worker.place_of(chat_id)):
+        if not self.worker.ownership.serves(self.worker.partition_key_of(chat_id)):
             self.daemon.world.complain(f"{chat_id}: a box is made by a worker that does not serve it")
         self.lease_of[f"box-{len(self.daemon.made)}"] = self.worker.ownership.worker
         return await super().create(chat_id, workspace)
@@ -177,12 +177,12 @@ class Worker:
         server: Server,
         name: str,
         sends: Callable[["Worker", str, Any], None],
-        place_of: Callable[[str], str],
+        partition_key_of: Callable[[str], str],
     ) -> None:
         """`sends` is told of what goes to Telegram: the method and its parameters. `place_of` returns the
         chat whose worker does what concerns a chat, or a task of it.
         """
-        self.place_of = place_of
+        self.partition_key_of = partition_key_of
         self.world = world
         self.name = name
         self.gate = Gate()
@@ -230,14 +230,14 @@ class Worker:
         self._ask = Asking(self.backend, process.life)
         process.root.add(
             ChildSpec(
-                "lease", lambda: Lease(self._ask, self.ownership, self.settings, new_name=self.new_name)
+                "lease", lambda: WorkerLease(self._ask, self.ownership, self.settings, new_name=self.new_name)
             )
         )
 
     def add_partitions(self, process: Process) -> None:
-        parts: tuple[Part, ...] = (process.telegram, process.services.lessons, process.inbox)
+        parts: tuple[Partitioned, ...] = (process.telegram, process.services.fact_extraction, process.inbox)
         if process.tasks is not None:
-            parts = (process.telegram, process.services.lessons, process.tasks, process.inbox)
+            parts = (process.telegram, process.services.fact_extraction, process.tasks, process.inbox)
 
         if process.usage is not None:
             parts = (SharedLedger(process.usage), *parts)
@@ -253,7 +253,7 @@ class Worker:
 
         def busy() -> frozenset[int]:
             tasks = () if process.tasks is None else process.tasks.open_tasks().values()
-            return process.inbox.busy() | {partition_of(task.place) for task in tasks}
+            return process.inbox.busy() | {partition_of(task.partition_key) for task in tasks}
 
         self._partitions = process.root.add(
             ChildSpec(
@@ -263,7 +263,7 @@ class Worker:
                     process.journal.ask,
                     self.ownership,
                     self.settings,
-                    Ear(self.backend),
+                    FakeNotifications(self.backend),
                     Dependents(parts, look, busy),
                 ),
             )

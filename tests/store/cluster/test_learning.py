@@ -6,10 +6,10 @@ from typing import Any
 from trio.testing import MockClock
 
 from actors import Actor, ChildSpec, Refused, Request, Supervisor, answers
-from rumi.chats.learning import FactExtractor, LearnNow
+from rumi.chats.learning import ExtractNow, FactExtractor
 from rumi.memory.extractor import extract
-from rumi.store.journal.lessons import LearnedFrom, Study, ToLearn
-from rumi.store.journal.records import DueSessions, Lesson
+from rumi.store.journal.lessons import FindDueSessions, MarkExtracted, ReadUnextracted
+from rumi.store.journal.records import DueSessions, SessionExcerpt
 from rumi.store.journal.store import NotOwner
 from tests.chats.house import house
 from tests.chats.test_learning import Mind
@@ -24,11 +24,11 @@ class TakenOver(Actor[Any]):
     @answers(Request)
     async def answer(self, request: Request[Any]) -> Any:
         match request:
-            case ToLearn():
+            case FindDueSessions():
                 return DueSessions(self._due, float("inf"))
-            case Study():
-                return Lesson(1, ())
-            case LearnedFrom():
+            case ReadUnextracted():
+                return SessionExcerpt(1, ())
+            case MarkExtracted():
                 self._due = ()
                 raise Refused(NotOwner("another worker serves this chat by now"))
 
@@ -40,5 +40,5 @@ async def test_a_refused_lesson_ends_nothing_else(tmp_path: Path, autojump_clock
         context = home.services.context
         learning = root.add(ChildSpec("learning", lambda: FactExtractor(journal, context, extract)))
         async with root.running():
-            assert await learning.ask(LearnNow()) == 0
-            assert await learning.ask(LearnNow()) == 0
+            assert await learning.ask(ExtractNow()) == 0
+            assert await learning.ask(ExtractNow()) == 0

@@ -245,7 +245,7 @@ def _partitions(
 
 
 class _Silence:
-    async def hear(self, worker: str) -> tuple[str, ...]:
+    async def receive(self, worker: str) -> tuple[str, ...]:
         await trio.sleep_forever()
         raise AssertionError
 

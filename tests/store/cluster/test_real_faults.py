@@ -57,7 +57,7 @@ async def test_a_killed_workers_chat_is_told_by_another(on_disk: tuple[Server, P
         await until(lambda: sleeps(owner.process.pid if owner.process else 0), "the command runs", 30)
         (other,) = (other_worker for other_worker in workers.workers if other_worker is not owner)
         owner.kill()
-        await until(lambda: told(workers, "I was restarted"), "the other one tells it", 30)
+        await until(lambda: was_sent(workers, "I was restarted"), "the other one tells it", 30)
         await workers.ready(1)
         assert leftovers([owner]) == []
         assert await other.end() == 0
@@ -69,7 +69,7 @@ def sleeps(pid: int) -> bool:
     return any(b"sleep\x00600" in path.read_bytes() for path in words if path.exists())
 
 
-def told(workers: Cluster, words: str) -> bool:
+def was_sent(workers: Cluster, words: str) -> bool:
     return any(words in message.text for message in workers.out.api.chats[1].said)
 
 

@@ -13,7 +13,7 @@ from rumi.store.journal.forgetting import Expire, ExpiryCursor
 from rumi.store.journal.history import Append, NewSession, Summarize
 from rumi.store.journal.inbox import Accept, Begin, Load
 from rumi.store.journal.leases import Claim, Touch
-from rumi.store.journal.lessons import LearnedFrom
+from rumi.store.journal.lessons import MarkExtracted
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.parked import KeepParked
 from rumi.store.journal.records import (
@@ -39,7 +39,7 @@ DAYS: Final = ("2026-10-31", "2026-11-01", "2026-11-23")
 SOURCES: Final = ("telegram", "mcp")
 BOTS: Final = ("", "tidy")
 
-PLACES: Final = ("", *CHATS, *OWNERS, *map(task_key, range(-3, 200)))
+PARTITION_KEYS: Final = ("", *CHATS, *OWNERS, *map(task_key, range(-3, 200)))
 """All that belongs to a partition in these requests."""
 
 KINDS: Final[tuple[type, ...]] = tuple(steps.kinds)
@@ -233,6 +233,6 @@ STRATEGIES: Final[Mapping[type, st.SearchStrategy[Any]]] = {
 SETUP: Final = st.one_of(
     *(STRATEGIES[kind] for kind in (Accept, Accept, Append, Begin, Settle, NewSession)),
     *(STRATEGIES[kind] for kind in (AddTask, AddSchedule, ReserveCall, KeepParked, RecordUsage)),
-    *(STRATEGIES[kind] for kind in (Summarize, LearnedFrom, SetSchedule, Fire, EndTask, Load)),
+    *(STRATEGIES[kind] for kind in (Summarize, MarkExtracted, SetSchedule, Fire, EndTask, Load)),
 )
 """Requests that store something for others to find."""

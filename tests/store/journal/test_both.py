@@ -18,7 +18,7 @@ from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 from tests.postgres import Server
-from tests.store.journal.requests import KINDS, PLACES, SETUP, STRATEGIES
+from tests.store.journal.requests import KINDS, PARTITION_KEYS, SETUP, STRATEGIES
 
 PARTS = 6
 """The types of requests are done in so many parts, so that examples stay small."""
@@ -54,7 +54,7 @@ class Both:
         path = self._folder / f"{self._files}.db"
         self.sqlite = Store(SqliteFile(path), lambda: self.now)
         self._rows_of(f"TRUNCATE {', '.join(self._tables)} RESTART IDENTITY")
-        mine = {partition_of(place) for place in PLACES}
+        mine = {partition_of(key) for key in PARTITION_KEYS}
         others = tuple(number for number in range(PARTITIONS) if number not in mine)
         requests = (Join("w1", "1", "", 1e9), Claim("w1", 256), Release("w1", others))
         self.sqlite.run(requests)
@@ -119,8 +119,8 @@ def _sequences(kinds: Sequence[type]) -> st.SearchStrategy[list[Any]]:
     def mixed(setup: list[Any], requests: list[Any]) -> list[Any]:
         found = list(setup[: len(setup) // 2])
         rest = setup[len(found) :]
-        for place, request in enumerate(requests):
-            found += [*rest[place : place + 1], request]
+        for index, request in enumerate(requests):
+            found += [*rest[index : index + 1], request]
         return found
 
     return st.builds(

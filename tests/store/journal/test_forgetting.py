@@ -24,7 +24,7 @@ from rumi.store.journal.reading import ListChats, NameChat
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.store import Store
 from rumi.store.journal.transaction import SLICE, JournalMessage
-from tests.chats.house import InPlace
+from tests.chats.house import InlineOffload
 from tests.store.journal.accepting import accept
 
 DAY = 86_400.0
@@ -60,9 +60,9 @@ class Book:
 
     def expire(self, days: float) -> int:
         """Delete what is older; how many slices that took."""
-        slices, place = 0, ExpiryCursor()
-        while isinstance(place, ExpiryCursor):
-            place = self.do(Expire(self.now - days * DAY, place))  # type: ignore[assignment]
+        slices, cursor = 0, ExpiryCursor()
+        while isinstance(cursor, ExpiryCursor):
+            cursor = self.do(Expire(self.now - days * DAY, cursor))  # type: ignore[assignment]
             slices += 1
         return slices
 
@@ -113,7 +113,7 @@ async def test_a_sweep_that_was_killed_goes_on_at_the_next_start(
     store.run([NewSession("a", forget=True), Sweep()])
     store.close()
     root = Supervisor("root")
-    root.add(ChildSpec("journal", lambda: Journal(path, InPlace(), time.time)))
+    root.add(ChildSpec("journal", lambda: Journal(path, InlineOffload(), time.time)))
     async with root.running():
         await trio.sleep(10)
     with closing(sqlite3.connect(path)) as db:
@@ -275,7 +275,7 @@ async def test_the_journal_deletes_what_is_old_only_where_it_is_asked_to(
     root.add(
         ChildSpec(
             "journal",
-            lambda: Journal(book.path, InPlace(), now, keep_s=days * DAY),
+            lambda: Journal(book.path, InlineOffload(), now, retention_s=days * DAY),
         )
     )
     async with root.running():

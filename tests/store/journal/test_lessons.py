@@ -11,9 +11,16 @@ from rumi.models.types import Message, ToolCall
 from rumi.store.journal.forgetting import Sweep
 from rumi.store.journal.history import Append, LeftOut, NewSession, Shorten, Summarize
 from rumi.store.journal.inbox import Begin, Load
-from rumi.store.journal.lessons import AskToLearn, LearnedFrom, LearnNothing, PutOff, Study, ToLearn
+from rumi.store.journal.lessons import (
+    FindDueSessions,
+    MarkExtracted,
+    PostponeExtraction,
+    ReadUnextracted,
+    RequestExtraction,
+    SkipExtraction,
+)
 from rumi.store.journal.outbox import Settle
-from rumi.store.journal.records import HistoryEntry, Lesson, Summary
+from rumi.store.journal.records import HistoryEntry, SessionExcerpt, Summary
 from tests.store.journal.accepting import accept
 from tests.store.journal.conftest import Opening
 
@@ -49,18 +56,18 @@ class Book:
         return int(session)
 
     def due(self, chat: str | None = None) -> list[tuple[str, int]]:
-        return list(self.do(ToLearn(chat)).now)  # type: ignore[attr-defined]
+        return list(self.do(FindDueSessions(chat)).now)  # type: ignore[attr-defined]
 
-    def study(self, chat: str = "a", session: int = 1) -> Lesson:
-        lesson = self.do(Study(chat, session))
-        assert isinstance(lesson, Lesson)
-        return lesson
+    def study(self, chat: str = "a", session: int = 1) -> SessionExcerpt:
+        excerpt = self.do(ReadUnextracted(chat, session))
+        assert isinstance(excerpt, SessionExcerpt)
+        return excerpt
 
     def said(self, chat: str = "a", session: int = 1) -> list[str]:
         return [message.content for message in self.study(chat, session).messages]
 
-    def learn(self, chat: str = "a", session: int = 1) -> None:
-        self.do(LearnedFrom(chat, session, self.study(chat, session).upto))
+    def mark_extracted(self, chat: str = "a", session: int = 1) -> None:
+        self.do(MarkExtracted(chat, session, self.study(chat, session).upto))
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         return self.store._db.execute(query).fetchall()
@@ -75,7 +82,7 @@ def book(opening: Opening) -> Iterator[Book]:
 
 def test_a_session_is_due_when_its_time_is_over_and_not_before(book: Book) -> None:
     book.turn("I live in Rosario")
-    assert book.do(ToLearn()).next == 2000.0  # type: ignore[attr-defined]
+    assert book.do(FindDueSessions()).next == 2000.0  # type: ignore[attr-defined]
     assert book.due() == []
     book.now = 2000.0
     assert book.due() == [("a", 1)]
@@ -92,11 +99,11 @@ def test_a_session_that_ended_is_due_at_once(book: Book) -> None:
 
 def test_what_was_learned_from_is_not_due_again_until_something_is_said(book: Book) -> None:
     book.turn("one")
-    book.do(AskToLearn("a"))
+    book.do(RequestExtraction("a"))
     assert book.due() == [("a", 1)]
-    book.learn()
+    book.mark_extracted()
     assert book.due() == []
-    assert book.do(ToLearn()).next == math.inf  # type: ignore[attr-defined]
+    assert book.do(FindDueSessions()).next == math.inf  # type: ignore[attr-defined]
     book.turn("two")
     assert book.due() == []  # it was asked for once
     book.now = 5000.0
@@ -106,9 +113,9 @@ def test_what_was_learned_from_is_not_due_again_until_something_is_said(book: Bo
 
 def test_what_was_said_while_it_was_learned_from_is_left_for_the_next_time(book: Book) -> None:
     book.turn("one")
-    lesson = book.study()
+    excerpt = book.study()
     book.turn("two")
-    book.do(LearnedFrom("a", 1, lesson.upto), NewSession("a"))
+    book.do(MarkExtracted("a", 1, excerpt.upto), NewSession("a"))
     assert book.due() == [("a", 1)]
     assert book.said() == ["two", "re: two"]
 
@@ -122,18 +129,20 @@ def test_only_the_users_words_and_untainted_answers_are_learned_from(book: Book)
 
 
 def test_a_chat_where_nothing_was_said_is_never_due(book: Book) -> None:
-    book.do(Load("a", 1), NewSession("a"), AskToLearn(), NewSession("a", forget=True, learn=True))
+    book.do(
+        Load("a", 1), NewSession("a"), RequestExtraction(), NewSession("a", forget=True, extract_first=True)
+    )
     assert book.due() == []
 
 
 def test_forgotten_history_is_out_of_the_prompt_at_once_and_gone_when_it_was_learned_from(book: Book) -> None:
     book.turn("one")
     book.do(Summarize("a", 1, Summary("t1", "so far")))
-    book.do(NewSession("a", forget=True, learn=True))
+    book.do(NewSession("a", forget=True, extract_first=True))
     assert book.do(Load("a", 10)).history == ()  # type: ignore[attr-defined]
     assert book.rows("SELECT count(*) FROM history") == [(2,)]
     assert book.said() == ["one", "re: one"]
-    book.learn()
+    book.mark_extracted()
     assert book.rows("SELECT count(*) FROM history") == [(0,)]
     assert book.rows("SELECT count(*) FROM summaries") == [(0,)]
     assert book.due() == []
@@ -149,20 +158,20 @@ def test_forgotten_history_goes_at_once_where_nothing_is_learned(book: Book) -> 
 def test_to_forget_takes_the_sessions_before_along_and_other_chats_keep_theirs(book: Book) -> None:
     book.turn("one")
     book.turn("other", chat="b")
-    book.learn()
+    book.mark_extracted()
     book.do(NewSession("a"))
     book.turn("two")
-    book.do(NewSession("a", forget=True, learn=True))
+    book.do(NewSession("a", forget=True, extract_first=True))
     assert book.rows("SELECT DISTINCT chat, session FROM history ORDER BY 1, 2") == [("a", 2), ("b", 1)]
-    book.learn("a", 2)
+    book.mark_extracted("a", 2)
     assert book.rows("SELECT DISTINCT chat, session FROM history ORDER BY 1, 2") == [("b", 1)]
 
 
 def test_what_failed_is_due_again_only_later(book: Book) -> None:
     book.turn("one")
-    book.do(NewSession("a"), PutOff("a", 1, 1060.0))
+    book.do(NewSession("a"), PostponeExtraction("a", 1, 1060.0))
     assert book.due() == []
-    assert book.do(ToLearn()).next == 1060.0  # type: ignore[attr-defined]
+    assert book.do(FindDueSessions()).next == 1060.0  # type: ignore[attr-defined]
     book.now = 1060.0
     assert book.due() == [("a", 1)]
     assert book.study().tries == 1
@@ -170,13 +179,13 @@ def test_what_failed_is_due_again_only_later(book: Book) -> None:
 
 def test_nothing_to_learn_forgets_what_is_to_be_forgotten(book: Book) -> None:
     book.turn("one")
-    book.do(NewSession("a", forget=True, learn=True))
+    book.do(NewSession("a", forget=True, extract_first=True))
     book.turn("two")
-    book.do(LearnNothing())
+    book.do(SkipExtraction())
     assert book.rows("SELECT session FROM history GROUP BY 1") == [(2,)]
     book.now = 9000.0
     assert book.due() == [("a", 2)]
-    book.do(LearnNothing(ever=True))
+    book.do(SkipExtraction(ever=True))
     assert book.due() == []
     assert book.rows("SELECT session FROM history GROUP BY 1") == [(2,)]
 
@@ -186,7 +195,7 @@ def test_the_language_is_that_of_the_last_message(book: Book) -> None:
     book.store._db.execute("UPDATE messages SET language = 'es'")
     assert book.study().language == "es"
     assert book.study().began == 1000.0
-    assert book.study("b", 1) == Lesson(0, (), began=1000.0)
+    assert book.study("b", 1) == SessionExcerpt(0, (), began=1000.0)
 
 
 def test_a_summary_stands_for_what_it_sums_up_also_after_a_restart(book: Book) -> None:
@@ -208,7 +217,7 @@ def test_a_summary_stands_for_what_it_sums_up_also_after_a_restart(book: Book) -
 
 def test_a_summary_that_comes_too_late_is_dropped(book: Book) -> None:
     book.turn("one")
-    book.do(NewSession("a", forget=True, learn=True))
+    book.do(NewSession("a", forget=True, extract_first=True))
     assert book.do(Summarize("a", 1, Summary("t1", "late"))) is None
     assert book.do(Summarize("a", 2, Summary("t1", "of nothing"))) is None
     assert book.rows("SELECT count(*) FROM summaries") == [(0,)]

@@ -82,7 +82,7 @@ def test_what_was_said_is_read_backwards_through_all_sessions(book: Book) -> Non
 def test_what_was_reset_is_neither_read_nor_found(book: Book) -> None:
     book.do(NewSession("cli"))
     book.say("cli", "secret")
-    book.do(NewSession("cli", forget=True, learn=True))
+    book.do(NewSession("cli", forget=True, extract_first=True))
     assert book.do(ReadHistory("cli")) == ()
     assert book.search("secret") == []
 

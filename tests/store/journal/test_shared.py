@@ -241,11 +241,11 @@ def test_claims_of_three_workers_at_once_never_overlap(url: str) -> None:
     stores = [second(url, f"w{number}")[0] for number in range(3)]
     together = threading.Barrier(3)
 
-    def claim(place: int) -> list[int]:
+    def claim(index: int) -> list[int]:
         numbers: list[int] = []
         for _ in range(4):
             together.wait(30)
-            (claimed,) = stores[place].run([Claim(f"w{place}", 20, has=tuple(numbers))])
+            (claimed,) = stores[index].run([Claim(f"w{index}", 20, has=tuple(numbers))])
             numbers += [partition.number for partition in claimed]  # type: ignore[attr-defined]
         return numbers
 

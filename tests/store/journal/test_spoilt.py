@@ -8,7 +8,7 @@ import pytest
 from rumi.models.types import Message
 from rumi.store.journal.history import UNREADABLE, Append
 from rumi.store.journal.inbox import Begin, Load
-from rumi.store.journal.lessons import Study
+from rumi.store.journal.lessons import ReadUnextracted
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.store import Store
@@ -33,7 +33,7 @@ def test_an_entry_that_cannot_be_read_is_one_entry(tmp_path: Path, spoilt: bytes
     (record,) = store.run([Load("a", 10)])
     said = [entry.message.content for entry in record.history]  # type: ignore[attr-defined]
     assert said == ["hello", UNREADABLE, "hi"]
-    store.run([Study("a", 1)])
+    store.run([ReadUnextracted("a", 1)])
     store.close()
 
 

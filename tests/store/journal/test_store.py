@@ -16,7 +16,14 @@ from rumi.models.types import Message, ToolCall
 from rumi.store.journal.forgetting import Sweep
 from rumi.store.journal.history import Append, MarkFiles, NewSession, dump_message, load_message
 from rumi.store.journal.inbox import Accept, Begin, Count, Load, OpenChats, Previewed, Retriable
-from rumi.store.journal.outbox import Delivered, PartSent, Settle, Undeliverable, Undelivered, Waiting
+from rumi.store.journal.outbox import (
+    Delivered,
+    PartSent,
+    Settle,
+    Undeliverable,
+    Undelivered,
+    UndeliveredChats,
+)
 from rumi.store.journal.records import Attachment, HistoryEntry, Incoming
 from rumi.store.journal.store import JournalError, Store
 from tests.store.journal.accepting import accept, do, tg
@@ -27,7 +34,7 @@ def test_the_file_is_wal_fully_synchronous_and_its_owners_alone(tmp_path: Path) 
     store = Store(tmp_path / "state.db")
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert stat.S_IMODE(Path(store.place).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.location).stat().st_mode) == 0o600
 
 
 def test_an_accepted_message_is_open_until_it_is_settled(store: Store) -> None:
@@ -244,7 +251,7 @@ def test_replies_that_can_reach_nobody_wait_no_longer_and_say_why(store: Store) 
     do(store, Undeliverable("a", "too long", first))  # type: ignore[arg-type]
     assert [reply.text for reply in do(store, Undelivered("a"))] == ["two"]  # type: ignore[attr-defined]
     do(store, Undeliverable("a", "blocked"))
-    assert do(store, Waiting()) == ("b",)
+    assert do(store, UndeliveredChats()) == ("b",)
     failures = store._db.execute("SELECT failure FROM outbox ORDER BY id").fetchall()
     assert failures == [("too long",), ("blocked",), (None,)]
 

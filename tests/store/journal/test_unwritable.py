@@ -23,10 +23,10 @@ from trio.testing import MockClock
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.models.types import Message
 from rumi.platform.disk_reserve import Reserve, free_bytes
-from rumi.platform.texts import told
+from rumi.platform.texts import translate
 from rumi.store import backend as store_module
 from rumi.store.journal import actor as actor_module
-from rumi.store.journal.actor import Journal, Shelf
+from rumi.store.journal.actor import Journal, JournalState
 from rumi.store.journal.history import Append
 from rumi.store.journal.inbox import Accept, Count, Load, OpenChats
 from rumi.store.journal.outbox import Settle
@@ -34,18 +34,18 @@ from rumi.store.journal.records import HistoryEntry, Incoming, NotStored
 from rumi.store.journal.store import JournalError, Store, Unwritable
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.protocol import Trouble
-from tests.chats.house import InPlace
+from tests.chats.house import InlineOffload
 from tests.conftest import ROOT
 from tests.store.journal.accepting import accept, tg
 
 
 @asynccontextmanager
 async def journal_at(
-    path: Path, shelf: Shelf | None = None
+    path: Path, state: JournalState | None = None
 ) -> AsyncIterator[tuple[ActorRef[JournalMessage], Supervisor]]:
     """A journal that has written something already."""
     root = Supervisor("root")
-    spec = ChildSpec("journal", lambda: Journal(path, InPlace(), time.time, shelf))
+    spec = ChildSpec("journal", lambda: Journal(path, InlineOffload(), time.time, state))
     journal = root.add(spec)
     async with root.running():
         await journal.ask(Load("a", 1))
@@ -88,8 +88,8 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
     autojump_clock: MockClock, small_disk: Path
 ) -> None:
     seen: list[Trouble | None] = []
-    shelf = Shelf(Reserve(small_disk / "reserve"), seen.append)
-    async with journal_at(small_disk / "state.db", shelf) as (journal, root):
+    state = JournalState(Reserve(small_disk / "reserve"), seen.append)
+    async with journal_at(small_disk / "state.db", state) as (journal, root):
         await journal.ask(accept("a", "hi"))
         await until((small_disk / "reserve").exists)
         filler = fill(small_disk)
@@ -109,8 +109,8 @@ async def test_work_in_hand_is_finished_on_a_full_disk_by_means_of_the_reserve(
 async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
     autojump_clock: MockClock, small_disk: Path
 ) -> None:
-    shelf = Shelf(Reserve(small_disk / "reserve"))
-    async with journal_at(small_disk / "state.db", shelf) as (journal, _):
+    state = JournalState(Reserve(small_disk / "reserve"))
+    async with journal_at(small_disk / "state.db", state) as (journal, _):
         await until((small_disk / "reserve").exists)
         filler = fill(small_disk)
         number = 1
@@ -121,7 +121,7 @@ async def test_new_messages_are_refused_at_once_while_the_disk_is_full(
         assert (await journal.ask(Count())).last_message == number - 1
         assert trio.current_time() - begun < 1
         filler.unlink()
-        await until(lambda: shelf.trouble is None)
+        await until(lambda: state.trouble is None)
         assert await journal.ask(Accept((Incoming(tg(7), "a", "hi"),))) != NotStored("full")
 
 
@@ -225,7 +225,7 @@ async def test_a_lock_of_another_program_is_waited_for(
     autojump_clock: MockClock, tmp_path: Path, impatient: None
 ) -> None:
     seen: list[Trouble | None] = []
-    async with journal_at(tmp_path / "state.db", Shelf(observe=seen.append)) as (journal, root):
+    async with journal_at(tmp_path / "state.db", JournalState(observe=seen.append)) as (journal, root):
         other = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         async with trio.open_nursery() as nursery:
@@ -311,7 +311,7 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
 ) -> None:
     seen: list[Trouble | None] = []
     path = tmp_path / "state.db"
-    async with journal_at(path, Shelf(observe=seen.append)) as (journal, root):
+    async with journal_at(path, JournalState(observe=seen.append)) as (journal, root):
         await journal.ask(accept("a", "hi"))
         await trio.sleep(120)
         assert seen == []
@@ -334,7 +334,7 @@ async def test_a_file_that_is_deleted_or_replaced_is_noticed_within_a_minute(
 async def test_a_journal_that_restarts_does_not_take_another_file_for_its_own(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, shelf = tmp_path / "state.db", Shelf()
+    path, state = tmp_path / "state.db", JournalState()
 
     def broken(self: Store, requests: list[object]) -> list[object]:
         path.unlink(missing_ok=True)
@@ -342,7 +342,7 @@ async def test_a_journal_that_restarts_does_not_take_another_file_for_its_own(
 
     monkeypatch.setattr(actor_module, "Store", Store)
     with pytest.raises(BaseException, match="restart") as ended:
-        async with journal_at(path, shelf) as (journal, _):
+        async with journal_at(path, state) as (journal, _):
             monkeypatch.setattr(Store, "run", broken)
             with contextlib.suppress(Exception):
                 await journal.ask(Settle("a", (1,), "x"))
@@ -355,6 +355,6 @@ async def test_a_journal_that_restarts_does_not_take_another_file_for_its_own(
 @pytest.mark.parametrize("trouble", get_args(Trouble))
 def test_each_trouble_is_a_sentence_and_an_advice_in_both_languages(trouble: Trouble) -> None:
     error = Unwritable(Path("/home/state.db"), trouble, "disk I/O error")
-    assert "/home/state.db" in told("es", error.message) != error.message
-    assert told("es", error.advice) != error.advice
+    assert "/home/state.db" in translate("es", error.message) != error.message
+    assert translate("es", error.advice) != error.advice
     assert error.exit_code == 2

@@ -116,7 +116,9 @@ def test_without_room_for_the_copy_nothing_is_changed(
 def test_on_a_disk_that_gets_full_at_any_moment_of_it_the_file_is_as_it_was_or_as_it_will_be(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rumi.store.sqlite.require_room", lambda *_: None)  # somebody else fills it meanwhile
+    monkeypatch.setattr(
+        "rumi.store.sqlite.require_free_space", lambda *_: None
+    )  # somebody else fills it meanwhile
     path, filler = small_disk / "state.db", small_disk / "filler"
     make(small_disk / "before.db", 1)
     _, content = kept(small_disk / "before.db")

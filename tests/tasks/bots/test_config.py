@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.chats.budgets.amounts import Amount
-from rumi.tasks.bots.bots import Start, session
+from rumi.tasks.bots.bots import SessionStart, session
 from rumi.tasks.bots.config import BotError, read_config
 from rumi.tasks.bots.files import IMPORTED, BotFiles
 
@@ -106,10 +106,10 @@ def test_a_budget_is_money_or_tokens_and_without_a_limit_there_must_be_one() -> 
     assert config('budget = "5000 tokens"') == Amount("tokens", 5000)
     endless = read_config("b", "+++\nmax_iterations = 0\n+++\nWork.")
     with pytest.raises(BotError, match="needs a budget"):
-        session(endless, Start(), "local", "", "en")
+        session(endless, SessionStart(), "local", "", "en")
     with pytest.raises(BotError, match="needs a budget"):
-        session(read_config("b", "Work."), Start(iterations=0), "local", "", "en")
-    assert '"most": 2000000000' in session(endless, Start(budget="2 USD"), "local", "", "en").options
+        session(read_config("b", "Work."), SessionStart(iterations=0), "local", "", "en")
+    assert '"most": 2000000000' in session(endless, SessionStart(budget="2 USD"), "local", "", "en").options
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", ".hidden", "a b", "-x", "x" * 41, "año\n"])

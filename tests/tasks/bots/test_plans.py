@@ -45,19 +45,19 @@ class World:
     def planned(self) -> PlannedCalls:
         """The session as the next iteration, or the next process, finds it."""
 
-        async def keep(parked: Sequence[Parked]) -> None:
+        async def store(parked: Sequence[Parked]) -> None:
             await trio.lowlevel.checkpoint()
             self.parked |= {parked_call.number: parked_call for parked_call in parked}
 
-        async def keep_plan(plan: Approved | None) -> None:
+        async def store_plan(plan: Approved | None) -> None:
             await trio.lowlevel.checkpoint()
             self.plan = approved_in(json.loads(json.dumps(approved_json(plan))))
 
         self.parked = {
             number: replace(parked_call, asked=True) for number, parked_call in self.parked.items()
         }
-        calls = ParkedCalls(tuple(self.parked.values()), keep)
-        return PlannedCalls(calls, self.plan, lambda: self.now, lambda: self.spent, keep_plan)
+        calls = ParkedCalls(tuple(self.parked.values()), store)
+        return PlannedCalls(calls, self.plan, lambda: self.now, lambda: self.spent, store_plan)
 
     async def approved(self) -> PlannedCalls:
         """The session after a yes to its plan."""

@@ -15,13 +15,13 @@ from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.project import applying
 from rumi.tasks.bots.project.applying import apply
-from rumi.tasks.bots.project.changes import Change, Changes, unified
+from rumi.tasks.bots.project.changes import Changes, FileChange, unified
 from rumi.tasks.bots.project.ignoring import outer_rules, tracked_in
 from rumi.tasks.bots.project.link import Project
-from rumi.tasks.bots.project.tree import Bounds, Entry, is_gits, stays_inside
+from rumi.tasks.bots.project.tree import ProjectEntry, ProjectLimits, is_gits, stays_inside
 from tests.fakes.git_server import GIT_ENV, git
 
-BOUNDS = Bounds(10_000_000, 1000)
+BOUNDS = ProjectLimits(10_000_000, 1000)
 
 
 class Killed(BaseException):
@@ -255,8 +255,8 @@ def test_a_diff_is_one_that_git_applies(tmp_path: Path, before: str, after: str)
     (tmp_path / "base").mkdir(parents=True)
     (tmp_path / "base" / "f").write_text(before)
     (tmp_path / "0").write_text(after)
-    one, other = Entry("file", "x", len(before)), Entry("file", "y", len(after))
-    changes = Changes((Change("f", one, other, 0),), (), tmp_path / "base", tmp_path)
+    one, other = ProjectEntry("file", "x", len(before)), ProjectEntry("file", "y", len(after))
+    changes = Changes((FileChange("f", one, other, 0),), (), tmp_path / "base", tmp_path)
     diff = "".join(f"{line}\n" for line in unified(changes))
     if before != after:
         words = ["git", "-C", str(tmp_path / "base"), "apply", "--whitespace=nowarn", "-"]
@@ -267,8 +267,8 @@ def test_a_diff_is_one_that_git_applies(tmp_path: Path, before: str, after: str)
 def test_two_long_texts_are_compared_in_little_time(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x\ny\n" * 100_000)
     (tmp_path / "0").write_text("y\nx\nz\n" * 100_000)
-    one, other = Entry("file", "x", 1), Entry("file", "y", 1)
-    changes = Changes((Change("f", one, other, 0),), (), tmp_path, tmp_path)
+    one, other = ProjectEntry("file", "x", 1), ProjectEntry("file", "y", 1)
+    changes = Changes((FileChange("f", one, other, 0),), (), tmp_path, tmp_path)
     assert len(list(unified(changes))) > 400_000
 
 
@@ -291,7 +291,7 @@ def test_a_folder_that_holds_rumi_or_too_much_is_refused(tmp_path: Path, folder:
     project = files.project("garden")
     with pytest.raises(BotError, match="Rumi's own"):
         project.take(tmp_path, BOUNDS, plain=True, discard=False)
-    for bounds in (Bounds(3, 100), Bounds(1000, 3)):
+    for bounds in (ProjectLimits(3, 100), ProjectLimits(1000, 3)):
         with pytest.raises(BotError, match="more than"):
             project.take(folder, bounds, plain=True, discard=False)
     assert project.link() is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rumi.models.types import Message, ToolCall
-from rumi.tasks.bots.receipts import Claim, check_claims, claims_in
+from rumi.tasks.bots.receipts import BotClaim, check_claims, claims_in
 
 
 def ran(id: str, name: str, arguments: dict[str, object], result: str) -> list[Message]:
@@ -28,25 +28,25 @@ SAID = [
 @pytest.mark.parametrize(
     ("claim", "true"),
     [
-        (Claim("command", "ls"), True),
-        (Claim("command", "make test", 1), True),
-        (Claim("test", "make test"), False),
-        (Claim("command", "make test", 0), False),
-        (Claim("command", "rm x"), False),
-        (Claim("url", "https://a.test/"), True),
-        (Claim("url", "https://b.test/"), False),
-        (Claim("url", "https://c.test/"), False),
-        (Claim("url", "https://d.test/"), False),
+        (BotClaim("command", "ls"), True),
+        (BotClaim("command", "make test", 1), True),
+        (BotClaim("test", "make test"), False),
+        (BotClaim("command", "make test", 0), False),
+        (BotClaim("command", "rm x"), False),
+        (BotClaim("url", "https://a.test/"), True),
+        (BotClaim("url", "https://b.test/"), False),
+        (BotClaim("url", "https://c.test/"), False),
+        (BotClaim("url", "https://d.test/"), False),
     ],
 )
-def test_commands_and_pages_are_looked_up_in_the_history(claim: Claim, true: bool, tmp_path: Path) -> None:
+def test_commands_and_pages_are_looked_up_in_the_history(claim: BotClaim, true: bool, tmp_path: Path) -> None:
     (found,) = check_claims((claim,), SAID, tmp_path, 0)
     assert found.true is true
 
 
 def test_the_last_run_of_a_command_counts(tmp_path: Path) -> None:
     again = [*SAID, *ran("z", "bash", {"command": "make test"}, "exit code 0 (9 ms)\n(no output)")]
-    assert check_claims((Claim("test", "make test"),), again, tmp_path, 0)[0].true
+    assert check_claims((BotClaim("test", "make test"),), again, tmp_path, 0)[0].true
 
 
 def test_a_file_is_there_and_was_written_in_this_session(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_file_is_there_and_was_written_in_this_session(tmp_path: Path) -> None
     now = time.time()
 
     def true(path: str, since: float = now - 60) -> bool:
-        return check_claims((Claim("file", path),), (), tmp_path, since)[0].true
+        return check_claims((BotClaim("file", path),), (), tmp_path, since)[0].true
 
     assert true("in/new.txt")
     assert true("/workspace/in/new.txt")
@@ -70,7 +70,7 @@ def test_a_file_is_there_and_was_written_in_this_session(tmp_path: Path) -> None
 
 def test_claims_are_checked_for_their_form() -> None:
     assert claims_in(None) == ()
-    assert claims_in([{"kind": "file", "what": "x"}]) == (Claim("file", "x"),)
+    assert claims_in([{"kind": "file", "what": "x"}]) == (BotClaim("file", "x"),)
     for wrong in ("x", [3], [{"kind": "deed", "what": "x"}], [{"kind": "file"}], [{}] * 51):
         assert isinstance(claims_in(wrong), str)
     assert isinstance(claims_in([{"kind": "test", "what": "x", "exit_code": "0"}]), str)

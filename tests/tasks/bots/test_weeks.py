@@ -15,7 +15,7 @@ from rumi.store.journal.inbox import Accept
 from rumi.store.journal.records import Incoming, Reason, TaskRecord
 from rumi.store.journal.tasks import BeginTask, EndIteration
 from rumi.tasks import task, tasks
-from rumi.tasks.kinds import Again
+from rumi.tasks.kinds import NextIteration
 from rumi.tasks.task import Task, WakeTask
 from tests.tasks.bots.weeks import play
 from tests.tasks.schedules.month import search
@@ -64,7 +64,7 @@ def sends_the_question_apart(patch: pytest.MonkeyPatch) -> None:
     """The message of an iteration is stored in another transaction than its end."""
     end = Task._end_iteration
 
-    async def apart(self: Task, record: TaskRecord, again: Again, reason: Reason) -> TaskRecord:
+    async def apart(self: Task, record: TaskRecord, again: NextIteration, reason: Reason) -> TaskRecord:
         record = await end(self, record, replace(again, message=""), reason)
         await trio.sleep(5)  # a process may die here
         if again.message:

@@ -20,7 +20,7 @@ from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from rumi.store.journal.records import Reason, TaskRecord
-from rumi.tasks.kinds import Again, Finished, TaskRoom, TaskWork
+from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.tasks import Tasks
 from tests.chats.house import house
 from tests.fakes.tools import Unasked
@@ -39,7 +39,7 @@ class Weeks:
     random: Random
     wall: Wall
     acts: Counter[str] = field(default_factory=Counter)
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     said: dict[str, float] = field(default_factory=dict)
     heard: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     began: dict[int, float] = field(default_factory=dict)
@@ -73,10 +73,10 @@ class Tending:
         self._weeks = weeks
 
     @asynccontextmanager
-    async def open(self, room: TaskRoom) -> AsyncIterator[TaskWork]:
-        weeks, number = self._weeks, len(room.iterations) + 1
+    async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
+        weeks, number = self._weeks, len(context.iterations) + 1
 
-        async def finish(answer: str, reason: Reason) -> Finished | Again:
+        async def finish(answer: str, reason: Reason) -> Finished | NextIteration:
             await trio.lowlevel.checkpoint()
             if weeks.last:
                 return Finished(answer, summary=f"end {number}")
@@ -85,7 +85,7 @@ class Tending:
             asks = f"asks {number}" if number in weeks.asks or weeks.random.random() < 0.4 else ""
             if asks:
                 weeks.asks.add(number)
-            return Again(f"done {number}", wake_at, asks)
+            return NextIteration(f"done {number}", wake_at, asks)
 
         yield TaskWork(f"{INSTRUCTIONS} {number}", (Act(weeks),), finish)
 

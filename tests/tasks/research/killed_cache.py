@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rumi.tasks.research.repository.cache import Known, RepositoryCache
+from rumi.tasks.research.repository.cache import CloneState, RepositoryCache
 
 
 def pack(content: bytes) -> int:
@@ -22,7 +22,7 @@ def main() -> None:
         letter = "0123456789abcdef"[n % 16]
         oid, content = letter * 40, letter.encode() * (100_000 + n % 7 * 100_000)
         files = {f"pack-{oid}.{kind}": pack(content) for kind in ("pack", "idx", "rev")}
-        known = Known("sha1", {"refs/heads/main": oid}, {oid}, 1, True)
+        known = CloneState("sha1", {"refs/heads/main": oid}, {oid}, 1, True)
         cache.store(f"https://example.com/{n % 5}", known, files)
         for file in files.values():
             os.close(file)

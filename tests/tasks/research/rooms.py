@@ -16,7 +16,7 @@ from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.repository import Repository, open_repository
 from rumi.tasks.research.repository.tools import git_tools
 from rumi.web.fetch.stream import GuardedStreams
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.network import GuardedNetwork
 from tests.fakes.web_server import Answering, WebServer, certificate, serving, trusting
 from tests.web.fetching import Names
@@ -47,14 +47,14 @@ class OneShell:
 
 
 @dataclass
-class Room:
+class RepositoryHouse:
     """Where repositories are opened; each with a sandbox of its own."""
 
     sandboxes: Sandboxes
     server: WebServer
     network: GuardedStreams
     cache: RepositoryCache
-    told: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
     shells: list[OneShell] = field(default_factory=list)
 
     def shell(self) -> OneShell:
@@ -71,7 +71,7 @@ class Room:
             "workspace": self.sandboxes.workspace(shell.key),
             "cache": self.cache,
             "network": self.network,
-            "progress": self.told.append,
+            "progress": self.progress.append,
             "sandbox_limits": LIMITS,
             **more,
         }
@@ -95,18 +95,18 @@ async def call(repository: Repository, tool: str, **arguments: object) -> ToolRe
 
 
 @asynccontextmanager
-async def room(
+async def repository_house(
     engine: Engine, home: Path, cache: Path, paths: Mapping[str, Answering]
-) -> AsyncIterator[Room]:
+) -> AsyncIterator[RepositoryHouse]:
     """A room whose server answers these paths; `otherwise` answers the rest."""
     ca = trustme.CA()
     root = Supervisor("root")
     sandboxes = add_sandboxes(root, engine, LIMITS, home)
     async with serving(paths, certificate(ca, "127.0.0.1", "localhost")) as server:
-        guard = Guard(Names(), [server.endpoint])
+        guard = AddressGuard(Names(), [server.endpoint])
         network = GuardedStreams(GuardedNetwork(guard), tls=trusting(ca))
         async with root.running():
-            made = Room(sandboxes, server, network, RepositoryCache(cache))
+            made = RepositoryHouse(sandboxes, server, network, RepositoryCache(cache))
             try:
                 yield made
             finally:

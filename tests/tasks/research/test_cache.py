@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rumi.tasks.research.repository.cache import Known, RepositoryCache
+from rumi.tasks.research.repository.cache import CloneState, RepositoryCache
 from tests.conftest import ROOT
 
 OID = "a" * 40
-KNOWN = Known("sha1", {"refs/heads/main": OID}, {OID}, 300, True)
+KNOWN = CloneState("sha1", {"refs/heads/main": OID}, {OID}, 300, True)
 PACK, IDX = f"pack-{OID}.pack", f"pack-{OID}.idx"
 
 
@@ -56,7 +56,7 @@ def test_what_is_stored_comes_back(cache: RepositoryCache, tmp_path: Path) -> No
     store(cache, "a", tmp_path)
     with cache.stored("a") as stored:
         assert stored is not None
-        assert stored.known == Known("sha1", KNOWN.refs, frozenset({OID}), 300, True)
+        assert stored.known == CloneState("sha1", KNOWN.refs, frozenset({OID}), 300, True)
         assert {name: file.read() for name, file in stored.files.items()} == {PACK: b"x" * 10, IDX: b"y"}
     assert not has(cache, "b")
     assert oct(entry(cache).stat().st_mode & 0o777) == "0o700"

@@ -18,7 +18,7 @@ from tests.fakes.engines import cleaned_up
 from tests.fakes.git_server import RESULT, body_of, git, history, imported, line, serves
 from tests.fakes.web_server import Answering, Asked, gives, until_gone
 from tests.sandbox.desk import image_of
-from tests.tasks.research.rooms import LIMITS, Room, call, room
+from tests.tasks.research.rooms import LIMITS, RepositoryHouse, call, repository_house
 from tests.web.fetching import children, open_sockets
 
 SELECTION = Selection("core", extra=("git", "chmod"))
@@ -52,18 +52,24 @@ def both(request: pytest.FixtureRequest, home: Path) -> Engine:
 
 
 @pytest.fixture
-async def here(both: Engine, home: Path, tmp_path: Path) -> AsyncIterator[Room]:
+async def here(both: Engine, home: Path, tmp_path: Path) -> AsyncIterator[RepositoryHouse]:
     """A room in a sandbox of either kind; what the tests put into `served` is served."""
     (tmp_path / "served").mkdir()
-    async with cleaned_up(both), room(both, home, tmp_path / "cache", served_by(tmp_path)) as made:
+    async with (
+        cleaned_up(both),
+        repository_house(both, home, tmp_path / "cache", served_by(tmp_path)) as made,
+    ):
         yield made
 
 
 @pytest.fixture
-async def bwrap(home: Path, tmp_path: Path) -> AsyncIterator[Room]:
+async def bwrap(home: Path, tmp_path: Path) -> AsyncIterator[RepositoryHouse]:
     (tmp_path / "served").mkdir()
     engine = BubblewrapEngine(home, secrets.token_hex(6), LIMITS, selection=SELECTION)
-    async with cleaned_up(engine), room(engine, home, tmp_path / "cache", served_by(tmp_path)) as made:
+    async with (
+        cleaned_up(engine),
+        repository_house(engine, home, tmp_path / "cache", served_by(tmp_path)) as made,
+    ):
         yield made
 
 
@@ -93,7 +99,9 @@ def empty(tmp_path: Path) -> Path:
     return imported(tmp_path / "served" / "r", b"done\n")
 
 
-async def test_attributes_neither_run_a_filter_nor_change_a_byte(here: Room, tmp_path: Path) -> None:
+async def test_attributes_neither_run_a_filter_nor_change_a_byte(
+    here: RepositoryHouse, tmp_path: Path
+) -> None:
     contents = {
         "a.txt": b"one\r\ntwo\n$Id$ $Format:%H$\n\xff\xfe",
         "b.txt": "ñ\n".encode(),
@@ -118,7 +126,7 @@ async def test_attributes_neither_run_a_filter_nor_change_a_byte(here: Room, tmp
         assert "+new" in told.content  # `-diff` would hide it
 
 
-async def test_links_and_submodules_are_no_way_out(here: Room, tmp_path: Path) -> None:
+async def test_links_and_submodules_are_no_way_out(here: RepositoryHouse, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     target, blob = written_object(repo, "blob", b"/etc/passwd"), written_object(repo, "blob", BLOB)
     up, modules = (
@@ -174,7 +182,9 @@ def names(repo: Path, blob: str) -> dict[str, str]:
 
 
 @pytest.mark.long
-async def test_names_that_lead_out_are_refused_and_nothing_is_written(here: Room, tmp_path: Path) -> None:
+async def test_names_that_lead_out_are_refused_and_nothing_is_written(
+    here: RepositoryHouse, tmp_path: Path
+) -> None:
     repo = empty(tmp_path)
     trees = names(repo, written_object(repo, "blob", BLOB))
     for number, (name, root) in enumerate(trees.items()):
@@ -189,7 +199,9 @@ async def test_names_that_lead_out_are_refused_and_nothing_is_written(here: Room
             assert not list(workspace.parent.glob("*/evil.txt")), name
 
 
-async def test_a_file_behind_a_link_of_the_same_name_stays_inside(here: Room, tmp_path: Path) -> None:
+async def test_a_file_behind_a_link_of_the_same_name_stays_inside(
+    here: RepositoryHouse, tmp_path: Path
+) -> None:
     repo = empty(tmp_path)
     inner = tree(repo, ("100644", "evil.txt", written_object(repo, "blob", BLOB)))
     out = written_object(repo, "blob", b"/tmp")
@@ -200,7 +212,9 @@ async def test_a_file_behind_a_link_of_the_same_name_stays_inside(here: Room, tm
         assert found == "/workspace/tree/a/evil.txt\n"
 
 
-async def test_too_many_files_are_refused_before_one_is_written(bwrap: Room, tmp_path: Path) -> None:
+async def test_too_many_files_are_refused_before_one_is_written(
+    bwrap: RepositoryHouse, tmp_path: Path
+) -> None:
     repo = empty(tmp_path)
     blob = written_object(repo, "blob", BLOB)
     leaf = tree(repo, *(("100644", f"f{n:04}", blob) for n in range(1000)))
@@ -211,7 +225,7 @@ async def test_too_many_files_are_refused_before_one_is_written(bwrap: Room, tmp
         assert await bwrap.shells[-1].sh("ls -A /workspace") == "repo.git\n"
 
 
-async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     inner = tree(repo, ("100644", "f", written_object(repo, "blob", BLOB)))
     for _ in range(12):  # 10 to the 12th files
@@ -223,7 +237,7 @@ async def test_a_tree_of_trees_that_are_the_same_ends(bwrap: Room, tmp_path: Pat
 
 
 @pytest.mark.long
-async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     size = 100 * 1024 * 1024
     repo = empty(tmp_path)
     head = b"commit refs/heads/main\ncommitter A <a@b> 1600000000 +0000\ndata 3\none"
@@ -244,7 +258,9 @@ async def test_a_huge_file_is_left_out_or_ends_at_the_limit(bwrap: Room, tmp_pat
         assert "(not text)" in shown.content
 
 
-async def test_a_server_that_leaves_no_file_out_is_used_all_the_same(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_server_that_leaves_no_file_out_is_used_all_the_same(
+    bwrap: RepositoryHouse, tmp_path: Path
+) -> None:
     repo = empty(tmp_path)
     git(repo, "config", "uploadpack.allowFilter", "false")
     blob = written_object(repo, "blob", secrets.token_bytes(6_000_000))
@@ -255,7 +271,7 @@ async def test_a_server_that_leaves_no_file_out_is_used_all_the_same(bwrap: Room
         assert await bwrap.shells[-1].sh("wc -c <tree/large") == "6000000\n"
 
 
-async def test_a_repository_of_sha256_is_read_like_others(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_repository_of_sha256_is_read_like_others(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     folder = tmp_path / "served" / "r"
     folder.mkdir()
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "--object-format=sha256", ".")
@@ -273,7 +289,7 @@ async def test_a_repository_of_sha256_is_read_like_others(bwrap: Room, tmp_path:
         assert "Change 1\n" in (await call(repository, "git_log", count=50)).content
 
 
-async def test_a_repository_over_the_limit_is_refused(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_repository_over_the_limit_is_refused(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     blob = written_object(repo, "blob", secrets.token_bytes(2_000_000))
     repository_with(repo, tree(repo, ("100644", "a", blob)))
@@ -282,7 +298,7 @@ async def test_a_repository_over_the_limit_is_refused(bwrap: Room, tmp_path: Pat
     assert list(bwrap.cache.folder.glob("*/*")) == []
 
 
-async def test_a_pack_that_is_none_is_refused_by_git(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_pack_that_is_none_is_refused_by_git(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     repository_with(repo := empty(tmp_path), tree(repo, ("100644", "a", written_object(repo, "blob", BLOB))))
     real = serves(tmp_path / "served")
     body = b"PACK\0\0\0\2\0\0\0\1" + secrets.token_bytes(300)
@@ -328,7 +344,7 @@ def local(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_folder_of_this_machine_is_read_and_runs_nothing(here: Room, local: Path) -> None:
+async def test_a_folder_of_this_machine_is_read_and_runs_nothing(here: RepositoryHouse, local: Path) -> None:
     (local / ".git/objects/info").mkdir(exist_ok=True)
     (local / ".git/objects/info/alternates").write_text("/etc\n")
     (local / ".git/refs/heads/out").symlink_to("/etc/passwd")
@@ -363,7 +379,9 @@ def fingerprint(folder: Path) -> Mapping[str, str]:
     }
 
 
-async def test_folders_that_are_no_repository_are_refused(bwrap: Room, local: Path, tmp_path: Path) -> None:
+async def test_folders_that_are_no_repository_are_refused(
+    bwrap: RepositoryHouse, local: Path, tmp_path: Path
+) -> None:
     git(
         local,
         "-c",
@@ -393,7 +411,7 @@ async def test_folders_that_are_no_repository_are_refused(bwrap: Room, local: Pa
 
 
 @pytest.mark.long
-async def test_a_clone_that_is_cancelled_leaves_nothing(bwrap: Room, tmp_path: Path) -> None:
+async def test_a_clone_that_is_cancelled_leaves_nothing(bwrap: RepositoryHouse, tmp_path: Path) -> None:
     repo = empty(tmp_path)
     blob = written_object(repo, "blob", secrets.token_bytes(3_000_000))
     repository_with(repo, tree(repo, ("100644", "a", blob)))

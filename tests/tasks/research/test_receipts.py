@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from rumi.platform.texts import Language
 from rumi.tasks.research.prose import cited_in
 from rumi.tasks.research.receipts import Report, check
-from rumi.tasks.research.sources import Source, Text
+from rumi.tasks.research.sources import Source, SourceText
 
 FILES = {"src/x.py": 20, "README.md": 5, "pages/1.md": 3}
 COMMIT = "3f2a9bc01d"
 
 
-def source(number: int, text: str, title: str = "A title") -> Text:
+def source(number: int, text: str, title: str = "A title") -> SourceText:
     address = f"https://example.org/{number}"
-    return Text(
+    return SourceText(
         Source(number, "page", address, title, "2026-11-23T10:00:00+00:00", "", len(text.encode())), text
     )
 

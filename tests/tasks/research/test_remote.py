@@ -10,13 +10,13 @@ import trio
 import trustme
 
 from rumi.errors import RumiError
-from rumi.platform.spooled_file import Landing
+from rumi.platform.spooled_file import SpooledFile
 from rumi.platform.threads import Threads
 from rumi.tasks.research.repository.address import parse_address
 from rumi.tasks.research.repository.errors import CloneError
-from rumi.tasks.research.repository.remote import MOST_REFS, Refs, Remote, Wish
+from rumi.tasks.research.repository.remote import MOST_REFS, FetchRequest, Refs, Remote
 from rumi.web.fetch.stream import GuardedStreams
-from rumi.web.guard import Guard
+from rumi.web.guard import AddressGuard
 from rumi.web.network import GuardedNetwork
 from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.git_server import (
@@ -57,7 +57,7 @@ async def talking(paths: Mapping[str, Answering]) -> AsyncIterator[tuple[WebServ
     ca = trustme.CA()
     before = open_sockets()
     async with serving(paths, certificate(ca, "127.0.0.1")) as server:
-        network = GuardedNetwork(Guard(Names(), [server.endpoint]))
+        network = GuardedNetwork(AddressGuard(Names(), [server.endpoint]))
         made = GuardedStreams(network, tls=trusting(ca))
         with trio.fail_after(BOUND_S):
             yield server, lambda path: Remote(made, server.url(path))
@@ -90,11 +90,11 @@ async def pack_of(fetch: Answering, folder: Path, *, most_bytes: int = 1_000_000
     async with talking(at(lists(HEAD, MAIN), fetch)) as (_, remote):
         made = remote("/r")
         await made.connect()
-        with Landing(folder, Threads()) as landing:
-            wish, quiet = Wish([OID], depth=1), lambda _: None
+        with SpooledFile(folder, Threads()) as spooled:
+            request, quiet = FetchRequest([OID], depth=1), lambda _: None
             try:
-                await made.fetch(wish, landing, most_bytes=most_bytes, time_s=time_s, progress=quiet)
-                return landing.size
+                await made.fetch(request, spooled, most_bytes=most_bytes, time_s=time_s, progress=quiet)
+                return spooled.size
             except (CloneError, FetchError) as error:
                 trouble = error
     raise trouble
@@ -111,9 +111,9 @@ async def test_a_real_server_gives_its_references_and_a_pack(tmp_path: Path) -> 
         assert (refs.head, refs.head_oid) == ("refs/heads/main", head)
         assert refs.by_name["refs/tags/v1"].oid == git(origin, "rev-parse", "v1")
         assert refs.by_name["refs/tags/v1"].commit == git(origin, "rev-parse", "v1^{commit}")
-        with Landing(tmp_path, Threads()) as landing:
+        with SpooledFile(tmp_path, Threads()) as landing:
             fetched = await made.fetch(
-                Wish([head], depth=2), landing, most_bytes=10**6, time_s=20, progress=lambda _: None
+                FetchRequest([head], depth=2), landing, most_bytes=10**6, time_s=20, progress=lambda _: None
             )
             landing.file.seek(0)
             pack = landing.file.read()
@@ -305,14 +305,17 @@ async def test_a_server_without_parts_of_histories_is_refused(tmp_path: Path) ->
     async with talking(at(lists(HEAD, MAIN), first=whole)) as (_, remote):
         made = remote("/r")
         await made.connect()
-        with Landing(tmp_path, Threads()) as landing, pytest.raises(CloneError, match="no part of a history"):
+        with (
+            SpooledFile(tmp_path, Threads()) as landing,
+            pytest.raises(CloneError, match="no part of a history"),
+        ):
             await made.fetch(
-                Wish([OID], depth=1), landing, most_bytes=1000, time_s=5, progress=lambda _: None
+                FetchRequest([OID], depth=1), landing, most_bytes=1000, time_s=5, progress=lambda _: None
             )
 
 
 async def test_an_address_inside_is_refused_before_anything_is_sent() -> None:
-    network = GuardedStreams(GuardedNetwork(Guard(Names(inner_example=["10.0.0.7"]))))
+    network = GuardedStreams(GuardedNetwork(AddressGuard(Names(inner_example=["10.0.0.7"]))))
     for url in ("https://127.0.0.1/r", "https://inner.example/r", "https://[::1]/r"):
         with pytest.raises(FetchRefused):
             await Remote(network, url).connect()

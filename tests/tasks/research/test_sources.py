@@ -14,7 +14,7 @@ import trio
 from rumi.errors import RumiError
 from rumi.platform.untrusted_text import harmless
 from rumi.tasks.research import sources as module
-from rumi.tasks.research.sources import Sources, SourcesFull, Text
+from rumi.tasks.research.sources import Sources, SourcesFull, SourceText
 from tests.conftest import ROOT
 
 
@@ -134,7 +134,7 @@ trio.run(main)
 """
 
 
-async def read_again(folder: Path) -> tuple[Text, ...]:
+async def read_again(folder: Path) -> tuple[SourceText, ...]:
     return await (await opened(folder)).texts()
 
 

@@ -52,7 +52,7 @@ async def test_a_stop_reaches_nested_researchers_and_leaves_nothing(
         flags["fetch.allow"] = [world.pages.endpoint, world.repositories.endpoint]
         home = Home(tmp_path / "home").make()
         loaded = load_settings(home.root, {"GROQ_API_KEY": KEY, "GROQ_BASE_URL": groq.base_url}, flags)
-        with home.hold("a test"):
+        with home.lock("a test"):
             engine = await ready_engine(home, loaded, lambda step: None)
             async with open_app(home, loaded, engine) as app:
                 with app.services.hub.listening("cli") as events:

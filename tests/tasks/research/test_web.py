@@ -14,19 +14,19 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.prompts.prompts import words_in
 from rumi.agent.tool import Progress
-from rumi.agent.turn import Kept, TurnInput, run_turn
-from rumi.models.chain import Chain, Step
+from rumi.agent.turn import TurnInput, TurnMessage, run_turn
+from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
-from rumi.models.room import Room
-from rumi.models.server import Server
+from rumi.models.room import TokenBudget
+from rumi.models.server import ModelServer
 from rumi.models.types import Message, Model
 from rumi.platform.texts import Language
 from rumi.tasks.research.kinds import PROMPTS
 from rumi.tasks.research.sources import Sources
 from rumi.tasks.research.web import WebResearch
 from rumi.web.search.searching import Searching
-from rumi.web.types import Fetch, Method, Page, Search, SearchResults, Topic
+from rumi.web.types import Fetch, Method, Page, SearchResults, SearchWeb, Topic
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, Script, answered_calls, serve_groq
@@ -46,7 +46,7 @@ class Study:
     world: World
     desk: Desk
     research: WebResearch
-    kept: list[Message] = field(default_factory=list)
+    stored: list[Message] = field(default_factory=list)
 
     async def turn(self, model: Model, language: Language = "en", **limits: int) -> TurnFinished:
         first = await self.research.prefetched()
@@ -54,7 +54,7 @@ class Study:
             *(Message("user", text) for text in first.messages),
             Message("user", self.research.question),
         ]
-        given = TurnInput(
+        turn_input = TurnInput(
             self.research.instructions,
             history,
             model,
@@ -62,29 +62,31 @@ class Study:
             replace(TurnLimits(max_turns=20), **limits),
             language,
             tainted=True,
-            given=first.links,
+            known_urls=first.links,
         )
         events: list[TurnEvent] = []
 
-        async def keep(kept: Kept) -> None:
+        async def store(message: TurnMessage) -> None:
             await trio.lowlevel.checkpoint()
-            self.kept.append(kept.message)
+            self.stored.append(message.message)
 
         with trio.fail_after(60):
-            return await run_turn(given, events.append, keep)
+            return await run_turn(turn_input, events.append, store)
 
     async def answered(self, script: Script, **limits: int) -> TurnFinished:
         async with serve_groq(script) as fake:
-            server = Server("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
+            server = ModelServer("groq", fake.base_url, KEY, dialect="groq", key_name="GROQ_API_KEY")
             model = ChatCompletions(server, NAME, name=f"groq:{NAME}", timeout_s=20)
             try:
-                return await self.turn(Chain([Step(model, room=Room(131_072))], chat="c"), **limits)
+                return await self.turn(
+                    Chain([ChainStep(model, budget=TokenBudget(131_072))], chat="c"), **limits
+                )
             finally:
                 await server.aclose()
 
     @property
     def results(self) -> list[str]:
-        return [message.content for message in self.kept if message.role == "tool"]
+        return [message.content for message in self.stored if message.role == "tool"]
 
 
 @asynccontextmanager
@@ -96,7 +98,7 @@ async def studying(
         async with fetcher(web.web.endpoint, search=searching) as world:
 
             async def search(query: str, most: int, topic: Topic) -> SearchResults:
-                return await world.ref.ask(Search(query, "task", most, topic))
+                return await world.ref.ask(SearchWeb(query, "task", most, topic))
 
             async def fetch(url: str, method: Method, progress: Progress) -> Page:
                 return await world.ref.ask(Fetch(url, "task", method, progress, whole=True))

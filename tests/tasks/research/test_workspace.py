@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rumi.agent.tool import ToolResult
-from rumi.platform.untrusted_text import CLOSING, WARNING, opened
+from rumi.platform.untrusted_text import CLOSING, WARNING, read_block
 from rumi.tasks.research.workspace import _GREP, MOST_BYTES, MOST_LINES
 from tests.tasks.research.desk import Desk
 
@@ -18,7 +18,7 @@ def inside(result: ToolResult) -> str:
     assert result.ok
     assert result.tainted
     assert result.content.count(CLOSING) == 1
-    found = opened(result.content)
+    found = read_block(result.content)
     assert found is not None, result.content
     return found[1]
 
@@ -129,7 +129,7 @@ async def test_names_of_any_kind_are_names(desk: Desk) -> None:
         assert "1:this is it" in inside(await desk.call("grep", pattern="this", path=f"odd/{name}"))
 
 
-OUTSIDE = (
+SECRET_FILE = (
     "/etc/passwd",
     "../etc/passwd",
     "/workspace/../etc",
@@ -148,7 +148,7 @@ async def test_nothing_outside_of_the_workspace_is_reached(desk: Desk, tool: str
     for name, to in (("out", "/etc"), ("file", "/etc/passwd"), ("inner", "a"), ("deep/etc", "/etc")):
         (desk.workspace / name).symlink_to(to)
     more = {"pattern": "root"} if tool == "grep" else {"pattern": "*"} if tool == "find" else {}
-    for path in OUTSIDE:
+    for path in SECRET_FILE:
         result = await desk.call(tool, path=path, **more)
         assert not result.ok, path
         assert "/workspace" in result.content

@@ -34,7 +34,7 @@ class Visits(Unasked):
     runs: Counter[str] = field(default_factory=Counter)
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("visit", "Goes.", {}))
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         return Question("fetch", {"url": str(arguments.get("url"))})
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
@@ -73,7 +73,7 @@ class Answering:
             self.life.cancel()  # a kill in the middle of a turn
             await trio.lowlevel.checkpoint()
         text = next(m.content for m in reversed(request.messages) if m.role == "user")
-        last = max(place for place, m in enumerate(request.messages) if m.role == "user")
+        last = max(index for index, m in enumerate(request.messages) if m.role == "user")
         done = sum(m.role == "tool" for m in request.messages[last:])
         if text.startswith("[The schedule") and not request.words_only:
             return self._parks(done)
@@ -165,8 +165,8 @@ class Answering:
             assert runs <= len(yes), f"{url} ran {runs} times, with a yes for {yes}"
 
 
-def _call(tool: str, arguments: str, place: int) -> Reply:
-    return Reply("", (ToolCall(f"c{place}", tool, arguments),))
+def _call(tool: str, arguments: str, number: int) -> Reply:
+    return Reply("", (ToolCall(f"c{number}", tool, arguments),))
 
 
 def _asked(path: Path) -> list[tuple[int, int, str]]:

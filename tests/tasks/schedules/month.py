@@ -140,9 +140,9 @@ def search(
 ) -> None:
     """Play seeds until one finds something, from the `first` promising one on; fail if none does."""
     for seed in by_promise(seeds, first):
-        place = folder / str(seed)
-        place.mkdir()
-        if _finds(play, place, seed):
+        seed_folder = folder / str(seed)
+        seed_folder.mkdir()
+        if _finds(play, seed_folder, seed):
             print(f"found with seed {seed}")
             return
     raise AssertionError("no seed finds it")
@@ -194,7 +194,7 @@ def check(path: Path, month: Month, now: float) -> None:
         assert missed == 0, "what was missed was told"
         assert said <= len(due), "no instant fires twice"
         if said < len(due):
-            told = _told(path, id)
+            told = _missed_reported(path, id)
             assert said + told >= len(due), f"schedule {id}: {len(due)} due, {said} fired, {told} told"
 
 
@@ -205,7 +205,7 @@ def _due(cron: str, zone: str, began: float, before: float) -> set[float]:
     return found
 
 
-def _told(path: Path, id: int) -> int:
+def _missed_reported(path: Path, id: int) -> int:
     """How many instants of a schedule people were told of as missed, in a notice or in a late fire."""
     with closing(connect(path / "state.db")) as db:
         texts = [text for (text,) in db.execute("SELECT text FROM messages WHERE notice").fetchall()]

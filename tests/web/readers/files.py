@@ -109,10 +109,10 @@ def pdf(words: str) -> bytes:
         b"/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
         b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
     )
-    out, places = b"%PDF-1.4\n", []
+    out, offsets = b"%PDF-1.4\n", []
     for number, part in enumerate(parts, 1):
-        places.append(len(out))
+        offsets.append(len(out))
         out += b"%d 0 obj%s endobj\n" % (number, part)
     table_at = len(out)
-    out += b"xref\n0 5\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % offset for offset in places)
+    out += b"xref\n0 5\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return out + b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % table_at

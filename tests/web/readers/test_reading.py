@@ -142,7 +142,7 @@ async def test_a_stop_ends_the_process_in_the_middle() -> None:
         await looks.look("xlsx", body)
     assert scope.cancelled_caught
     assert not children()
-    assert looks.places.borrowed_tokens == 0
+    assert looks.slots.borrowed_tokens == 0
 
 
 async def test_a_look_has_a_time_limit() -> None:

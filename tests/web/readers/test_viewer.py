@@ -156,5 +156,8 @@ async def test_what_a_tool_brings_is_kept_in_a_chat_that_has_no_workspace_yet(
     seen = await viewer.picture("new", files.picture(30, 20))
     folder = tmp_path / "workspace" / "new"
     assert (folder / seen.pictures[0].path).read_bytes() == seen.pictures[0].data
-    assert [await viewer.keep("other", b"%PDF", "../May.pdf") for _ in range(2)] == ["May.pdf", "May-2.pdf"]
+    assert [await viewer.save_file("other", b"%PDF", "../May.pdf") for _ in range(2)] == [
+        "May.pdf",
+        "May-2.pdf",
+    ]
     assert (tmp_path / "workspace" / "other" / "May.pdf").read_bytes() == b"%PDF"

@@ -56,7 +56,7 @@ class Guarded(BaseRequest):
             raise NetworkError(NO_ANSWER) from None
         if not isinstance(found, dict):
             raise NetworkError(NO_ANSWER)
-        return _Answer(found)
+        return _ApiResponse(found)
 
     def _error_of(self, code: int, payload: bytes, url: str) -> bytes:
         """Return an error's body in the library's format, with only the known fields of Telegram.
@@ -122,7 +122,7 @@ async def _send_plainly(request: httpx.Request) -> None:
         request.stream = _Body(request.stream)
 
 
-class _Answer(dict[str, Any]):
+class _ApiResponse(dict[str, Any]):
     def __missing__(self, key: str) -> Any:
         raise NetworkError(NO_ANSWER)
 

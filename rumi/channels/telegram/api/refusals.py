@@ -9,7 +9,7 @@ import httpx
 from telegram.error import BadRequest, Forbidden, TelegramError
 
 
-class Refusal(Enum):
+class RefusalReason(Enum):
     """The reason for a permanent refusal."""
 
     GONE = auto()
@@ -29,10 +29,10 @@ class Refusal(Enum):
     OTHER = auto()
 
 
-_FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
-    (Refusal.UNCHANGED, ("message is not modified", "message_not_modified")),
+_FRAGMENTS: tuple[tuple[RefusalReason, tuple[str, ...]], ...] = (
+    (RefusalReason.UNCHANGED, ("message is not modified", "message_not_modified")),
     (
-        Refusal.NOT_EDITABLE,
+        RefusalReason.NOT_EDITABLE,
         (
             "message to edit not found",
             "message can't be edited",
@@ -42,11 +42,11 @@ _FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
             "message_author_required",
         ),
     ),
-    (Refusal.NOT_DELETABLE, ("message can't be deleted", "message_delete_forbidden")),
-    (Refusal.QUOTED, ("replied not found", "reply_message_id_invalid", "reply message not found")),
-    (Refusal.TOPIC, ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")),
+    (RefusalReason.NOT_DELETABLE, ("message can't be deleted", "message_delete_forbidden")),
+    (RefusalReason.QUOTED, ("replied not found", "reply_message_id_invalid", "reply message not found")),
+    (RefusalReason.TOPIC, ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")),
     (
-        Refusal.GONE,
+        RefusalReason.GONE,
         (
             "chat not found",
             "user not found",
@@ -67,21 +67,21 @@ _FRAGMENTS: tuple[tuple[Refusal, tuple[str, ...]], ...] = (
             "channel_private",
         ),
     ),
-    (Refusal.ENTITIES, ("entit", "can't parse", "url_invalid", "custom_emoji", "document_invalid")),
+    (RefusalReason.ENTITIES, ("entit", "can't parse", "url_invalid", "custom_emoji", "document_invalid")),
 )
 
 
-def refusal_of(error: TelegramError) -> Refusal | None:
+def refusal_of(error: TelegramError) -> RefusalReason | None:
     """Return the kind of a refusal; None for network errors and waits."""
     if isinstance(error, Forbidden):
-        return Refusal.GONE
+        return RefusalReason.GONE
     if not isinstance(error, BadRequest):
         return None
     said = str(error).lower()
     for kind, fragments in _FRAGMENTS:
         if any(fragment in said for fragment in fragments):
             return kind
-    return Refusal.OTHER
+    return RefusalReason.OTHER
 
 
 def never_left(error: TelegramError) -> bool:

@@ -11,9 +11,9 @@ from telegram import Bot
 from rumi.channels.telegram.files.download import (
     MAX_BYTES,
     Downloads,
-    Patience,
+    DownloadTimeouts,
 )
-from rumi.platform.spooled_file import FileError, Landing, let_cancellation_through
+from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import about_file, put_file
@@ -52,9 +52,9 @@ class TelegramFiles:
         transcriber: Transcribes | None,
         in_memory: trio.CapacityLimiter,
         max_bytes: int = MAX_BYTES,
-        patience: Patience | None = None,
+        patience: DownloadTimeouts | None = None,
     ) -> None:
-        self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience or Patience())
+        self._downloads = Downloads(bot, max_bytes=max_bytes, patience=patience or DownloadTimeouts())
         self._workspace = workspace
         self._user = user
         self._limits = limits
@@ -75,19 +75,19 @@ class TelegramFiles:
         """
         if attachment.size_bytes is not None and attachment.size_bytes > self._max_bytes:
             raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
-        with Landing(self._spool, self._offload) as landing:
+        with SpooledFile(self._spool, self._offload) as spooled:
             if attachment.kind == "voice":
-                return await self._listen(attachment, landing)
-            return await self._keep(chat, attachment, landing)
+                return await self._listen(attachment, spooled)
+            return await self._save(chat, attachment, spooled)
 
     async def aclose(self) -> None:
         """Close the idle connections; bounded, also when cancelled."""
         await self._downloads.aclose()
 
-    async def _keep(self, chat: str, attachment: Attachment, landing: Landing) -> str:
-        await self._downloads.fetch(attachment.reference, landing)
-        name = await self._offload(partial(self._put, chat, attachment.name, landing.file))
-        return about_file(name, attachment.media_type, landing.size)
+    async def _save(self, chat: str, attachment: Attachment, spooled: SpooledFile) -> str:
+        await self._downloads.fetch(attachment.reference, spooled)
+        name = await self._offload(partial(self._put, chat, attachment.name, spooled.file))
+        return about_file(name, attachment.media_type, spooled.size)
 
     def _put(self, chat: str, name: str, file: BinaryIO) -> str:
         uid, gid = self._user
@@ -99,15 +99,15 @@ class TelegramFiles:
             gid=gid,
             limits=self._limits,
             max_bytes=self._max_bytes,
-            checkpoint=let_cancellation_through,
+            checkpoint=check_cancelled,
         )
 
-    async def _listen(self, attachment: Attachment, landing: Landing) -> str:
+    async def _listen(self, attachment: Attachment, spooled: SpooledFile) -> str:
         if self._transcriber is None:
             raise FileError("No transcriber is configured.", "Please write instead.")
-        await self._downloads.fetch(attachment.reference, landing)
+        await self._downloads.fetch(attachment.reference, spooled)
         async with self._in_memory:
-            audio = await self._offload(partial(_whole, landing.file))
+            audio = await self._offload(partial(_whole, spooled.file))
             words = await self._transcriber.transcribe(attachment.name, audio)
         if not words:
             raise FileError("The voice message has no words.")

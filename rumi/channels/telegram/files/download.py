@@ -13,7 +13,7 @@ from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.api.unspoken import UnspokenClient
 from rumi.platform import http
-from rumi.platform.spooled_file import FileError, Landing
+from rumi.platform.spooled_file import FileError, SpooledFile
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's limit."""
@@ -25,7 +25,7 @@ _MEGA: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DownloadTimeouts:
     """The time limits of a download, in seconds: in all, without a sign of life, before further attempts."""
 
     in_all_s: float = 120.0
@@ -38,12 +38,12 @@ class _Trouble:
     """Why an attempt failed: a sentence without its full stop. `passing`: another attempt may succeed."""
 
     words: str
-    passing: bool = False
+    transient: bool = False
     wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FileLocation:
     """The place of a file. `local`: its server gave a path on its own disk."""
 
     url: str
@@ -54,7 +54,7 @@ class _Place:
 class Downloads:
     """Fetches files that Telegram keeps for the bot. Its maker closes it."""
 
-    def __init__(self, bot: Bot, *, max_bytes: int, patience: Patience) -> None:
+    def __init__(self, bot: Bot, *, max_bytes: int, patience: DownloadTimeouts) -> None:
         self._bot = bot
         self._max_bytes = max_bytes
         self._patience = patience
@@ -66,7 +66,7 @@ class Downloads:
         """Close the idle connections; bounded, also when cancelled."""
         await http.close(self._client.aclose)
 
-    async def fetch(self, reference: str, landing: Landing) -> None:
+    async def fetch(self, reference: str, spooled: SpooledFile) -> None:
         """Fetch the file with Telegram's id `reference`. Cancelled, it closes its connection and leaves.
 
         Raises:
@@ -74,51 +74,51 @@ class Downloads:
         """
         trouble: _Trouble | None = _Trouble(f"It did not come within {self._patience.in_all_s:g} s")
         with trio.move_on_after(self._patience.in_all_s):
-            trouble = await self._patiently(reference, landing)
+            trouble = await self._patiently(reference, spooled)
         if trouble is not None:
             raise FileError(f"{trouble.words}.")
 
-    async def _patiently(self, reference: str, landing: Landing) -> _Trouble | None:
+    async def _patiently(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
         for pause_s in self._patience.pauses_s:
-            trouble = await self._attempt(reference, landing)
-            if trouble is None or not trouble.passing:
+            trouble = await self._attempt(reference, spooled)
+            if trouble is None or not trouble.transient:
                 return trouble
             wait_s = pause_s if trouble.wait_s is None else trouble.wait_s
             if wait_s > MAX_WAIT_S:
                 return trouble
             await trio.sleep(wait_s)
-        return await self._attempt(reference, landing)
+        return await self._attempt(reference, spooled)
 
-    async def _attempt(self, reference: str, landing: Landing) -> _Trouble | None:
+    async def _attempt(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
         """Try to fetch it once. Return errors: raised here, they would refer to errors that hold requests."""
-        place = await self._locate(reference)
-        if isinstance(place, _Trouble):
-            return place
-        if place.size is not None and place.size > self._max_bytes:
+        location = await self._locate(reference)
+        if isinstance(location, _Trouble):
+            return location
+        if location.size is not None and location.size > self._max_bytes:
             return self._too_large()
-        await landing.begin()
+        await spooled.reset()
         try:
-            request = self._client.build_request("GET", place.url, headers={"Accept-Encoding": "identity"})
+            request = self._client.build_request("GET", location.url, headers={"Accept-Encoding": "identity"})
             response = await self._client.send(request, stream=True)
             try:
-                return self._judge(response, place) or await self._receive(response, place, landing)
+                return self._judge(response, location) or await self._receive(response, location, spooled)
             finally:
                 await http.close(response.aclose)
         except httpx.InvalidURL:
             return _Trouble("Telegram does not say where the file is")
         except httpx.TimeoutException:
-            return _Trouble("Telegram did not answer in time", passing=True)
+            return _Trouble("Telegram did not answer in time", transient=True)
         except httpx.HTTPError as error:
-            return _Trouble(f"Telegram cannot be reached ({type(error).__name__})", passing=True)
+            return _Trouble(f"Telegram cannot be reached ({type(error).__name__})", transient=True)
 
-    async def _locate(self, reference: str) -> _Place | _Trouble:
+    async def _locate(self, reference: str) -> _FileLocation | _Trouble:
         try:
             file = await self._bot.get_file(reference)
         except RetryAfter as error:
-            return _Trouble(in_words(error), passing=True, wait_s=wait_of(error))
+            return _Trouble(in_words(error), transient=True, wait_s=wait_of(error))
         except TelegramError as error:
-            passing = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
-            return _Trouble(in_words(error), passing)
+            transient = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
+            return _Trouble(in_words(error), transient)
         except (TypeError, AttributeError):  # the library received something else than a file
             return _Trouble(f"Telegram has a problem: {NO_ANSWER}")
         path = file.file_path
@@ -128,38 +128,40 @@ class Downloads:
         base = self._bot.base_file_url
         path = path.removeprefix(f"{base}/")
         size = file.file_size if isinstance(file.file_size, int) else None
-        return _Place(f"{base}/{quote(path, errors='replace')}", size, path.startswith("/"))
+        return _FileLocation(f"{base}/{quote(path, errors='replace')}", size, path.startswith("/"))
 
-    def _judge(self, response: httpx.Response, place: _Place) -> _Trouble | None:
+    def _judge(self, response: httpx.Response, location: _FileLocation) -> _Trouble | None:
         status = response.status_code
         if status != httpx.codes.OK:
-            if place.local:
+            if location.local:
                 return _Trouble(
                     "The Bot API server runs with --local and keeps its files to itself: "
                     "run it without, or serve its folder under /file"
                 )
-            passing = status >= 500 or status == httpx.codes.TOO_MANY_REQUESTS
-            return _Trouble(f"Telegram does not hand the file out ({status})", passing)
+            transient = status >= 500 or status == httpx.codes.TOO_MANY_REQUESTS
+            return _Trouble(f"Telegram does not hand the file out ({status})", transient)
         if response.headers.get("content-encoding", "identity") != "identity":
             return _Trouble("Telegram sent the file in a way that was not asked for")
         if int(response.headers.get("content-length", 0)) > self._max_bytes:
             return self._too_large()
         return None
 
-    async def _receive(self, response: httpx.Response, place: _Place, landing: Landing) -> _Trouble | None:
+    async def _receive(
+        self, response: httpx.Response, location: _FileLocation, spooled: SpooledFile
+    ) -> _Trouble | None:
         chunks = response.aiter_raw()
         try:
             async for chunk in chunks:
-                if landing.size + len(chunk) > self._max_bytes:
+                if spooled.size + len(chunk) > self._max_bytes:
                     return self._too_large()
-                await landing.add(chunk)
+                await spooled.write(chunk)
         finally:
             await http.unwind(chunks)
-        await landing.end()
+        await spooled.flush()
         # A body without a length that ends with its connection may be incomplete.
         framed = {"content-length", "transfer-encoding"} & set(response.headers)
-        if not framed and place.size not in (None, landing.size):
-            return _Trouble("Telegram cannot be reached (the file was cut off)", passing=True)
+        if not framed and location.size not in (None, spooled.size):
+            return _Trouble("Telegram cannot be reached (the file was cut off)", transient=True)
         return None
 
     def _too_large(self) -> _Trouble:

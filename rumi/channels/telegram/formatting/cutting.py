@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from rumi.channels.telegram.formatting.characters import breakable, characters_within, units
-from rumi.channels.telegram.formatting.spans import BLOCKS, Span
+from rumi.channels.telegram.formatting.spans import BLOCKS, TextSpan
 
 _BEFORE_INDENTATION: Final = "\u200b"
 """Inserted before a part that begins with indented code, so that Telegram does not trim the code."""
@@ -21,7 +21,7 @@ class Cuts:
     none of them.
     """
 
-    def __init__(self, text: str, spans: Sequence[Span], limit: int, links: int | None = None) -> None:
+    def __init__(self, text: str, spans: Sequence[TextSpan], limit: int, links: int | None = None) -> None:
         self._text = text
         self._length = len(text.rstrip())
         self._limit = limit
@@ -92,8 +92,8 @@ class Cuts:
         anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
         if anywhere is None:
             return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
-        places = (self._last(separator, start + 1, anywhere, self._free) for separator in "\n ")
-        before = max((at for at in places if at is not None), default=None)
+        positions = (self._last(separator, start + 1, anywhere, self._free) for separator in "\n ")
+        before = max((at for at in positions if at is not None), default=None)
         if before is None:
             return anywhere
         word = _WORD.match(self._text, before + 1, before + 2 + self._limit)
@@ -143,7 +143,7 @@ class Cuts:
         index = bisect_left(self._whole_starts, at) - 1
         return index < 0 or self._whole[index][1] <= at
 
-    def _code_around(self, at: int) -> Span | None:
+    def _code_around(self, at: int) -> TextSpan | None:
         index = bisect_right(self._code_starts, at) - 1
         return self._code[index] if index >= 0 and at < self._code[index].end else None
 
@@ -152,7 +152,7 @@ class Cuts:
             return False
         return (end - start) * 2 <= self._limit or units(self._text[start:end]) <= self._limit
 
-    def _is_line(self, span: Span) -> bool:
+    def _is_line(self, span: TextSpan) -> bool:
         before, after = self._text[max(0, span.start - 1) : span.start], self._text[span.end : span.end + 1]
         return before in ("", "\n") and after in ("", "\n")
 
@@ -173,7 +173,7 @@ def cut_plain(text: str, limit: int) -> list[str]:
     return [piece for piece in pieces if piece.strip()]
 
 
-def _outermost(spans: Iterable[Span]) -> list[tuple[int, int]]:
+def _outermost(spans: Iterable[TextSpan]) -> list[tuple[int, int]]:
     kept: list[tuple[int, int]] = []
     for span in spans:  # sorted, longer ones first
         if not kept or span.start >= kept[-1][1]:

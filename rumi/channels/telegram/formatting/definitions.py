@@ -33,7 +33,7 @@ def linkable(address: str) -> bool:
     return found is not None and "." in found[1].strip(".")
 
 
-def kept(source: str, options: pyromark.Options) -> tuple[str, Answer]:
+def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
     """Return the source with its definitions as plain text, and the parser's look-up of links."""
     targets: dict[str, str] = {}
     for _ in range(_ROUNDS):

@@ -35,7 +35,7 @@ def cell_of(pieces: Iterable[str]) -> str:
     return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
 
 
-class _Link:
+class _OpenLink:
     """A link or picture that is open."""
 
     __slots__ = ("address", "closing", "linked", "words")
@@ -61,7 +61,7 @@ class Inline:
         self.in_table = False
         self._source = source
         self._ended = -1  # the end of the last piece of text
-        self._links: list[_Link] = []
+        self._links: list[_OpenLink] = []
 
     def text(self, text: str, where: Range) -> Iterator[Pair]:
         """Yield a piece of text, with a backslash that the parser dropped but that was not Markdown's."""
@@ -75,7 +75,7 @@ class Inline:
 
     def code(self, code: str, where: Range) -> Iterator[Pair]:
         """Yield a piece of code."""
-        self._told(code)
+        self._add_link_text(code)
         self._ended = where["end"]
         yield {"Code": code.replace("\t", " ")}, where
 
@@ -104,14 +104,14 @@ class Inline:
         kind, address, title = data["link_type"], str(data["dest_url"]), clean(str(data["title"]))
         linked = linkable(address)
         if kind == "Email" or (kind == "Autolink" and not linked):  # <a@b.c>, but also vector<std::string>
-            self._links.append(_Link("", False, ">"))
+            self._links.append(_OpenLink("", False, ">"))
             return self._words("<", where)
         if kind == "ShortcutUnknown":  # [1]: its definition has the same brackets
-            self._links.append(_Link(address, linked, "]"))
+            self._links.append(_OpenLink(address, linked, "]"))
             return self._opened("![" if picture else "[", where)
         if not linked:
             address = clean(f'{address} "{title}"' if title else address)
-        self._links.append(_Link(address, linked))
+        self._links.append(_OpenLink(address, linked))
         return self._opened("", where)
 
     def close(self, where: Range) -> Iterator[Pair]:
@@ -124,8 +124,8 @@ class Inline:
             yield from self._words(link.address, where)
         if link.linked:
             yield {"End": "Link"}, where
-        told = not words or words == link.address or link.closing
-        if link.address and not told and (self.in_table or not link.linked):
+        address_shown = not words or words == link.address or link.closing
+        if link.address and not address_shown and (self.in_table or not link.linked):
             yield from self._words(f" ({link.address})", where)
         elif self._links:
             self._links[-1].words.append(words)
@@ -140,11 +140,11 @@ class Inline:
             link.words.clear()
 
     def _words(self, words: str, where: Range) -> Iterator[Pair]:
-        self._told(words)
+        self._add_link_text(words)
         self._ended = where["end"]
         yield {"Text": words.replace("\t", " ")}, where
 
-    def _told(self, words: str) -> None:
+    def _add_link_text(self, words: str) -> None:
         if self._links:
             self._links[-1].words.append(words)
 

@@ -15,7 +15,7 @@ from telegramify_markdown.converter import EventWalker
 from rumi.channels.telegram.formatting.characters import clean
 from rumi.channels.telegram.formatting.definitions import Overgrown
 from rumi.channels.telegram.formatting.repair import repaired
-from rumi.channels.telegram.formatting.spans import Kind, Span, lawful
+from rumi.channels.telegram.formatting.spans import Kind, TextSpan, lawful
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def _configuration() -> RenderConfig:
 _CONFIG: Final = _configuration()
 
 
-def read(markdown: str) -> tuple[str, tuple[Span, ...]]:
+def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
     """Return the visible text of `markdown`, and its spans.
 
     The same Markdown gives the same result. If the libraries fail, or their result would be far too large,
@@ -83,12 +83,12 @@ def _open_fence(markdown: str, end: int) -> str:
     return opened[0] if opened else ""
 
 
-def _written(source: str) -> tuple[str, tuple[Span, ...]]:
-    given, events = repaired(source)
-    text, entities, _ = EventWalker(_CONFIG, given).walk(cast("tuple[object, ...]", events))
+def _written(source: str) -> tuple[str, tuple[TextSpan, ...]]:
+    repaired_source, events = repaired(source)
+    text, entities, _ = EventWalker(_CONFIG, repaired_source).walk(cast("tuple[object, ...]", events))
     astral = [found.start() + number for number, found in enumerate(_ASTRAL.finditer(text))]
     spans = [
-        Span(
+        TextSpan(
             entity.offset - bisect_left(astral, entity.offset),
             entity.offset + entity.length - bisect_left(astral, entity.offset + entity.length),
             cast("Kind", entity.type),

@@ -12,7 +12,7 @@ import pyromark
 from pyromark.event import Event, Range
 
 from rumi.channels.telegram.formatting.characters import clean
-from rumi.channels.telegram.formatting.definitions import Overgrown, kept
+from rumi.channels.telegram.formatting.definitions import Overgrown, as_plain_text
 from rumi.channels.telegram.formatting.inline import Inline, Pair, cell_of
 from rumi.channels.telegram.formatting.tables import columns, records
 
@@ -29,12 +29,12 @@ def repaired(source: str) -> tuple[str, Iterator[Pair]]:
 
     Iterating raises `Overgrown` for a text like a table whose header has a thousand columns.
     """
-    source, answer = kept(source, _OPTIONS)
+    source, answer = as_plain_text(source, _OPTIONS)
     events = pyromark.events_with_range(source, options=_OPTIONS, broken_link_callback=answer)
     return source, _Repair(source).repair(events)
 
 
-class _Table:
+class _OpenTable:
     """A table that is open: rows of cells of pieces of text."""
 
     __slots__ = ("alignments", "rows")
@@ -56,14 +56,14 @@ class _Repair:
         self._source = source.encode()
         self._inline = Inline(self._source)
         self._events = 50_000 + 3 * len(self._source)  # more come only from tables with many empty cells
-        self._room = 1000 + 4 * len(self._source)  # for indentation and for repeated headers
+        self._padding_left = 1000 + 4 * len(self._source)  # for indentation and for repeated headers
         self._lists: list[int | None] = []  # the next number, None without numbers
         self._behind: Literal["line end", "words", "block"] = (
             "line end"  # within lists: the position of the writer
         )
         self._info = ""  # the text after a code block's fence
         self._verbatim: list[str] | None = None  # the open code or HTML
-        self._table: _Table | None = None
+        self._table: _OpenTable | None = None
         self._cell_end = 0
 
     def repair(self, events: Iterator[Pair]) -> Iterator[Pair]:
@@ -134,8 +134,8 @@ class _Repair:
         elif tag == "HtmlBlock":
             self._verbatim = []
         elif tag == "Item":
-            self._room -= 2 * len(self._lists)
-            if self._room < 0:
+            self._padding_left -= 2 * len(self._lists)
+            if self._padding_left < 0:
                 raise Overgrown
             yield from self._number(where)
             yield event, where
@@ -157,7 +157,7 @@ class _Repair:
                 self._lists.append(first if isinstance(first, int) else None)
                 yield event, where
             case {"Table": tuple(alignments)}:
-                self._table = _Table(alignments)
+                self._table = _OpenTable(alignments)
                 self._inline.in_table = True
             case {"Link": dict(data)} | {"Image": dict(data)}:
                 yield from self._within(self._inline.open_link(data, "Image" in tag, where))
@@ -264,8 +264,8 @@ class _Repair:
         self._inline.in_table = False
         typed = self._source[where["start"] : where["end"]].decode(errors="replace").strip("\n")
         if aligned is None:
-            self._room -= len(rows) * sum(map(len, rows[0]))
-        if aligned is not None or self._room < 0:
+            self._padding_left -= len(rows) * sum(map(len, rows[0]))
+        if aligned is not None or self._padding_left < 0:
             yield from self._code(typed if aligned is None else aligned, where)
             return
         lines: list[tuple[str, bool]] = []

@@ -13,7 +13,7 @@ from telegram import MessageEntity
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, characters_within, units
 from rumi.channels.telegram.formatting.cutting import Cuts
 from rumi.channels.telegram.formatting.markdown import ending, read
-from rumi.channels.telegram.formatting.spans import Kind, Span, trim
+from rumi.channels.telegram.formatting.spans import Kind, TextSpan, trim
 
 LIMIT_ENTITIES: Final = 100
 """The maximum number of entities in a message; Telegram ignores further ones."""
@@ -33,18 +33,18 @@ _LAST_TO_GO: Final[tuple[Kind, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """The content of one message: never blank, no white space at its ends, and never too long."""
 
     text: str
     entities: tuple[MessageEntity, ...] = ()
 
-    def plain(self) -> "Part":
+    def plain(self) -> "MessagePart":
         """Return the same words without any formatting."""
-        return Part(self.text)
+        return MessagePart(self.text)
 
 
-def format_reply(markdown: str) -> tuple[Part, ...]:
+def format_reply(markdown: str) -> tuple[MessagePart, ...]:
     """Return a reply in parts, in order; at least one. The same Markdown always gives the same parts.
 
     Every visible character is in one of them. They are cut between paragraphs if possible, else between lines
@@ -53,10 +53,10 @@ def format_reply(markdown: str) -> tuple[Part, ...]:
     """
     text, spans = read(markdown)
     parts = tuple(_parts(text, spans))
-    return parts or (Part(NOTHING),)
+    return parts or (MessagePart(NOTHING),)
 
 
-def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
+def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> MessagePart:
     """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
 
     Of a longer one it is the end, from the start of a line if possible, below a line with an ellipsis.
@@ -66,7 +66,7 @@ def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
     text, spans = read(shown)
     if len(shown) == len(markdown):
         parts = _parts(text, spans, limit_units)
-        first = next(parts, Part(NOTHING))
+        first = next(parts, MessagePart(NOTHING))
         if next(parts, None) is None:
             return first
     above = f"{NOTHING}\n"
@@ -74,14 +74,14 @@ def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> Part:
     start = end - characters_within(text[max(0, end - limit_units) : end][::-1], limit_units - units(above))
     if start < end:
         start = Cuts(text, spans, limit_units).tail(start)
-    return Part(NOTHING) if blank(text[start:end]) else _part(text, start, end, spans, above)
+    return MessagePart(NOTHING) if blank(text[start:end]) else _part(text, start, end, spans, above)
 
 
-def _parts(text: str, spans: Sequence[Span], limit: int = LIMIT_UNITS) -> Iterator[Part]:
+def _parts(text: str, spans: Sequence[TextSpan], limit: int = LIMIT_UNITS) -> Iterator[MessagePart]:
     cuts = Cuts(text, spans, limit, links=LIMIT_ENTITIES)
     ahead = iter(spans)
     coming = next(ahead, None)
-    reaching: list[Span] = []  # those that begin in an earlier part
+    reaching: list[TextSpan] = []  # those that begin in an earlier part
     for start, end, above in cuts:
         while coming is not None and coming.start < end:
             reaching.append(coming)
@@ -91,7 +91,7 @@ def _parts(text: str, spans: Sequence[Span], limit: int = LIMIT_UNITS) -> Iterat
             yield _part(text, start, end, reaching, above)
 
 
-def _part(text: str, start: int, end: int, spans: Iterable[Span], above: str) -> Part:
+def _part(text: str, start: int, end: int, spans: Iterable[TextSpan], above: str) -> MessagePart:
     """Return the part from `start` to `end`, below `above`, with the spans that overlap it."""
     while end > start and text[end - 1].isspace():
         end -= 1
@@ -112,16 +112,16 @@ def _part(text: str, start: int, end: int, spans: Iterable[Span], above: str) ->
         )
         for span in kept
     )
-    return Part(above + body, entities)
+    return MessagePart(above + body, entities)
 
 
-def _clipped(text: str, span: Span, start: int, end: int) -> Span | None:
+def _clipped(text: str, span: TextSpan, start: int, end: int) -> TextSpan | None:
     if start <= span.start and span.end <= end:
         return span
-    return trim(text, Span(max(start, span.start), min(end, span.end), span.kind, span.detail))
+    return trim(text, TextSpan(max(start, span.start), min(end, span.end), span.kind, span.detail))
 
 
-def _most_important(spans: list[Span]) -> list[Span]:
+def _most_important(spans: list[TextSpan]) -> list[TextSpan]:
     order = sorted(range(len(spans)), key=lambda index: (_LAST_TO_GO.index(spans[index].kind), index))
     return [spans[index] for index in sorted(order[:LIMIT_ENTITIES])]
 

@@ -14,7 +14,7 @@ _OUTERMOST: Final[dict[Kind, int]] = {"blockquote": 0, "text_link": 2, "code": 3
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A span of a text, counted in characters (not in UTF-16 units)."""
 
     start: int
@@ -24,7 +24,7 @@ class Span:
     """A link's address, a code block's language."""
 
 
-def lawful(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return the spans that Telegram's nesting rules allow, sorted, without white space at their ends.
 
     Of two spans of equal length, the later one in `spans` is the outer one.
@@ -35,7 +35,7 @@ def lawful(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     ordered = [*spans]
     ordered.reverse()
     ordered.sort(key=lambda span: (span.start, -span.end))
-    of: dict[Kind, list[Span]] = {}
+    of: dict[Kind, list[TextSpan]] = {}
     for span in ordered:
         of.setdefault(span.kind, []).append(span)
     quotes = _outermost(of.get("blockquote", ()))
@@ -48,7 +48,7 @@ def lawful(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     return _nested(span for span in trimmed if span is not None)
 
 
-def trim(text: str, span: Span) -> Span | None:
+def trim(text: str, span: TextSpan) -> TextSpan | None:
     """Return the span without white space at its ends, None if it has no visible character.
 
     A block keeps the indentation of its first line.
@@ -64,23 +64,23 @@ def trim(text: str, span: Span) -> Span | None:
             start += 1
     if start == end or blank(text[start:end]):
         return None
-    return Span(start, end, span.kind, span.detail)
+    return TextSpan(start, end, span.kind, span.detail)
 
 
-def _in_order(spans: Iterable[Span]) -> list[Span]:
+def _in_order(spans: Iterable[TextSpan]) -> list[TextSpan]:
     return sorted(spans, key=lambda span: span.start)
 
 
-def _outermost(spans: Iterable[Span]) -> list[Span]:
+def _outermost(spans: Iterable[TextSpan]) -> list[TextSpan]:
     """Return the spans that no earlier one overlaps; `spans` are sorted, longer ones first."""
-    kept: list[Span] = []
+    kept: list[TextSpan] = []
     for span in spans:
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
     return kept
 
 
-def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
+def _without(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSpan]:
     """Return the spans that overlap none of `taken`."""
     kept, at = [], 0
     for span in spans:
@@ -91,7 +91,7 @@ def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
     return kept
 
 
-def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
+def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSpan]:
     """Return the rest of the spans between those of `taken`."""
     pieces, at = [], 0
     for span in spans:
@@ -100,18 +100,18 @@ def _around(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
         start, ahead = span.start, at
         while ahead < len(taken) and taken[ahead].start < span.end:
             if start < taken[ahead].start:
-                pieces.append(Span(start, taken[ahead].start, span.kind, span.detail))
+                pieces.append(TextSpan(start, taken[ahead].start, span.kind, span.detail))
             start = taken[ahead].end
             ahead += 1
         if start < span.end:
-            pieces.append(Span(start, span.end, span.kind, span.detail))
+            pieces.append(TextSpan(start, span.end, span.kind, span.detail))
     return pieces
 
 
-def _nested(spans: Iterable[Span]) -> tuple[Span, ...]:
+def _nested(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return the spans in nesting order, without those that cross a border or are forbidden there."""
-    kept: list[Span] = []
-    around: list[Span] = []
+    kept: list[TextSpan] = []
+    around: list[TextSpan] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):
         while around and around[-1].end <= span.start:
             around.pop()

@@ -20,7 +20,7 @@ from rumi.store.journal.records import Attachment
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class IncomingContent:
     """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
 
     attachments: tuple[Attachment, ...] = ()
@@ -38,7 +38,7 @@ _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video",
 """The fields of a file, its name if its sender gave it none, and its usual ending."""
 
 
-def content_of(message: Fields, language: Language, hears: bool) -> Content | None:
+def content_of(message: Fields, language: Language, hears: bool) -> IncomingContent | None:
     """Return the message's attachments; None if no person said anything, as when somebody joins or pins.
 
     `hears`: a transcriber for voice messages is configured.
@@ -48,22 +48,22 @@ def content_of(message: Fields, language: Language, hears: bool) -> Content | No
     """
     for kind in _UNSUPPORTED:
         if message.get(kind) is not None:
-            return Content(answer=texts.unsupported(language, kind))
+            return IncomingContent(answer=texts.unsupported(language, kind))
     if (voice := record_or_none(message, "voice")) is not None:
         if not hears:
-            return Content(answer=texts.no_ears(language))
+            return IncomingContent(answer=texts.no_transcription(language))
         name = f"voice-{number(message, 'message_id')}.ogg"
         return _taken(_attachment("voice", voice, name), language)
     file = _file(message)
     if file is not None:
         return _taken(file, language)
-    return Content() if message.get("text") is not None else None
+    return IncomingContent() if message.get("text") is not None else None
 
 
-def _taken(attachment: Attachment, language: Language) -> Content:
+def _taken(attachment: Attachment, language: Language) -> IncomingContent:
     if attachment.size_bytes is not None and attachment.size_bytes > MAX_BYTES:
-        return Content(answer=texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20))
-    return Content((attachment,))
+        return IncomingContent(answer=texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20))
+    return IncomingContent((attachment,))
 
 
 def _file(message: Fields) -> Attachment | None:
@@ -72,8 +72,8 @@ def _file(message: Fields) -> Attachment | None:
     if photos := records(message, "photo"):
         largest = max(photos, key=_area)
         return _attachment("file", largest, f"photo-{message_id}.jpg", "image/jpeg")
-    for place, kind, ending in _FILES:
-        if (file := record_or_none(message, place)) is not None:
+    for field, kind, ending in _FILES:
+        if (file := record_or_none(message, field)) is not None:
             guessed = mimetypes.guess_extension(text_or_none(file, "mime_type") or "")
             name = text_or_none(file, "file_name") or f"{kind}-{message_id}{guessed or ending}"
             return _attachment("file", file, name)

@@ -67,7 +67,7 @@ class Intake:
         self._hears = hears
         self._know_moves = know_moves
         self._say = say
-        self._told: set[str] = set()  # chats that got a notice
+        self._notified: set[str] = set()  # chats that got a notice
 
     async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
         """Store updates in one step; only then may their source confirm them. Return True if one is new.
@@ -82,7 +82,7 @@ class Intake:
             await self._know_moves(groups)
         moves = moves_in(updates)
         for move in moves.values():  # all of them first: messages may come in any order
-            self._moves.learn(*move)
+            self._moves.note_move(*move)
         read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
         moved = {
             number: (self._moves.chat_of(old), self._moves.chat_of(new))
@@ -103,14 +103,14 @@ class Intake:
         except NotTaken as error:
             self.counts["refused"] += len(numbers)
             for message in messages:
-                self._tell_not_taken(message, error)
+                self._notify_not_taken(message, error)
             raise
         for number, one, is_new in zip(numbers, read, new, strict=True):
             if is_new and number in presses:
                 self._presses.take(presses[number], start)
             elif is_new and not self._presses.react(raw[number], one, self.who) and isinstance(one, Stranger):
                 self._strangers.meet(one)
-        self._told.clear()
+        self._notified.clear()
         self.counts["stored"] += sum(new)
         self.counts["repeated"] += len(new) - sum(new)
         self.last = trio.current_time()
@@ -125,9 +125,9 @@ class Intake:
         """
         return await self._inbox.join_albums(ALBUM_QUIET_S)
 
-    def _tell_not_taken(self, message: Incoming, error: NotTaken) -> None:
+    def _notify_not_taken(self, message: Incoming, error: NotTaken) -> None:
         """Tell a chat once that its message waits at Telegram."""
-        if message.chat and message.chat not in self._told:
-            self._told.add(message.chat)
+        if message.chat and message.chat not in self._notified:
+            self._notified.add(message.chat)
             words = texts.kept_at_telegram(message.language or self.who.default, error.trouble)
             self._say(Say(message.chat, words, message.origin or None))

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import trio
 
 from actors import ActorRef, ActorStopped, MailboxFull
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.callback import answer_in
 from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.receiving.fields import (
@@ -39,7 +39,7 @@ MOST: Final = 256
 """The maximum number of waiting presses; further ones are lost, and may be repeated."""
 
 
-class Answers(Protocol):
+class AnswerJudge(Protocol):
     """Decides if an answer counts: `rumi.chats.Inbox`."""
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
@@ -89,7 +89,7 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
         query=name,
         user=user,
         known=who.may_talk(user),
-        chat=here(Address(number(chat, "id"), topic)).chat,
+        chat=here(TelegramAddress(number(chat, "id"), topic)).chat,
         number=number(chat, "id"),
         message=number(message, "message_id"),
         question=question,
@@ -105,7 +105,7 @@ class Presses:
     The maker of the poller makes it once.
     """
 
-    def __init__(self, inbox: Answers, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
+    def __init__(self, inbox: AnswerJudge, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
         self._inbox = inbox
         self._sender = sender
         self._strangers = strangers

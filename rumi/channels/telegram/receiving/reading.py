@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.callback import button_in
 from rumi.channels.telegram.moves import Moves
@@ -26,14 +26,14 @@ from rumi.channels.telegram.receiving.fields import (
 )
 from rumi.channels.telegram.receiving.origins import made_by, quoted_in
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
-from rumi.channels.telegram.receiving.wording import Words, read_words
+from rumi.channels.telegram.receiving.wording import MessageText, read_words
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Attachment, Incoming, joined
 
 logger = logging.getLogger(__name__)
 
-Here: TypeAlias = Callable[[Address], Address]
+Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
 """Maps a place on Telegram to a chat."""
 
 _GROUPS: Final = ("group", "supergroup")
@@ -85,13 +85,13 @@ Read: TypeAlias = Incoming | Stranger
 
 
 @dataclass(frozen=True, slots=True)
-class _Letter:
+class _TelegramMessage:
     """A person's message. `addressed`: it is meant for the bot. Messages of one album share `album`."""
 
     update: int
     message: int
     user: int
-    address: Address
+    address: TelegramAddress
     private: bool
     language: Language
     text: str
@@ -118,34 +118,34 @@ def read_batch(
     once: dict[int, RawUpdate] = {}
     for update in updates:
         once.setdefault(number_of(update), update)
-    letters = [_read_raw(update, me, who, moves, hears) for update in once.values()]
-    albums: dict[tuple[object, ...], list[_Letter]] = {}
-    for letter in letters:
-        if letter is not None:
-            albums.setdefault(_together(letter), []).append(letter)
+    incoming = [_read_raw(update, me, who, moves, hears) for update in once.values()]
+    albums: dict[tuple[object, ...], list[_TelegramMessage]] = {}
+    for received in incoming:
+        if received is not None:
+            albums.setdefault(_album_key(received), []).append(received)
     read: list[Read] = []
-    for update_id, letter in zip(once, letters, strict=True):
+    for update_id, received in zip(once, incoming, strict=True):
         found: Read | None = None
-        if letter is not None and (album := albums[_together(letter)])[-1] is letter:
+        if received is not None and (album := albums[_album_key(received)])[-1] is received:
             found = _judge(album, who, apart=apart)
         read.append(found or Incoming(update_of(update_id, moves.bot)))
     return read
 
 
-def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
+def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
     try:
-        return _letter(update, me, who, moves, hears)
+        return _message_in(update, me, who, moves, hears)
     except OddField as error:  # skipped, so that it does not come again forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
 
 
-def _together(letter: _Letter) -> tuple[object, ...]:
+def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
     """Return the key that exactly the messages of one album share."""
-    return (letter.address, letter.user, letter.album) if letter.album else (letter.update,)
+    return (received.address, received.user, received.album) if received.album else (received.update,)
 
 
-def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _Letter | None:
+def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
     """Return the person's message in the update, if it has one; a press of a reply's button is one."""
     query = record_or_none(update, "callback_query")
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
@@ -168,14 +168,14 @@ def _letter(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _
     if maker:  # its words call nobody, command nothing and answer no question
         said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
         attachments[:0] = _words(maker, said)
-        words = Words("", addressed=False)
+        words = MessageText("", addressed=False)
     if not private and words.other_bot:
         return None
     if (quoted := quoted_in(message)) is not None:
         attachments[:0] = _words(*quoted)
     topic = number(message, "message_thread_id") if flag(message, "is_topic_message") else None
-    there = Address(number(chat, "id"), topic)
-    return _Letter(
+    there = TelegramAddress(number(chat, "id"), topic)
+    return _TelegramMessage(
         update=number_of(update),
         message=number(message, "message_id") if moves.now(there.number) == there.number else 0,
         user=number(sender, "id"),
@@ -196,8 +196,8 @@ def _pressed(query: Fields, button: str) -> Fields | None:
     below = record_or_none(query, "message")
     if below is None or not button:
         return None
-    place = ("message_id", "chat", "message_thread_id", "is_topic_message")
-    return {name: below[name] for name in place if name in below} | {
+    kept_fields = ("message_id", "chat", "message_thread_id", "is_topic_message")
+    return {name: below[name] for name in kept_fields if name in below} | {
         "from": query.get("from"),
         "text": button,
     }
@@ -230,36 +230,39 @@ def _answers_bot(message: Fields, me: Me) -> bool:
     return replied.get("forum_topic_created") is None and not begins_topic
 
 
-def _judge(letters: Sequence[_Letter], who: Who, *, apart: bool) -> Read | None:
+def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
     """Return the meaning of a message, or of an album, or, `apart`, of a part of one."""
-    last = letters[-1]
-    addressed, part = any(letter.addressed for letter in letters), apart and last.album is not None
+    last = received[-1]
+    addressed, part = (
+        any(part_of_album.addressed for part_of_album in received),
+        apart and last.album is not None,
+    )
     if not addressed and not (part and who.may_talk(last.user)):
         return None
-    message = joined([_message(letter, who) for letter in letters])
+    message = joined([_as_incoming(part_of_album, who) for part_of_album in received])
     if not who.may_talk(last.user):
         origin = None if last.private else message.origin or None
         return Stranger(last.update, last.user, last.address.chat, last.language, origin)
     return replace(message, album=f"{last.user}/{last.album}") if part else message
 
 
-def _message(letter: _Letter, who: Who) -> Incoming:
-    answer, text = letter.answer, letter.text
-    if answer is None and not letter.attachments and not text.strip():
-        answer = texts.greeting(letter.language)  # only the bot's name
-    if letter.button:
+def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
+    answer, text = received.answer, received.text
+    if answer is None and not received.attachments and not text.strip():
+        answer = texts.greeting(received.language)  # only the bot's name
+    if received.button:
         # Unless the journal knows what it says.
-        answer, text = texts.question_closed(letter.language), ""
+        answer, text = texts.question_closed(received.language), ""
     return Incoming(
-        update=update_of(letter.update, letter.address.bot),
-        chat=letter.address.chat,
+        update=update_of(received.update, received.address.bot),
+        chat=received.address.chat,
         text=text,
-        language=letter.language,
-        admin=letter.private and letter.user in who.admins,
-        origin=letter.message,
-        attachments=letter.attachments,
+        language=received.language,
+        admin=received.private and received.user in who.admins,
+        origin=received.message,
+        attachments=received.attachments,
         answer=answer,
-        user=letter.user,
-        button=letter.button,
-        addressed=letter.addressed,
+        user=received.user,
+        button=received.button,
+        addressed=received.addressed,
     )

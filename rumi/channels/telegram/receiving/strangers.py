@@ -31,7 +31,7 @@ class Strangers:
     def __init__(self, sender: ActorRef[Say | Toast], *, most: int = MOST) -> None:
         self._sender = sender
         self._most = most
-        self._told: OrderedDict[int, float] = OrderedDict()
+        self._notified_at: OrderedDict[int, float] = OrderedDict()
 
     def meet(self, stranger: Stranger) -> None:
         """Send the person their id, unless they got it within the last hour. Never waits.
@@ -39,15 +39,15 @@ class Strangers:
         If the sender has no room, the words are lost, because strangers must not delay anyone.
         """
         words = texts.stranger(stranger.language, stranger.user)
-        self._tell(stranger.user, Say(stranger.chat, words, stranger.origin))
+        self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
         """Do the same for a person who pressed a button; only they see the notice."""
-        self._tell(user, Toast(query, texts.stranger(language, user)))
+        self._notify(user, Toast(query, texts.stranger(language, user)))
 
-    def _tell(self, user: int, words: Say | Toast) -> None:
+    def _notify(self, user: int, words: Say | Toast) -> None:
         now = trio.current_time()
-        last = self._told.get(user)
+        last = self._notified_at.get(user)
         if last is not None and now - last < AGAIN_S:
             return
         try:
@@ -55,7 +55,7 @@ class Strangers:
         except (MailboxFull, ActorStopped):
             logger.info("a stranger was not told: the sender has no room")
             return
-        self._told[user] = now
-        self._told.move_to_end(user)
-        if len(self._told) > self._most:
-            self._told.popitem(last=False)
+        self._notified_at[user] = now
+        self._notified_at.move_to_end(user)
+        if len(self._notified_at) > self._most:
+            self._notified_at.popitem(last=False)

@@ -72,10 +72,10 @@ class Deliveries:
 
     def refuses(self, headers: Mapping[str, str]) -> int:
         """Return 401 without the secret, 403 with a wrong one, else 0."""
-        given = headers.get(SECRET_HEADER)
-        if given is None:
+        sent_secret = headers.get(SECRET_HEADER)
+        if sent_secret is None:
             return 401
-        right = bool(self.secret) and hmac.compare_digest(given.encode(), self.secret.encode())
+        right = bool(self.secret) and hmac.compare_digest(sent_secret.encode(), self.secret.encode())
         return 0 if right else 403
 
     def albums_came(self) -> None:

@@ -14,7 +14,7 @@ _BEHIND_NAME: Final = " \t,:;"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class MessageText:
     """`text` has neither mentions of the bot nor its name after a command.
 
     `addressed`: the words call the bot. `other_bot`: they are a command for another one.
@@ -25,27 +25,27 @@ class Words:
     other_bot: bool = False
 
 
-def read_words(message: Fields, me: Me) -> Words:
+def read_words(message: Fields, me: Me) -> MessageText:
     """Return the text of a message or the caption of its attachment.
 
     Raises:
         OddField: A field differs from Telegram's description.
     """
-    given, entities = text_or_none(message, "text"), records(message, "entities")
-    if given is None:
-        given, entities = text_or_none(message, "caption"), records(message, "caption_entities")
-    if given is None:
-        return Words("", addressed=False)
-    text, mentioned = _without_mentions(given, entities, me)
+    raw_text, entities = text_or_none(message, "text"), records(message, "entities")
+    if raw_text is None:
+        raw_text, entities = text_or_none(message, "caption"), records(message, "caption_entities")
+    if raw_text is None:
+        return MessageText("", addressed=False)
+    text, mentioned = _without_mentions(raw_text, entities, me)
     command = _COMMAND.match(text)
     if command is None:
-        return Words(text, mentioned)
+        return MessageText(text, mentioned)
     name, target = command[1], command[2]
     if target is None:
-        return Words(text, mentioned or name.lower() in COMMAND_NAMES)
+        return MessageText(text, mentioned or name.lower() in COMMAND_NAMES)
     if me.username and target.casefold() == me.username.casefold():
-        return Words(f"/{name}{text[command.end() :]}", addressed=True)
-    return Words(text, mentioned, other_bot=True)
+        return MessageText(f"/{name}{text[command.end() :]}", addressed=True)
+    return MessageText(text, mentioned, other_bot=True)
 
 
 def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:

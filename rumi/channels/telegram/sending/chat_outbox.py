@@ -18,9 +18,15 @@ import trio
 
 from actors import ActorError, ActorRef, Request
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded
-from rumi.channels.telegram.sending.delivery import LIMIT, Delivery, Gone, Patience, Unsendable
+from rumi.channels.telegram.sending.delivery import (
+    LIMIT,
+    ChatUnreachable,
+    Delivery,
+    DeliveryTimes,
+    Unsendable,
+)
 from rumi.channels.telegram.sending.destination import Destination
-from rumi.channels.telegram.sending.preview import Pace, Preview
+from rumi.channels.telegram.sending.preview import Preview, PreviewTimes
 from rumi.channels.telegram.sending.questions import Questions
 from rumi.channels.telegram.sending.uploads import Upload
 from rumi.chats.events import ChatEvent, Replied, TurnState
@@ -76,8 +82,8 @@ class ChatOutbox:
         gone: Callable[[str], None],
         shown: Callable[[str, int], None],
         random: Random,
-        pace: Pace,
-        patience: Patience,
+        pace: PreviewTimes,
+        patience: DeliveryTimes,
     ) -> None:
         self.chat = chat
         self.driving = trio.CancelScope()
@@ -90,7 +96,7 @@ class ChatOutbox:
             random=random,
             patience=patience,
         )
-        self._told = 0  # announced replies that were not looked for yet
+        self._announced = 0  # announced replies that were not looked for yet
         self._replies: deque[StoredReply] = deque()
         self._resting: Resting | None = None
         self._to = to
@@ -117,7 +123,7 @@ class ChatOutbox:
         """Send the replies up to this one, which is in the outbox."""
         if self._turn is not None and self._turn.message in reply.messages:
             self._finish_turn()
-        self._told += 1
+        self._announced += 1
         self._expect(reply.delivery)
 
     def begin(self, event: ChatEvent) -> None:
@@ -171,7 +177,7 @@ class ChatOutbox:
     @property
     def waiting(self) -> int:
         """Return the number of final replies that are known to wait."""
-        return self._told + len(self._replies)
+        return self._announced + len(self._replies)
 
     @property
     def sendable(self) -> bool:
@@ -218,7 +224,7 @@ class ChatOutbox:
     async def _send(self, up_to: float) -> None:
         """Send the replies up to a delivery."""
         stored = await self._ask(Undelivered(self.chat))
-        self._told = 0
+        self._announced = 0
         for stored_reply in stored:
             if stored_reply.delivery <= up_to and (
                 stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
@@ -230,7 +236,7 @@ class ChatOutbox:
                     await self._deliver(self._replies[0])
                 for message in self._replies.popleft().messages:
                     self._over.pop(message, None)
-        except Gone as gone:
+        except ChatUnreachable as gone:
             await self._give_up(str(gone))
             self._replies.clear()
         if not self._queue:
@@ -255,7 +261,7 @@ class ChatOutbox:
                 await delivery.bring()
             except ActorError as error:
                 await self._no_journal(error)
-            except (Gone, NotOwner):
+            except (ChatUnreachable, NotOwner):
                 raise
             except Unsendable as why:
                 return await self._record(str(why), reply)
@@ -317,8 +323,8 @@ class ChatOutbox:
         Raises:
             RumiError: Telegram does not have it. The error gives the reason.
         """
-        place = Upload()
+        upload = Upload()
         self._expect(behind)
-        self._queue.append(place)
+        self._queue.append(upload)
         self._wake()
-        await place.bring(self._to, name, content, self.rest)
+        await upload.bring(self._to, name, content, self.rest)

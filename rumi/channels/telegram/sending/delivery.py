@@ -12,10 +12,10 @@ from telegram.error import ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.channels.telegram.api.bot import in_words, wait_of
-from rumi.channels.telegram.api.refusals import Refusal, refusal_of
+from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.formatting.cutting import cut_plain
-from rumi.channels.telegram.formatting.reply import NOTHING, Part, format_reply
+from rumi.channels.telegram.formatting.reply import NOTHING, MessagePart, format_reply
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform.grace import with_grace
@@ -45,7 +45,7 @@ REMOVALS = 3
 """How often the deletion of a preview that could not become its reply is tried again."""
 
 
-class Gone(Exception):
+class ChatUnreachable(Exception):
     """The chat cannot be reached any more. The text gives the reason, without secrets."""
 
 
@@ -54,7 +54,7 @@ class Unsendable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DeliveryTimes:
     """The waiting times of a delivery, in seconds.
 
     After network errors it tries again after 1, 2, 4… seconds, at most `most_s`, without a limit of attempts.
@@ -91,7 +91,7 @@ class Delivery:
         preview: Preview | None,
         rest: Rest,
         random: Random,
-        patience: Patience,
+        patience: DeliveryTimes,
     ) -> None:
         self._to = to
         self._journal = journal
@@ -103,9 +103,9 @@ class Delivery:
         self._origin = (reply.origin or None) if to.group else None
         self._failures = 0
         self._taken = 0  # parts that Telegram has
-        self._marked = 0  # parts of which the journal knows that
-        self._parts: Sequence[Part] = ()
-        self._pieces: deque[Part] = deque()  # the rest of the current part
+        self._recorded = 0  # parts of which the journal knows that
+        self._parts: Sequence[MessagePart] = ()
+        self._pieces: deque[MessagePart] = deque()  # the rest of the current part
         self._shown: Sent | None = None  # the message that the first piece is edited into
         self._left: Sent | None = None  # a preview that is still to be removed
         self._ready = False
@@ -120,7 +120,7 @@ class Delivery:
         """
         if not self._ready:
             self._parts = await self._format(self._reply.text)
-            self._taken = self._marked = min(self._reply.parts, len(self._parts))
+            self._taken = self._recorded = min(self._reply.parts, len(self._parts))
             await self._claim()
             self._ready = True
         await self._mark()
@@ -134,9 +134,9 @@ class Delivery:
     @property
     def sent(self) -> bool:
         """Return True if all of the reply is sent and marked."""
-        return self._ready and self._marked == len(self._parts)
+        return self._ready and self._recorded == len(self._parts)
 
-    async def _format(self, text: str) -> Sequence[Part]:
+    async def _format(self, text: str) -> Sequence[MessagePart]:
         """Return the text's parts. A thread formats a long text, so that it blocks no other chat."""
         if len(text) <= LONG:
             return _parts(text)
@@ -174,7 +174,7 @@ class Delivery:
         noted = self._reply.preview
         found = None if noted is None else self._to.found(abs(noted))
         shown = preview.shown if preview is not None else found
-        if shown is not None and await self._abandon(shown) is Refusal.NOT_DELETABLE:
+        if shown is not None and await self._abandon(shown) is RefusalReason.NOT_DELETABLE:
             self._shown = shown  # it is two days old: no call is still under way
 
     def _keyboard(self) -> InlineKeyboardMarkup | None:
@@ -204,23 +204,23 @@ class Delivery:
     async def _mark(self) -> None:
         """Tell the journal which parts Telegram has."""
         whole = self._taken == len(self._parts)
-        if self._marked == self._taken and not whole:
+        if self._recorded == self._taken and not whole:
             return
         delivery = self._reply.delivery
         with trio.move_on_after(self._patience.mark_s) as bound:
             await self._journal.ask(Delivered(delivery) if whole else PartSent(delivery, self._taken))
-            self._marked = self._taken
+            self._recorded = self._taken
         if bound.cancelled_caught:
             logger.warning("the journal did not note in time that a reply was sent")
             raise Unmarked(self._journal.path)
 
-    async def _abandon(self, shown: Sent) -> Refusal | None:
+    async def _abandon(self, shown: Sent) -> RefusalReason | None:
         """Delete a preview: the reply becomes a new message. Return Telegram's refusal, if there is one."""
         self._shown = self._left = None
         try:
             await self._to.delete(shown)
         except TelegramError as error:
-            self._to.learn(error)
+            self._to.note_error(error)
             logger.info("a preview was not removed: %s", in_words(error))
             refusal = refusal_of(error)
             if refusal is None:
@@ -231,7 +231,7 @@ class Delivery:
     async def _failed(self, error: TelegramError) -> None:
         """Decide from an error what the next attempt does differently, or wait."""
         self._to.wire.statistics.retried += 1
-        if self._to.learn(error):
+        if self._to.note_error(error):
             if isinstance(error, RetryAfter):
                 await self._rest(wait_of(error), LIMIT)
             elif isinstance(error, ChatMigrated):
@@ -240,13 +240,13 @@ class Delivery:
         match refusal_of(error):
             case None:
                 await self._trouble(error)
-            case Refusal.GONE:
-                raise Gone(in_words(error))
-            case Refusal.QUOTED:
+            case RefusalReason.GONE:
+                raise ChatUnreachable(in_words(error))
+            case RefusalReason.QUOTED:
                 self._origin = None
-            case Refusal.NOT_EDITABLE:
+            case RefusalReason.NOT_EDITABLE:
                 self._shown = None
-            case Refusal.ENTITIES if self._pieces[0].entities:
+            case RefusalReason.ENTITIES if self._pieces[0].entities:
                 self._plain()
             case _:
                 await self._refused(error)
@@ -286,7 +286,7 @@ class Unmarked(ActorError):
         super().__init__(path, "it did not note in time what was sent")
 
 
-def _parts(text: str) -> Sequence[Part]:
+def _parts(text: str) -> Sequence[MessagePart]:
     """Return the reply as messages, at least one; unformatted if it cannot be formatted."""
     try:
         return format_reply(text)
@@ -295,6 +295,6 @@ def _parts(text: str) -> Sequence[Part]:
         return _cut(text, LIMIT_UNITS)
 
 
-def _cut(text: str, limit: int) -> Sequence[Part]:
+def _cut(text: str, limit: int) -> Sequence[MessagePart]:
     """Return plain text in pieces of at most `limit` UTF-16 units, at least one."""
-    return [Part(piece) for piece in cut_plain(text, limit)] or [Part(NOTHING)]
+    return [MessagePart(piece) for piece in cut_plain(text, limit)] or [MessagePart(NOTHING)]

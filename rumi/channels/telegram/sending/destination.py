@@ -11,10 +11,10 @@ from telegram import Bot, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParamet
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated, NetworkError, RetryAfter, TelegramError, TimedOut
 
-from rumi.channels.telegram.address import Address
+from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.api.bot import wait_of
-from rumi.channels.telegram.api.refusals import Refusal, refusal_of
-from rumi.channels.telegram.formatting.reply import Part
+from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
+from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 
@@ -31,7 +31,7 @@ NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CallTimeouts:
     """The time limits of calls, in seconds. An unanswered call may have been executed or not."""
 
     call_s: float = 20.0
@@ -60,7 +60,7 @@ class Statistics:
 
 
 @dataclass(slots=True)
-class Wire:
+class SharedDelivery:
     """The shared parts of all destinations. `moves` are the groups that got another number.
 
     `serves` tells of a chat if this process sends its replies.
@@ -70,7 +70,7 @@ class Wire:
 
     bot: Bot
     limits: SendLimits
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: CallTimeouts = field(default_factory=CallTimeouts)
     statistics: Statistics = field(default_factory=Statistics)
     moves: Moves = field(default_factory=Moves)
     drafts: bool = True
@@ -99,7 +99,7 @@ class Destination:
     An `owned` one sends only while this process serves the chat: its messages come once from one worker.
     """
 
-    def __init__(self, wire: Wire, address: Address, *, owned: bool = False) -> None:
+    def __init__(self, wire: SharedDelivery, address: TelegramAddress, *, owned: bool = False) -> None:
         self.wire = wire
         self._chat = address.chat if owned else None
         self.group = address.group
@@ -151,11 +151,11 @@ class Destination:
         """Return True if something less important may be sent now, and count it."""
         return self.wire.limits.take(self.number, share)
 
-    def room(self, share: float) -> bool:
+    def has_capacity(self, share: float) -> bool:
         """Return True if something that is not a message may be sent now; it is not counted."""
-        return self.wire.limits.room(self.number, share)
+        return self.wire.limits.has_capacity(self.number, share)
 
-    def learn(self, error: TelegramError) -> bool:
+    def note_error(self, error: TelegramError) -> bool:
         """Read from an error what it says about the chat. Return True if the request may be repeated at once.
 
         After a `RetryAfter` it may too: its turn then comes when the wait is over.
@@ -171,7 +171,7 @@ class Destination:
 
     async def send(
         self,
-        part: Part,
+        part: MessagePart,
         reply_to: int | None = None,
         bound_s: float | None = None,
         *,
@@ -205,7 +205,7 @@ class Destination:
     async def edit(
         self,
         message: Sent,
-        part: Part,
+        part: MessagePart,
         bound_s: float | None = None,
         *,
         keyboard: InlineKeyboardMarkup | None = None,
@@ -229,7 +229,7 @@ class Destination:
                 ),
             )
         except TelegramError as error:
-            if refusal_of(error) is not Refusal.UNCHANGED:
+            if refusal_of(error) is not RefusalReason.UNCHANGED:
                 raise
         self.wire.statistics.edited += 1
 
@@ -249,7 +249,7 @@ class Destination:
         seconds = self.wire.bounds.preview_s
         await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
-    async def draft(self, draft: int, part: Part) -> None:
+    async def draft(self, draft: int, part: MessagePart) -> None:
         """Show a text that the next message replaces, or that disappears after half a minute."""
         self._check_served()
         seconds = self.wire.bounds.preview_s
@@ -286,7 +286,7 @@ class Destination:
             try:
                 await bounded(seconds, self._in_topic(partial(self._photo, name, content)))
             except BadRequest as error:  # too long and thin for it, or broken
-                if refusal_of(error) is not Refusal.OTHER:
+                if refusal_of(error) is not RefusalReason.OTHER:
                     raise
             else:
                 self.wire.statistics.sent += 1
@@ -319,7 +319,7 @@ class Destination:
         try:
             return await send(topic)
         except TelegramError as error:
-            if topic is None or refusal_of(error) is not Refusal.TOPIC:
+            if topic is None or refusal_of(error) is not RefusalReason.TOPIC:
                 raise
         self._topic = None
         return await send(None)

@@ -88,13 +88,13 @@ class SendLimits:
         """Count a message for this chat if it may go now, no reply waits, and `share` of no rate is used
         up.
         """
-        if not self.room(number, share):
+        if not self.has_capacity(number, share):
             return False
         self._window(number).count()
         self._everywhere.count()
         return True
 
-    def room(self, number: int, share: float = NOW_SHARE) -> bool:
+    def has_capacity(self, number: int, share: float = NOW_SHARE) -> bool:
         """Return True if a message could be sent to this chat now. Counts nothing."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)

@@ -14,11 +14,11 @@ from telegram.error import BadRequest, ChatMigrated, InvalidToken, TelegramError
 
 from actors import ActorError, ActorRef
 from rumi.channels.telegram.api.bot import in_words
-from rumi.channels.telegram.api.refusals import Refusal, never_left, refusal_of
-from rumi.channels.telegram.formatting.reply import Part
+from rumi.channels.telegram.api.refusals import RefusalReason, never_left, refusal_of
+from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.limits import NOW_SHARE, SPARE_SHARE
-from rumi.channels.telegram.sending.sketch import sketch, tells
+from rumi.channels.telegram.sending.sketch import has_content, sketch
 from rumi.chats.events import ChatEvent, TurnState
 from rumi.platform.grace import with_grace
 from rumi.store.journal.inbox import Previewed
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PreviewTimes:
     """The times of a preview, in seconds.
 
     A turn that is over within `quick_s` has no preview. Then it changes at most every `chat_s`, in groups
@@ -58,7 +58,7 @@ class Preview:
         to: Destination,
         journal: ActorRef[Previewed],
         state: TurnState,
-        pace: Pace,
+        pace: PreviewTimes,
     ) -> None:
         assert state.started is not None
         started = state.started.what
@@ -79,10 +79,10 @@ class Preview:
         self._over = False
         self._ended = trio.Event()
         self._news = trio.Event()
-        self._told_at = trio.current_time()
-        self._part: Part | None = None  # the current sketch, None if it must be made again
-        self._last: Part | None = None  # the text in the chat
-        self._last_at = self._told_at
+        self._last_event_at = trio.current_time()
+        self._part: MessagePart | None = None  # the current sketch, None if it must be made again
+        self._last: MessagePart | None = None  # the text in the chat
+        self._last_at = self._last_event_at
         self._typing = trio.CancelScope()
         self._waiting = trio.CancelScope()
 
@@ -90,7 +90,7 @@ class Preview:
         """Take an event of the turn."""
         self._state = self._state.apply(event)
         self._part = None
-        self._told_at = trio.current_time()
+        self._last_event_at = trio.current_time()
         self._news.set()
 
     def end(self) -> None:
@@ -102,7 +102,7 @@ class Preview:
     @property
     def silent(self) -> bool:
         """Return True if the turn had no events for so long that its end must have been missed."""
-        return trio.current_time() - self._told_at >= self._pace.silence_s
+        return trio.current_time() - self._last_event_at >= self._pace.silence_s
 
     async def ended(self) -> None:
         """Wait until no call is under way. Within the time limit of a call, after `end` was called."""
@@ -122,7 +122,7 @@ class Preview:
                 await self._note(None)
         except TelegramError as error:
             logger.info("a preview was not removed: %s", in_words(error))
-            self._to.learn(error)
+            self._to.note_error(error)
             return refusal_of(error) is not None
         finally:
             self._vanished.set()
@@ -151,13 +151,13 @@ class Preview:
     async def _type(self) -> None:
         with self._typing:
             while not self._over:
-                room = self._to.room(SPARE_SHARE)
-                if room:
+                has_capacity = self._to.has_capacity(SPARE_SHARE)
+                if has_capacity:
                     try:
                         await self._to.typing()
                     except TelegramError as error:
-                        self._to.learn(error)
-                await trio.sleep(self._pace.typing_s if room else self._pace.quick_s)
+                        self._to.note_error(error)
+                await trio.sleep(self._pace.typing_s if has_capacity else self._pace.quick_s)
 
     # The answer
 
@@ -167,7 +167,7 @@ class Preview:
             await self._unless_over(self._above._vanished.wait)
         while not self._over and not self._given_up:
             # Formatted only when it can be sent: many growing answers at once would block all chats.
-            if self._part is None and tells(self._state) and not self._to.room(NOW_SHARE):
+            if self._part is None and has_content(self._state) and not self._to.has_capacity(NOW_SHARE):
                 await self._unless_over(partial(trio.sleep, self._pace.again_s))
             elif (part := self._wanted()) is None:
                 await self._unless_over(self._hear)
@@ -195,16 +195,16 @@ class Preview:
     def _drafts(self) -> bool:
         return self._to.wire.drafts and not self._to.group and self.shown is None
 
-    def _wanted(self) -> Part | None:
+    def _wanted(self) -> MessagePart | None:
         """Return the text that the chat should show now, None if it already does."""
-        if self._last is None and not tells(self._state):
+        if self._last is None and not has_content(self._state):
             return None
         if self._part is None:
             self._part = sketch(self._state, self.language, plain=self._plain)
         fading = self._drafts and trio.current_time() - self._last_at >= self._pace.draft_s
         return self._part if fading or self._part != self._last else None
 
-    async def _show(self, part: Part) -> bool:
+    async def _show(self, part: MessagePart) -> bool:
         """Show the text. Return True if it is in the chat now."""
         drafted = self._drafts
         try:
@@ -221,13 +221,13 @@ class Preview:
             return False
         return True
 
-    async def _send(self, part: Part) -> None:
+    async def _send(self, part: MessagePart) -> None:
         """Begin a message, and store its number for a later process."""
         bounds = self._to.wire.bounds
         self.shown = await self._to.send(part, self.origin, bounds.preview_s)
         await self._note(self.shown.id if self._to.has(self.shown) else None)
 
-    async def _edit(self, shown: Sent, part: Part) -> None:
+    async def _edit(self, shown: Sent, part: MessagePart) -> None:
         answered = False
 
         async def edit() -> None:
@@ -252,14 +252,14 @@ class Preview:
 
     async def _failed(self, error: TelegramError, drafted: bool) -> None:
         logger.info("a preview was not shown: %s", in_words(error))
-        if self._to.learn(error):
+        if self._to.note_error(error):
             if isinstance(error, ChatMigrated):
                 self.shown = None  # it stayed in the old group
             return
         match refusal_of(error):
-            case Refusal.ENTITIES if not self._plain:
+            case RefusalReason.ENTITIES if not self._plain:
                 self._plain, self._part = True, None
-            case Refusal.GONE:
+            case RefusalReason.GONE:
                 self._given_up = True
             case _ if drafted:
                 if isinstance(error, BadRequest | InvalidToken):
@@ -270,7 +270,7 @@ class Preview:
                 self.doubtful = True
             case None:
                 self._given_up = True  # an unknown message may be there: make no second one
-            case Refusal.QUOTED:
+            case RefusalReason.QUOTED:
                 self.origin = None
             case _:
                 self._given_up = True

@@ -18,11 +18,11 @@ from telegram.error import ChatMigrated, TelegramError
 
 from rumi.agent.events import ConfirmationAsked
 from rumi.channels.telegram.api.bot import in_words
-from rumi.channels.telegram.api.refusals import Refusal, refusal_of
+from rumi.channels.telegram.api.refusals import RefusalReason, refusal_of
 from rumi.channels.telegram.callback import data_of
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, characters_within, clean, units
-from rumi.channels.telegram.formatting.reply import Part
-from rumi.channels.telegram.sending.delivery import REMOVALS, Patience
+from rumi.channels.telegram.formatting.reply import MessagePart
+from rumi.channels.telegram.sending.delivery import REMOVALS, DeliveryTimes
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
 from rumi.platform import texts
@@ -30,7 +30,7 @@ from rumi.platform.texts import Language, Verdict
 
 logger = logging.getLogger(__name__)
 
-ROOM_UNITS: Final = 64
+VERDICT_UNITS: Final = 64
 """The maximum size of a verdict below a question."""
 
 NOTE_UNITS: Final = 128
@@ -65,7 +65,7 @@ class Questions:
         gone: Callable[[], None],
         shown: Callable[[str, int], None],
         random: Random,
-        patience: Patience,
+        patience: DeliveryTimes,
     ) -> None:
         self._to = to
         self._shown = shown
@@ -74,13 +74,13 @@ class Questions:
         self._gone = gone
         self._random = random
         self._patience = patience
-        self._questions: dict[str, Question] = {}
+        self._questions: dict[str, AskedQuestion] = {}
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self._questions)
 
-    def find(self, id: str) -> "Question | None":
+    def find(self, id: str) -> "AskedQuestion | None":
         """Return the question with that name, if there is one."""
         return self._questions.get(id)
 
@@ -92,7 +92,7 @@ class Questions:
     def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
         """Ask a question. A turn asks one at a time: an earlier one no longer waits."""
         self.close()
-        question = Question(
+        question = AskedQuestion(
             self._to,
             asked,
             above,
@@ -122,13 +122,13 @@ class Questions:
             if question.open and question.sent:
                 self._shown(question.id, 0)
 
-    async def _see_through(self, question: "Question") -> None:
+    async def _see_through(self, question: "AskedQuestion") -> None:
         await question.run()
         del self._questions[question.id]
         self._changed()
 
 
-class Question:
+class AskedQuestion:
     """One question, from the time when it is asked until the chat shows its verdict.
 
     `above` is the turn's preview so far: it is deleted, and the next one stands below the question. `gone` is
@@ -144,7 +144,7 @@ class Question:
         gone: Callable[[], None],
         shown: Callable[[str, int], None],
         random: Random,
-        patience: Patience,
+        patience: DeliveryTimes,
     ) -> None:
         self._shown = shown
         self.id = asked.id
@@ -226,7 +226,7 @@ class Question:
                 return
             except TelegramError as error:
                 failures += 1
-                if self._file and refusal_of(error) is Refusal.OTHER and failures >= FILE_ATTEMPTS:
+                if self._file and refusal_of(error) is RefusalReason.OTHER and failures >= FILE_ATTEMPTS:
                     self._part, self._file, self._buttons = _unshown(self._language), b"", False
                     continue
                 await self._not_asked(error, failures)
@@ -243,20 +243,20 @@ class Question:
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
         """Decide from an error what the next attempt does differently, and wait if that helps."""
         logger.warning("a question was not sent: %s", in_words(error))
-        learned = self._to.learn(error)  # what it says about the chat also holds for the next attempt
+        may_repeat = self._to.note_error(error)  # what it says about the chat also holds for the next attempt
         if not self.open:
             return
-        if learned:
+        if may_repeat:
             if isinstance(error, ChatMigrated):
                 self._origin = None
             return
         match refusal_of(error):
-            case Refusal.QUOTED if self._origin is not None:
+            case RefusalReason.QUOTED if self._origin is not None:
                 self._origin = None
-            case Refusal.ENTITIES if self._part.entities:
+            case RefusalReason.ENTITIES if self._part.entities:
                 self._part = self._part.plain()
             case refusal:
-                if refusal is Refusal.GONE:
+                if refusal is RefusalReason.GONE:
                     self._gone()
                 with trio.CancelScope() as self._waiting:
                     await self._pause(failures)
@@ -271,7 +271,7 @@ class Question:
                 message = self._armed[0]
                 try:
                     await self._to.turn()
-                    await self._to.edit(message, Part(self._part.text + ending, self._part.entities))
+                    await self._to.edit(message, MessagePart(self._part.text + ending, self._part.entities))
                 except TelegramError as error:
                     failures += 1
                     logger.warning("a question kept its buttons: %s", in_words(error))
@@ -284,9 +284,9 @@ class Question:
         """Return True if another attempt may help, when it is time for it."""
         if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
-        if self._to.learn(error):
+        if self._to.note_error(error):
             return True
-        if refusal_of(error) is Refusal.ENTITIES and self._part.entities:
+        if refusal_of(error) is RefusalReason.ENTITIES and self._part.entities:
             self._part = self._part.plain()
             return True
         if refusal_of(error) is not None:
@@ -302,23 +302,23 @@ class Question:
         self._finished.add(message)
 
 
-def _unshown(language: Language) -> Part:
-    return Part(texts.question_unshown(language), ())
+def _unshown(language: Language) -> MessagePart:
+    return MessagePart(texts.question_unshown(language), ())
 
 
 def question_file(asked: ConfirmationAsked) -> bytes:
     """Return the whole question as a file that goes before the message; empty where that shows all of it."""
     whole = asked.whole or asked.text
-    shown = not asked.whole and units(clean(whole).strip()) <= LIMIT_UNITS - ROOM_UNITS
+    shown = not asked.whole and units(clean(whole).strip()) <= LIMIT_UNITS - VERDICT_UNITS
     return b"" if shown else whole.encode("utf-8", "replace")
 
 
-def question_part(text: str, language: Language) -> Part:
+def question_part(text: str, language: Language) -> MessagePart:
     """Return a question as a message. The first line asks; the lines below are code, so that Telegram
     makes no links and commands of them. A question that is longer than a message is cut, with a note: the
     file before it has all of it.
     """
-    shown = _cut(clean(text).strip(), LIMIT_UNITS - ROOM_UNITS, language)
+    shown = _cut(clean(text).strip(), LIMIT_UNITS - VERDICT_UNITS, language)
     first, *details = shown.split("\n")
     entities, offset = [], units(first) + 1
     for line in details:
@@ -326,7 +326,7 @@ def question_part(text: str, language: Language) -> Part:
         if length := units(line.strip()):
             entities.append(MessageEntity(MessageEntity.CODE, offset + indent, length))
         offset += units(line) + 1
-    return Part(shown, tuple(entities))
+    return MessagePart(shown, tuple(entities))
 
 
 def _cut(text: str, limit: int, language: Language) -> str:

@@ -14,8 +14,9 @@ from telegram.error import TelegramError
 from actors import Actor, ActorError, ActorRef, Refused, answers
 from rumi.agent.events import TurnFinished
 from rumi.channels.telegram.api.bot import in_words
-from rumi.channels.telegram.formatting.reply import Part
+from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.messages import (
+    DeliverFile,
     Flush,
     LeaveChats,
     LookFor,
@@ -23,30 +24,42 @@ from rumi.channels.telegram.messages import (
     Pressed,
     Say,
     SenderMessage,
-    SendFile,
     TakeChats,
     Toast,
 )
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.sending.chat_outbox import ChatOutbox
-from rumi.channels.telegram.sending.delivery import Patience
-from rumi.channels.telegram.sending.destination import Bounds, Destination, Sent, Statistics, Wire
+from rumi.channels.telegram.sending.delivery import DeliveryTimes
+from rumi.channels.telegram.sending.destination import (
+    CallTimeouts,
+    Destination,
+    Sent,
+    SharedDelivery,
+    Statistics,
+)
 from rumi.channels.telegram.sending.limits import SendLimits
-from rumi.channels.telegram.sending.preview import Pace
+from rumi.channels.telegram.sending.preview import PreviewTimes
 from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.errors import RumiError
 from rumi.platform import texts
-from rumi.store.journal.inbox import Moved, MovedGroups, Previewed
-from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, Waiting
+from rumi.store.journal.inbox import MovedGroups, Previewed, RecordMove
+from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, UndeliveredChats
 from rumi.store.journal.store import NotOwner
 from rumi.store.ownership import partition_of
 
 logger = logging.getLogger(__name__)
 
 Outbox: TypeAlias = ActorRef[
-    Delivered | Moved | MovedGroups | PartSent | Previewed | Undeliverable | Undelivered | Waiting
+    Delivered
+    | RecordMove
+    | MovedGroups
+    | PartSent
+    | Previewed
+    | Undeliverable
+    | Undelivered
+    | UndeliveredChats
 ]
 
 SAY_S = 5.0
@@ -79,18 +92,18 @@ class Sender(Actor[SenderMessage]):
         moves: Moves | None = None,
         limits: SendLimits | None = None,
         statistics: Statistics | None = None,
-        bounds: Bounds | None = None,
-        pace: Pace | None = None,
-        patience: Patience | None = None,
+        bounds: CallTimeouts | None = None,
+        pace: PreviewTimes | None = None,
+        patience: DeliveryTimes | None = None,
         random: Random | None = None,
         serves: Callable[[str], bool] = lambda chat: True,
     ) -> None:
         """`serves` tells of a chat if this process sends its replies: another worker may."""
         self.statistics = statistics or Statistics()
-        self._wire = Wire(
+        self._wire = SharedDelivery(
             bot,
             SendLimits() if limits is None else limits,
-            bounds or Bounds(),
+            bounds or CallTimeouts(),
             self.statistics,
             Moves() if moves is None else moves,
             serves=serves,
@@ -99,8 +112,8 @@ class Sender(Actor[SenderMessage]):
         self._journal = journal
         self._hub = hub
         self._ended = ended
-        self._pace = pace or Pace()
-        self._patience = patience or Patience()
+        self._pace = pace or PreviewTimes()
+        self._patience = patience or DeliveryTimes()
         self._random = random or Random()
         self._outboxes: dict[str, ChatOutbox] = {}
         self._ending: set[str] = set()
@@ -178,7 +191,7 @@ class Sender(Actor[SenderMessage]):
 
     async def _look(self, partitions: frozenset[int] | None = None) -> None:
         """Open an outbox for each chat with a waiting reply."""
-        self._look_in(await self._journal.ask(Waiting(partitions)))
+        self._look_in(await self._journal.ask(UndeliveredChats(partitions)))
 
     def _look_in(self, chats: Sequence[str]) -> None:
         for chat in chats:
@@ -269,12 +282,12 @@ class Sender(Actor[SenderMessage]):
     async def _note_move(self, old: int, new: int) -> None:
         moves = self._wire.moves
         try:
-            ours = await self._journal.ask(Moved(moves.chat_of(old), moves.chat_of(new)))
+            ours = await self._journal.ask(RecordMove(moves.chat_of(old), moves.chat_of(new)))
         except ActorError:  # Telegram reports it again, at the next attempt to send there
             logger.warning("a group's new number could not be noted")
         else:
             if ours:
-                moves.learn(old, new)
+                moves.note_move(old, new)
 
     # Chats that are gone
 
@@ -306,9 +319,9 @@ class Sender(Actor[SenderMessage]):
             logger.info("words were not said: there was too much to say")
             return
         try:
-            await to.send(Part(say.text, ()), say.reply_to)
+            await to.send(MessagePart(say.text, ()), say.reply_to)
         except TelegramError as error:
-            to.learn(error)
+            to.note_error(error)
             logger.info("words were not said: %s", in_words(error))
         except Exception:  # words that may be lost must not cause other losses
             logger.exception("words were not said")
@@ -333,8 +346,8 @@ class Sender(Actor[SenderMessage]):
             elif to is not None:
                 nursery.start_soon(self._toasts.disarm, to, message)
 
-    @answers(SendFile)
-    async def send_file(self, file: SendFile) -> None:
+    @answers(DeliverFile)
+    async def send_file(self, file: DeliverFile) -> None:
         """Send it after everything that waits for the chat."""
         if self._wire.moves.address_of(file.chat) is None:
             raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))

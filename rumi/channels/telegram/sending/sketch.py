@@ -5,7 +5,7 @@ from telegram import MessageEntity
 from rumi.agent.events import ToolStarted
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, clean, units
-from rumi.channels.telegram.formatting.reply import Part, format_preview
+from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
 from rumi.platform import texts
@@ -21,23 +21,23 @@ MOST_CALLS = 3
 """So many running calls that show their steps are shown."""
 
 
-def tells(state: TurnState) -> bool:
+def has_content(state: TurnState) -> bool:
     """Return True if there is more to show of a turn than that it thinks."""
     return bool(state.calls) or not blank(state.words)
 
 
-def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Part:
+def sketch(state: TurnState, language: Language, *, plain: bool = False) -> MessagePart:
     """Return the chat's view of a turn: the words so far, and the running tools. `plain`: unformatted."""
     line, said = _tools(state, language), state.words
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
     if line is None:
-        line = Part(texts.thinking(language))
+        line = MessagePart(texts.thinking(language))
     return line.plain() if plain else line
 
 
-def _tools(state: TurnState, language: Language) -> Part | None:
+def _tools(state: TurnState, language: Language) -> MessagePart | None:
     """Return the running tool that was called last, and those that show steps, each above its last step."""
     if not state.calls:
         return None
@@ -51,7 +51,7 @@ def _tools(state: TurnState, language: Language) -> Part | None:
     return first
 
 
-def _tool(called: ToolStarted, step: str, language: Language) -> Part:
+def _tool(called: ToolStarted, step: str, language: Language) -> MessagePart:
     what = tool_line(called)
     line = texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
     codes = [MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))]
@@ -59,14 +59,14 @@ def _tool(called: ToolStarted, step: str, language: Language) -> Part:
         line += "\n↳ "
         codes.append(MessageEntity(MessageEntity.CODE, units(line), units(step)))  # so that nothing is a link
         line += step
-    return Part(line, tuple(codes))
+    return MessagePart(line, tuple(codes))
 
 
 def tool_line(started: ToolStarted) -> str:
     """Return a call in a few words, on one line: `bash: sleep 600`, or of a file tool the file."""
-    name, told = started.call.name, gist(started.arguments)
-    told = f"{name}: {told}" if told and name not in FILE_TOOLS else told or name
-    return _short(told, TOOL_CHARS) or "?"
+    name, summary = started.call.name, gist(started.arguments)
+    summary = f"{name}: {summary}" if summary and name not in FILE_TOOLS else summary or name
+    return _short(summary, TOOL_CHARS) or "?"
 
 
 def _short(text: str, most: int) -> str:
@@ -75,9 +75,9 @@ def _short(text: str, most: int) -> str:
     return said if len(said) <= most else f"{said[: most - 1]}…"
 
 
-def _below(words: Part, line: Part, between: str = "\n\n") -> Part:
+def _below(words: MessagePart, line: MessagePart, between: str = "\n\n") -> MessagePart:
     above = words.text + between
     moved = (
         MessageEntity(entity.type, entity.offset + units(above), entity.length) for entity in line.entities
     )
-    return Part(above + line.text, (*words.entities, *moved))
+    return MessagePart(above + line.text, (*words.entities, *moved))

@@ -7,7 +7,7 @@ import trio
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
 from rumi.channels.telegram.api.bot import in_words, wait_of
-from rumi.channels.telegram.sending.destination import Destination, Sent, Wire, bounded, timeouts
+from rumi.channels.telegram.sending.destination import Destination, Sent, SharedDelivery, bounded, timeouts
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ MOST: Final = 64
 class Toasts:
     """Shows the notices, all at once. Neither method raises."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SharedDelivery) -> None:
         self._wire = wire
         self._under_way = 0
 
@@ -67,7 +67,7 @@ class Toasts:
                 logger.info("a message kept its buttons: %s", in_words(error))
                 if isinstance(error, BadRequest):
                     return
-                to.learn(error)
+                to.note_error(error)
                 await trio.sleep(PAUSE_S * attempt)
             except Exception:
                 logger.exception("a message kept its buttons")

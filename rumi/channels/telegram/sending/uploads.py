@@ -34,7 +34,7 @@ class Upload:
                     await to.turn()
                     return await to.upload(name, content)
                 except TelegramError as error:
-                    if not to.learn(error):
+                    if not to.note_error(error):
                         raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
                     if isinstance(error, RetryAfter):
                         if wait_of(error) > UPLOAD_WAIT_S:

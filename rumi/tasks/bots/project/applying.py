@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from rumi.platform.atomic_write import locked
+from rumi.platform.atomic_write import folder_lock
 from rumi.platform.openat import FOLDER, openat2, opened, shown
 from rumi.tasks.bots.config import BotError
-from rumi.tasks.bots.project.changes import Change, Changes
+from rumi.tasks.bots.project.changes import Changes, FileChange
 from rumi.tasks.bots.project.link import Link, Project
-from rumi.tasks.bots.project.tree import DRAFT, Entry, entry_at
+from rumi.tasks.bots.project.tree import DRAFT, ProjectEntry, entry_at
 
 _MOST_NAMED: Final = 10
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
@@ -39,7 +39,7 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
         BotError: The folder is not as the bot got it, or cannot be written; nothing of it has changed, or the
             error says what has.
     """
-    with locked(project.state):
+    with folder_lock(project.state):
         now = project.link()
         if now is None or now.token != link.token:
             raise BotError("The bot has got its project again meanwhile.", "Look at its changes again.")
@@ -71,13 +71,13 @@ def _note(link: Link, changes: Changes) -> None:
         _carry_out(base, f"{DRAFT}{link.token}", todo, changes, undo=False)
 
 
-def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[Change]:
+def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[FileChange]:
     """Return the changes that the folder does not have yet. In a folder of `ours`, empty folders are left.
 
     Raises:
         BotError: Other changes were made there, which these would undo.
     """
-    todo, wrong = list[Change](), list[str]()
+    todo, wrong = list[FileChange](), list[str]()
     gone = {changed.path for changed in changes.all if changed.after is None}
     above_gone = {above for path in gone for above in _above(path)}
     above_new = {above for changed in changes.all if changed.before is None for above in _above(changed.path)}
@@ -100,14 +100,14 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
     return todo
 
 
-def _carry_out(top: int, draft: str, todo: Sequence[Change], changes: Changes, *, undo: bool) -> None:
+def _carry_out(top: int, draft: str, todo: Sequence[FileChange], changes: Changes, *, undo: bool) -> None:
     """Make the changes below an open folder, all or none."""
     with suppress(FileNotFoundError):  # of a run that was killed
         shutil.rmtree(draft, dir_fd=top)
     if not todo:
         return
     os.mkdir(draft, 0o700, dir_fd=top)
-    done = list[Change]()
+    done = list[FileChange]()
     try:
         with opened(os.open(draft, FOLDER, dir_fd=top)) as drafts:
             for change in todo:
@@ -125,13 +125,13 @@ def _carry_out(top: int, draft: str, todo: Sequence[Change], changes: Changes, *
             shutil.rmtree(draft, dir_fd=top)
 
 
-def _undo(top: int, drafts: int, done: Sequence[Change], changes: Changes) -> None:
+def _undo(top: int, drafts: int, done: Sequence[FileChange], changes: Changes) -> None:
     left = list[str]()
-    back = [Change(changed.path, changed.after, changed.before, changed.number) for changed in done]
+    back = [FileChange(changed.path, changed.after, changed.before, changed.number) for changed in done]
     for change in sorted(back, key=_order):
         try:
             now = entry_at(top, change.path)
-            if now == change.after or (isinstance(now, Entry) and now != change.before):
+            if now == change.after or (isinstance(now, ProjectEntry) and now != change.before):
                 continue  # it was not made, or is the user's
             with suppress(FileNotFoundError):
                 os.unlink(str(change.number), dir_fd=drafts)
@@ -146,13 +146,13 @@ def _undo(top: int, drafts: int, done: Sequence[Change], changes: Changes) -> No
         )
 
 
-def _order(change: Change) -> tuple[bool, int]:
+def _order(change: FileChange) -> tuple[bool, int]:
     """What goes comes first, so that a file can become a folder and a folder a file."""
     depth = change.path.count("/")
     return (False, -depth) if change.after is None else (True, depth)
 
 
-def _prepare(drafts: int, change: Change, content: Path) -> None:
+def _prepare(drafts: int, change: FileChange, content: Path) -> None:
     """Write what a change brings into the folder of drafts."""
     name, after = str(change.number), change.after
     if after is None:
@@ -167,7 +167,7 @@ def _prepare(drafts: int, change: Change, content: Path) -> None:
         os.fsync(copy.fileno())
 
 
-def _make(top: int, drafts: int, change: Change) -> None:
+def _make(top: int, drafts: int, change: FileChange) -> None:
     """Make one change, if its path is as it was."""
     parent, name = _parent(top, change.path, make=change.after is not None)
     with opened(parent):
@@ -224,7 +224,7 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
     return folder, name
 
 
-def _set_mode(drafts: int, draft: str, parent: int, name: str, change: Change) -> None:
+def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
     """Give a file the mode of a usual one, or that of the file before it; nothing but `x` is the bot's."""
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.openat import is_ordinary, openat2, opened, shown
-from rumi.tasks.bots.project.tree import Entry, Reason, Tree, file_entry, is_gits, stays_inside
+from rumi.tasks.bots.project.tree import ProjectEntry, ProjectTree, Reason, file_entry, is_gits, stays_inside
 
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
@@ -22,12 +22,12 @@ _MOST_COMPARED: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A path, what the bot got there, and what it has there now; None: nothing. `number` names its copy."""
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: ProjectEntry | None
+    after: ProjectEntry | None
     number: int
 
 
@@ -35,12 +35,12 @@ class Change:
 class Changes:
     """All that changed, by path, and what was left out. `base` has the files before, `copies` those after."""
 
-    all: tuple[Change, ...]
+    all: tuple[FileChange, ...]
     left_out: tuple[tuple[str, Reason], ...]
     base: Path
     copies: Path
 
-    def content(self, change: Change, *, after: bool) -> Path:
+    def content(self, change: FileChange, *, after: bool) -> Path:
         """Return the file with a change's content before or after."""
         return self.copies / str(change.number) if after else self.base / change.path
 
@@ -57,7 +57,9 @@ class Changes:
         }
 
 
-def changes_between(before: Tree, after: Tree, base: Path, theirs: int, copies: Path) -> Changes:
+def changes_between(
+    before: ProjectTree, after: ProjectTree, base: Path, theirs: int, copies: Path
+) -> Changes:
     """Compare two trees, and copy what is new of the second, whose open folder is `theirs`.
 
     Raises:
@@ -65,7 +67,7 @@ def changes_between(before: Tree, after: Tree, base: Path, theirs: int, copies: 
     """
     left_out = list(after.left_out)
     hidden = {path for path, _ in left_out}
-    found = list[Change]()
+    found = list[FileChange]()
     for path in sorted(before.entries.keys() | after.entries.keys()):
         old, new = before.entries.get(path), after.entries.get(path)
         if old == new or (new is None and not hidden.isdisjoint(_upwards(path))):
@@ -82,7 +84,7 @@ def changes_between(before: Tree, after: Tree, base: Path, theirs: int, copies: 
                 left_out.append((path, "unreadable"))
                 continue
         if old != new:
-            found.append(Change(path, old, new, len(found)))
+            found.append(FileChange(path, old, new, len(found)))
     return Changes(tuple(found), tuple(left_out), base, copies)
 
 
@@ -93,7 +95,7 @@ def _upwards(path: str) -> Iterator[str]:
         yield path
 
 
-def _copied(top: int, path: str, target: Path) -> Entry | None:
+def _copied(top: int, path: str, target: Path) -> ProjectEntry | None:
     """Copy a file that may have changed since it was seen; None if it is no file any more."""
     try:
         file = openat2(top, os.fsencode(path))
@@ -133,7 +135,7 @@ def stat_lines(changes: Changes) -> list[tuple[str, str]]:
     return lines
 
 
-def _header(change: Change, moved: dict[str, str]) -> Iterator[str]:
+def _header(change: FileChange, moved: dict[str, str]) -> Iterator[str]:
     name, old, new = shown(change.path), change.before, change.after
     if change.path in moved.values():
         return
@@ -150,7 +152,7 @@ def _header(change: Change, moved: dict[str, str]) -> Iterator[str]:
         yield f"new mode {_mode(new)}"
 
 
-def _content(changes: Changes, change: Change) -> Iterator[str]:
+def _content(changes: Changes, change: FileChange) -> Iterator[str]:
     if change.before and change.after and change.before.digest == change.after.digest:
         return
     before, after = _text(changes, change, after=False), _text(changes, change, after=True)
@@ -168,7 +170,7 @@ def _content(changes: Changes, change: Change) -> Iterator[str]:
     yield from _hunks(_lines(before), _lines(after))
 
 
-def _text(changes: Changes, change: Change, *, after: bool) -> str | None:
+def _text(changes: Changes, change: FileChange, *, after: bool) -> str | None:
     """Return a side of a change as text; None if it is binary, or too long to be compared."""
     entry = change.after if after else change.before
     if entry is None:
@@ -224,8 +226,8 @@ def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str,
     if (a - start) * (b - start) > _MOST_COMPARED:
         yield "replace", start, a, start, b
     else:
-        for tag, *places in SequenceMatcher(None, before[start:a], after[start:b]).get_opcodes():
-            i, j, k, m = (index + start for index in places)
+        for tag, *bounds in SequenceMatcher(None, before[start:a], after[start:b]).get_opcodes():
+            i, j, k, m = (index + start for index in bounds)
             yield tag, i, j, k, m
     if end:
         yield "equal", a, len(before), b, len(after)
@@ -261,5 +263,5 @@ def _line(sign: str, line: str) -> Iterator[str]:
         yield "\\ No newline at end of file"
 
 
-def _mode(entry: Entry) -> str:
+def _mode(entry: ProjectEntry) -> str:
     return "120000" if entry.kind == "link" else "100755" if entry.runs else "100644"

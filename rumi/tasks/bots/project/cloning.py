@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.errors import RumiError
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.threads import Offload
@@ -20,8 +20,8 @@ from rumi.sandbox.types import Command, SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.tasks.bots.config import BotError
-from rumi.tasks.bots.project.link import PLACE, Link, Project
-from rumi.tasks.bots.project.tree import Bounds, scan
+from rumi.tasks.bots.project.link import PROJECT_FOLDER, Link, Project
+from rumi.tasks.bots.project.tree import ProjectLimits, scan
 
 _DRAFT: Final = ".project"
 _ROOT: Final = f"/workspace/{_DRAFT}"
@@ -49,14 +49,14 @@ git -c user.name=Rumi -c user.email=rumi@localhost --work-tree="$root/files" \\
 _END: Final = f"""\
 cd {_ROOT} || exit
 [ ! -d repo.git ] || mv repo.git files/.git || exit
-mv -T files ../{PLACE} && cd .. && rm -rf {_DRAFT}
+mv -T files ../{PROJECT_FOLDER} && cd .. && rm -rf {_DRAFT}
 """
 
 
 async def clone(
     project: Project,
     link: Link,
-    shell: Shell,
+    shell: CommandShell,
     limits: SandboxLimits,
     offload: Offload,
     report: Callable[[RumiError], None],
@@ -98,21 +98,21 @@ async def clone(
                 await git.remove("repo.git")
         except CloneError as error:  # it works without git's history
             report(error)
-    await offload(partial(_remove, project.workspace / PLACE))
+    await offload(partial(_remove, project.workspace / PROJECT_FOLDER))
     await _must(shell, _END)
     await offload(partial(project.made, link))
 
 
-def _remove(place: Path) -> None:
+def _remove(path: Path) -> None:
     """Remove what is at a place of the workspace, also what another user owns. Blocking."""
-    if place.is_dir() and not place.is_symlink():
-        remove_workspace(place)
+    if path.is_dir() and not path.is_symlink():
+        remove_workspace(path)
     else:
-        place.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 async def _put(
-    project: Project, shell: Shell, base: Path, path: str, limits: SandboxLimits, offload: Offload
+    project: Project, shell: CommandShell, base: Path, path: str, limits: SandboxLimits, offload: Offload
 ) -> None:
     """Put one large file in its place."""
     owner = project.workspace.stat()
@@ -141,7 +141,7 @@ async def _put(
 def _batches(base: Path) -> Iterator[bytes | str]:
     """Yield the files of the base in tar files of some megabytes; of a large file, its path. Blocking."""
     with opened(os.open(base, FOLDER)) as top:
-        entries = scan(top, Bounds(1 << 62, 1 << 62)).entries
+        entries = scan(top, ProjectLimits(1 << 62, 1 << 62)).entries
         data, size = io.BytesIO(), 0
         tar = tarfile.open(fileobj=data, mode="w")  # noqa: SIM115
         for path, entry in entries.items():
@@ -167,7 +167,7 @@ def _batches(base: Path) -> Iterator[bytes | str]:
         yield data.getvalue()
 
 
-async def _must(shell: Shell, script: str, *words: str, stdin: bytes = b"") -> None:
+async def _must(shell: CommandShell, script: str, *words: str, stdin: bytes = b"") -> None:
     result = await shell.run(Command(("sh", "-c", script, "sh", *words), stdin, timeout_s=_WORK_S))
     match result.ended:
         case "exited" if result.exit_code == 0:

@@ -16,14 +16,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from rumi.platform.atomic_write import locked, replace_file, to_disk
+from rumi.platform.atomic_write import atomic_write, folder_lock, fsync_path
 from rumi.platform.openat import FOLDER, openat2, opened, read_foreign
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.project.changes import Changes, changes_between
 from rumi.tasks.bots.project.ignoring import Ignored, Outer, outer_rules, rules_below, tracked_in
-from rumi.tasks.bots.project.tree import Bounds, Entry, Keep, Reason, file_entry, scan
+from rumi.tasks.bots.project.tree import CopyEntry, ProjectEntry, ProjectLimits, Reason, file_entry, scan
 
-PLACE: Final = "project"
+PROJECT_FOLDER: Final = "project"
 """The project's folder in the bot's workspace."""
 
 _LINK: Final = "link.json"
@@ -82,7 +82,7 @@ class Project:
         """Return the folder with what the bot got."""
         return self.state / f"base-{link.token}"
 
-    def take(self, folder: Path, bounds: Bounds, *, plain: bool, discard: bool) -> Link:
+    def take(self, folder: Path, bounds: ProjectLimits, *, plain: bool, discard: bool) -> Link:
         """Copy a folder as the base of a new project, and link the bot to it; the bot does not have it yet.
 
         `plain`: it need not be in a git work tree. `discard`: lose the changes of the project before it.
@@ -90,37 +90,37 @@ class Project:
         Raises:
             BotError: The folder cannot be used, is too large, or changes would be lost.
         """
-        place = Path(os.path.realpath(folder))
-        if not place.is_dir():
+        real_path = Path(os.path.realpath(folder))
+        if not real_path.is_dir():
             raise BotError(f"{folder} is not a folder.", "Name the folder of a project.")
-        root = work_tree_of(place)
+        root = work_tree_of(real_path)
         if root is None and not plain:
             raise BotError(
                 f"{folder} is not in a git work tree, so there would be no history to go back to.",
                 "Run git init there, or copy it as plain files with --skip-git-check.",
             )
-        if self.state.parents[2].is_relative_to(place):
+        if self.state.parents[2].is_relative_to(real_path):
             raise BotError(f"{folder} holds Rumi's own files.", "Name the folder of a project.")
         if not discard:
             self._check_nothing_is_lost(bounds)
         self.state.mkdir(mode=0o700, exist_ok=True)
         try:
-            with locked(self.state):
+            with folder_lock(self.state):
                 try:
-                    return self._taken(place, root, bounds)
+                    return self._taken(real_path, root, bounds)
                 finally:
                     self._remove_old()
         except OSError as error:
             raise BotError(f"{folder} cannot be copied: {error.strerror}.", "Check its files.") from error
 
-    def _taken(self, place: Path, root: Path | None, bounds: Bounds) -> Link:
-        link = Link(str(place), secrets.token_hex(8), time.time(), str(root or ""))
+    def _taken(self, real_path: Path, root: Path | None, bounds: ProjectLimits) -> Link:
+        link = Link(str(real_path), secrets.token_hex(8), time.time(), str(root or ""))
         base = self.base(link)
         base.mkdir(mode=0o700)
-        with opened(os.open(place, FOLDER)) as top:
+        with opened(os.open(real_path, FOLDER)) as top:
             ignored, outer = None, tuple[Outer, ...]()
             if root is not None:
-                git, at = git_folder(root), os.path.relpath(place, root)
+                git, at = git_folder(root), os.path.relpath(real_path, root)
                 at = "" if at == "." else at
                 outer = tuple(outer_rules(root, git, at))
                 start = f"{at}/" if at else ""
@@ -129,7 +129,7 @@ class Project:
                 ]
                 ignored = Ignored(rules_below(top), tracked, outer)
             tree = scan(top, bounds, ignored, _copier(base))
-        to_disk(base)
+        fsync_path(base)
         link = replace(link, left_out=tuple(tree.left_out[:_MOST_NAMED]), outer=outer)
         self._store(link)
         return link
@@ -143,24 +143,24 @@ class Project:
 
     def made(self, link: Link) -> None:
         """Note that the bot has the project."""
-        with locked(self.state):
+        with folder_lock(self.state):
             now = self.link()
             if now is not None and now.token == link.token:
                 self._store(replace(now, ready=True))
 
     def _store(self, link: Link) -> None:
-        replace_file(self.state / _LINK, json.dumps(asdict(link)).encode())
+        atomic_write(self.state / _LINK, json.dumps(asdict(link)).encode())
 
-    def _check_nothing_is_lost(self, bounds: Bounds) -> None:
+    def _check_nothing_is_lost(self, bounds: ProjectLimits) -> None:
         link = self.link()
         if link is None:
-            if os.path.lexists(self.workspace / PLACE):
+            if os.path.lexists(self.workspace / PROJECT_FOLDER):
                 raise BotError(
-                    f"The bot {self.name} has files of its own in /workspace/{PLACE}.",
+                    f"The bot {self.name} has files of its own in /workspace/{PROJECT_FOLDER}.",
                     "Move them, or lose them with --discard.",
                 )
             return
-        if link.ready and os.path.lexists(self.workspace / PLACE):
+        if link.ready and os.path.lexists(self.workspace / PROJECT_FOLDER):
             with self.changed(bounds) as changes:
                 if changes.all:
                     raise BotError(
@@ -170,7 +170,7 @@ class Project:
                     )
 
     @contextmanager
-    def changed(self, bounds: Bounds) -> Iterator[Changes]:
+    def changed(self, bounds: ProjectLimits) -> Iterator[Changes]:
         """Yield what differs between the base and the bot's project, with copies of it for the block.
 
         Raises:
@@ -188,7 +188,7 @@ class Project:
                     )
                 ours = stack.enter_context(opened(os.open(base, FOLDER)))
                 theirs = stack.enter_context(self._opened())
-                before = scan(ours, Bounds(1 << 62, 1 << 62))
+                before = scan(ours, ProjectLimits(1 << 62, 1 << 62))
                 ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
                 after = scan(theirs, bounds, ignored)
                 yield changes_between(before, after, base, theirs, copies)
@@ -203,10 +203,10 @@ class Project:
     def _opened(self) -> Iterator[int]:
         try:
             with opened(os.open(self.workspace, FOLDER)) as workspace:
-                project = openat2(workspace, os.fsencode(PLACE), FOLDER)
+                project = openat2(workspace, os.fsencode(PROJECT_FOLDER), FOLDER)
         except OSError as error:
             raise BotError(
-                f"The bot {self.name} has no folder /workspace/{PLACE} any more.",
+                f"The bot {self.name} has no folder /workspace/{PROJECT_FOLDER} any more.",
                 f"Give it the project again: rumi bot run {self.name} --workspace DIR --discard",
             ) from error
         with opened(project):
@@ -232,8 +232,8 @@ def git_folder(root: Path) -> Path:
     return git
 
 
-def _copier(base: Path) -> Keep:
-    def keep(path: str, entry: Entry, file: int) -> Entry:
+def _copier(base: Path) -> CopyEntry:
+    def copy_entry(path: str, entry: ProjectEntry, file: int) -> ProjectEntry:
         target = base / path
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if entry.kind == "link":
@@ -244,4 +244,4 @@ def _copier(base: Path) -> Keep:
             os.fchmod(copy, 0o700 if found.runs else 0o600)
             return found
 
-    return keep
+    return copy_entry

@@ -31,7 +31,7 @@ Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProjectEntry:
     """A file, by the hash of its content, or a link, by its target. `runs`: its owner may execute it."""
 
     kind: Literal["file", "link"]
@@ -41,7 +41,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ProjectLimits:
     """How much a project may have."""
 
     bytes: int
@@ -49,10 +49,10 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class Tree:
+class ProjectTree:
     """The files and links below a folder by path; what was left out, and how much was ignored."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, ProjectEntry] = field(default_factory=dict)
     left_out: list[tuple[str, Reason]] = field(default_factory=list)
     ignored: int = 0
 
@@ -69,29 +69,33 @@ class Ignores(Protocol):
         ...
 
 
-Keep: TypeAlias = Callable[[str, Entry, int], Entry]
+CopyEntry: TypeAlias = Callable[[str, ProjectEntry, int], ProjectEntry]
 """Copies an open file (or, for a link, -1), and returns the entry as it was copied."""
 
 
-def scan(top: int, bounds: Bounds, ignores: "Ignores | None" = None, keep: Keep | None = None) -> Tree:
+def scan(
+    top: int, bounds: ProjectLimits, ignores: "Ignores | None" = None, copy_entry: CopyEntry | None = None
+) -> ProjectTree:
     """Return what is below an open folder; copy each entry with `keep`. Blocking.
 
     Raises:
         BotError: There is more than the bounds allow.
         OSError: The folder cannot be read, or a copy cannot be written.
     """
-    found = _Scan(bounds, ignores, keep)
+    found = _Scan(bounds, ignores, copy_entry)
     with opened(os.dup(top)) as folder:
         found.folder(folder, "", 0, inside=False)
     return found.tree
 
 
 class _Scan:
-    def __init__(self, bounds: Bounds, ignores: "Ignores | None", keep: Keep | None) -> None:
-        self.tree = Tree()
+    def __init__(
+        self, bounds: ProjectLimits, ignores: "Ignores | None", copy_entry: CopyEntry | None
+    ) -> None:
+        self.tree = ProjectTree()
         self._bounds = bounds
         self._ignores = ignores
-        self._keep = keep
+        self._copy_entry = copy_entry
         self._seen = 0
         self._bytes = 0
 
@@ -136,8 +140,8 @@ class _Scan:
             with opened(os.open(name, FOLDER, dir_fd=folder)) as inner:
                 self.folder(inner, here, depth + 1, inside=inside)
         elif stat.S_ISLNK(status.st_mode):
-            entry = Entry("link", os.readlink(name, dir_fd=folder))
-            self.tree.entries[here] = entry if self._keep is None else self._keep(here, entry, -1)
+            entry = ProjectEntry("link", os.readlink(name, dir_fd=folder))
+            self.tree.entries[here] = entry if self._copy_entry is None else self._copy_entry(here, entry, -1)
         elif stat.S_ISREG(status.st_mode):
             with opened(os.open(name, READ, dir_fd=folder)) as file:
                 self._file(file, here)
@@ -154,7 +158,11 @@ class _Scan:
                 f"The project has more than {short_size(self._bounds.bytes)}.",
                 "[sandbox] workspace_mb in config.toml says how much a bot may have.",
             )
-        entry = file_entry(file) if self._keep is None else self._keep(here, Entry("file", ""), file)
+        entry = (
+            file_entry(file)
+            if self._copy_entry is None
+            else self._copy_entry(here, ProjectEntry("file", ""), file)
+        )
         self.tree.entries[here] = entry
 
     def _count(self) -> None:
@@ -166,7 +174,7 @@ class _Scan:
             )
 
 
-def file_entry(file: int, copy: int | None = None) -> Entry:
+def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
     """Return an open file as an entry, as long as it is now; write its content to `copy`. Blocking."""
     status, at = os.fstat(file), 0
     digest = hashlib.sha256()
@@ -176,25 +184,25 @@ def file_entry(file: int, copy: int | None = None) -> Entry:
         rest = memoryview(data)
         while copy is not None and rest:
             rest = rest[os.write(copy, rest) :]
-    return Entry("file", digest.hexdigest(), at, bool(status.st_mode & 0o100))
+    return ProjectEntry("file", digest.hexdigest(), at, bool(status.st_mode & 0o100))
 
 
-def entry_at(top: int, path: str) -> Entry | Literal["folder", "other"] | None:
+def entry_at(top: int, path: str) -> ProjectEntry | Literal["folder", "other"] | None:
     """Return what a path below an open folder is now; None if nothing is there. No link is followed."""
     try:
-        place = openat2(top, os.fsencode(path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = openat2(top, os.fsencode(path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EXDEV):
             return "other"
         raise
-    with opened(place):
-        mode = os.fstat(place).st_mode
+    with opened(descriptor):
+        mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             return "folder"
         if stat.S_ISLNK(mode):
-            return Entry("link", os.readlink("", dir_fd=place))
+            return ProjectEntry("link", os.readlink("", dir_fd=descriptor))
         if not stat.S_ISREG(mode):
             return "other"
     with opened(openat2(top, os.fsencode(path))) as file:

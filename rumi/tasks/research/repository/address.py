@@ -14,14 +14,14 @@ _SCP: Final = re.compile(r"[^/\s]+@[^/\s]+:")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RepositoryAddress:
     """The address of a repository in one form. `folder` is None for a remote one."""
 
     text: str
     folder: Path | None = None
 
 
-def parse_address(uri: str, *, local_allowed: bool) -> Address:
+def parse_address(uri: str, *, local_allowed: bool) -> RepositoryAddress:
     """Return the address of a repository that a person or a model wrote.
 
     Raises:
@@ -43,10 +43,10 @@ def parse_address(uri: str, *, local_allowed: bool) -> Address:
         raise CloneError(error.message, error.advice) from None
     if "?" in target.path_and_query:
         raise CloneError("The address of a repository has no ?.", "Give the address that git would clone.")
-    return Address(f"https://{target.authority}{target.path_and_query}".rstrip("/"))
+    return RepositoryAddress(f"https://{target.authority}{target.path_and_query}".rstrip("/"))
 
 
-def _folder(text: str, *, local_allowed: bool) -> Address:
+def _folder(text: str, *, local_allowed: bool) -> RepositoryAddress:
     if not local_allowed:
         raise CloneError(
             "A repository on this machine can only be read from the command line.",
@@ -55,4 +55,4 @@ def _folder(text: str, *, local_allowed: bool) -> Address:
     if not text or "\0" in text or text.startswith("-"):
         raise CloneError("This is not the address of a repository.", "Give an address with https://.")
     folder = Path(text).expanduser().absolute()
-    return Address(str(folder), folder)
+    return RepositoryAddress(str(folder), folder)

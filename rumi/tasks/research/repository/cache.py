@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rumi.platform.atomic_write import locked, replace_file
+from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.openat import READ, is_ordinary, opened
 from rumi.tasks.research.repository.remote import is_oid
 
@@ -29,7 +29,7 @@ _CHUNK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CloneState:
     """What is known of a clone: the objects that have a name in it, and its boundary commits.
 
     `depth` is how many commits deep it is below each of those names; None: as deep as there are.
@@ -43,10 +43,10 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CacheEntry:
     """An entry, open for reading: its files stay readable when the entry is removed meanwhile."""
 
-    known: Known
+    known: CloneState
     files: Mapping[str, BinaryIO]
 
 
@@ -61,7 +61,7 @@ class RepositoryCache:
         self._most_bytes = most_bytes
 
     @contextmanager
-    def stored(self, key: str) -> Iterator[Stored | None]:
+    def stored(self, key: str) -> Iterator[CacheEntry | None]:
         """Open an entry for a block, and count this as a use of it. None: no complete one."""
         entry = self._entry(key)
         with contextlib.ExitStack() as stack:
@@ -75,12 +75,12 @@ class RepositoryCache:
                         raise ValueError(name)
                     files[name] = file
                 os.utime(state)
-                found = Stored(known, files)
+                found = CacheEntry(known, files)
             except (OSError, ValueError, KeyError, TypeError):
                 found = None
             yield found
 
-    def store(self, key: str, known: Known, files: Mapping[str, int]) -> None:
+    def store(self, key: str, known: CloneState, files: Mapping[str, int]) -> None:
         """Make `files`, open for reading, the content of an entry; then remove old entries.
 
         Files that the entry has already are not copied again. A failure leaves the entry as it was.
@@ -89,7 +89,7 @@ class RepositoryCache:
             OSError: The disk cannot be written.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(self.folder):
+        with folder_lock(self.folder):
             entry = self._entry(key)
             entry.mkdir(mode=0o700, exist_ok=True)
             sizes = {name: os.fstat(file).st_size for name, file in files.items()}
@@ -100,16 +100,16 @@ class RepositoryCache:
                     raise OSError(f"{name!r} is not a file of a pack")
                 if not _has(entry / name, sizes[name]):
                     _copy(file, entry / name)
-            replace_file(entry / _STATE, _written(known, sizes))
+            atomic_write(entry / _STATE, _written(known, sizes))
             for path in entry.iterdir():
                 if path.name not in sizes and path.name != _STATE:
                     path.unlink()
-            self._make_room(entry)
+            self._evict(entry)
 
     def _entry(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:40]
 
-    def _make_room(self, kept: Path) -> None:
+    def _evict(self, in_use: Path) -> None:
         """Remove the entries that were not used for the longest time, and those that are not complete."""
         entries = list[tuple[float, int, Path]]()
         for path in self.folder.iterdir():
@@ -122,13 +122,13 @@ class RepositoryCache:
                     entries.append((state.stat().st_mtime if state.exists() else 0, size, path))
         total = sum(size for _, size, _ in entries)
         for used, size, path in sorted(entries):
-            if path != kept and (used == 0 or total > self._most_bytes):
+            if path != in_use and (used == 0 or total > self._most_bytes):
                 (path / _STATE).unlink(missing_ok=True)  # first, so that what is left is no entry
                 shutil.rmtree(path, ignore_errors=True)
                 total -= size
 
 
-def _read(data: bytes) -> tuple[Known, dict[str, int]]:
+def _read(data: bytes) -> tuple[CloneState, dict[str, int]]:
     state = json.loads(data)
     sizes = {str(name): int(size) for name, size in state["files"].items()}
     refs = {str(name): str(oid) for name, oid in state["refs"].items()}
@@ -137,10 +137,10 @@ def _read(data: bytes) -> tuple[Known, dict[str, int]]:
     if not whole or not sizes or state["format"] not in ("sha1", "sha256"):
         raise ValueError(_STATE)
     depth = None if state["depth"] is None else int(state["depth"])
-    return Known(state["format"], refs, shallow, depth, bool(state["filtered"])), sizes
+    return CloneState(state["format"], refs, shallow, depth, bool(state["filtered"])), sizes
 
 
-def _written(known: Known, sizes: Mapping[str, int]) -> bytes:
+def _written(known: CloneState, sizes: Mapping[str, int]) -> bytes:
     state = {
         "format": known.format,
         "refs": dict(known.refs),

@@ -60,11 +60,11 @@ async def written(git: Git, commit: str, most_files: int) -> str:
     modes = {mode: int(count) for count, mode in zip(numbers[::2], numbers[1::2], strict=True)}
     left_out = [one_line(line, 200) for line in wrong.splitlines() if "unable to read" in line]
     files = sum(count for mode, count in modes.items() if mode in _PLAIN) - len(left_out)
-    told = [f"{files} files of {short} are below tree/."]
+    facts = [f"{files} files of {short} are below tree/."]
     if _LINK in modes:
-        told.append(f"{modes[_LINK]} links are written as files that hold their target.")
+        facts.append(f"{modes[_LINK]} links are written as files that hold their target.")
     if _MODULE in modes:
-        told.append(f"{modes[_MODULE]} submodules are empty folders.")
+        facts.append(f"{modes[_MODULE]} submodules are empty folders.")
     if incomplete:
-        told.append(f"Left out, because the clone does not have them: {'; '.join(left_out[:_MOST_NAMED])}.")
-    return " ".join(told)
+        facts.append(f"Left out, because the clone does not have them: {'; '.join(left_out[:_MOST_NAMED])}.")
+    return " ".join(facts)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.sandbox.types import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
 
@@ -23,7 +23,7 @@ WORK_S: Final = 600.0
 """How long git may index a pack or write a tree."""
 
 _READ_S: Final = 120.0
-_KEEP: Final = 4 * 1024 * 1024
+_OUTPUT_LIMIT: Final = 4 * 1024 * 1024
 
 _ENVIRONMENT: Final = (
     "export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_TERMINAL_PROMPT=0 "
@@ -99,7 +99,7 @@ class GitOutput:
 class Git:
     """Runs git in one task's sandbox, on the repository below `root`."""
 
-    def __init__(self, shell: Shell, root: str = ROOT) -> None:
+    def __init__(self, shell: CommandShell, root: str = ROOT) -> None:
         self._shell = shell
         self._root = root
 
@@ -118,7 +118,7 @@ class Git:
         """
         numbers = map(str, (first, lines + 1, most + 1))
         argv = ("sh", "-c", self._script(_READ), "sh", *numbers, *words)
-        result = await self._run(Command(argv, reads=True, keep=_KEEP, timeout_s=_READ_S))
+        result = await self._run(Command(argv, reads=True, output_limit=_OUTPUT_LIMIT, timeout_s=_READ_S))
         error = result.stderr.text()
         ended = _ENDED.search(error)
         code = int(ended[1]) if ended else result.exit_code or 1

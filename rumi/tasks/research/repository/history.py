@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rumi.sandbox.types import SandboxLimits
-from rumi.tasks.research.repository.address import Address
+from rumi.tasks.research.repository.address import RepositoryAddress
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.repository import FULL, Repository
 
@@ -17,7 +17,7 @@ async def copy_history(folder: Path, git: Git, workspace: Path, limits: SandboxL
         CloneError: It cannot be read, or does not fit.
         SandboxError: The sandbox does not work.
     """
-    address = Address(str(folder), folder)
+    address = RepositoryAddress(str(folder), folder)
     repository = Repository(address, git, workspace, None, limits, FULL, lambda text: None, full=True)
     await repository.copy(folder, "")
     return repository.refs.head

@@ -13,12 +13,12 @@ from typing import Final, Literal, TypeAlias
 import trio
 
 from rumi import __version__
-from rumi.platform.spooled_file import FileError, Landing
+from rumi.platform.spooled_file import FileError, SpooledFile
 from rumi.platform.texts import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git
-from rumi.web.types import Streamed, Streams
+from rumi.web.types import Streamed, StreamFetcher
 
 ObjectFormat: TypeAlias = Literal["sha1", "sha256"]
 
@@ -31,7 +31,7 @@ _MOST_SHALLOW: Final = 100_000
 _MOST_CAPABILITIES: Final = 100
 _SILENCE_S: Final = 60.0
 _REFS_S: Final = 120.0
-_TOLD_EVERY_S: Final = 2.0
+_PROGRESS_EVERY_S: Final = 2.0
 _MOST_BLOB: Final = "5m"
 
 _HEADERS: Final = (("User-Agent", f"git/2.0 (Rumi {__version__})"), ("Git-Protocol", "version=2"))
@@ -70,7 +70,7 @@ class Refs:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FetchRequest:
     """What to fetch. `have` are the tips of what is there, and `shallow` its boundary commits.
 
     `depth` None fetches the history up to what is there.
@@ -100,7 +100,7 @@ def is_oid(text: str) -> bool:
 class Remote:
     """A repository on a server, for one task. Cancelled at any moment, no connection is left."""
 
-    def __init__(self, streams: Streams, url: str) -> None:
+    def __init__(self, streams: StreamFetcher, url: str) -> None:
         self._streams = streams
         self._url = url
         self._capabilities: dict[str, str] = {}
@@ -158,7 +158,13 @@ class Remote:
         return Refs(head if head in found.by_name else "", head_oid, found.by_name)
 
     async def fetch(
-        self, wish: Wish, landing: Landing, *, most_bytes: int, time_s: float, progress: Callable[[str], None]
+        self,
+        request: FetchRequest,
+        spooled: SpooledFile,
+        *,
+        most_bytes: int,
+        time_s: float,
+        progress: Callable[[str], None],
     ) -> Fetched:
         """Write the pack of what is wished for to `landing`.
 
@@ -167,23 +173,23 @@ class Remote:
             FetchError: The answer does not come.
         """
         features = self._capabilities["fetch"].split()
-        filtered = wish.small_files_only and "filter" in features
-        if (wish.depth is not None or wish.shallow) and "shallow" not in features:
+        filtered = request.small_files_only and "filter" in features
+        if (request.depth is not None or request.shallow) and "shallow" not in features:
             raise CloneError("The server gives no part of a history.", "Try again with --full.")
         lines = ["ofs-delta\n", "include-tag\n"]
-        lines += [f"want {oid}\n" for oid in wish.want]
-        lines += [f"shallow {oid}\n" for oid in sorted(wish.shallow)]
-        if wish.depth is not None:
-            lines.append(f"deepen {wish.depth}\n")
+        lines += [f"want {oid}\n" for oid in request.want]
+        lines += [f"shallow {oid}\n" for oid in sorted(request.shallow)]
+        if request.depth is not None:
+            lines.append(f"deepen {request.depth}\n")
         if filtered:
             lines.append(f"filter blob:limit={_MOST_BLOB}\n")
-        lines += [f"have {oid}\n" for oid in wish.have]
+        lines += [f"have {oid}\n" for oid in request.have]
         lines.append("done\n")
         fetched = Fetched(filtered=filtered)
         with _bounded(time_s):
             async with self._command("fetch", lines, most_bytes + _MOST_REF_BYTES) as answer:
                 await self._read_sections(answer, fetched)
-                await _read_pack(answer, landing, most_bytes, progress)
+                await _read_pack(answer, spooled, most_bytes, progress)
         return fetched
 
     @asynccontextmanager
@@ -258,28 +264,28 @@ class Remote:
 
 
 async def _read_pack(
-    lines: PktLines, landing: Landing, most_bytes: int, progress: Callable[[str], None]
+    lines: PktLines, spooled: SpooledFile, most_bytes: int, progress: Callable[[str], None]
 ) -> None:
     """Write what comes on the side band's first channel; the second is the server's talk."""
-    told_at = trio.current_time()
-    await landing.begin()
+    reported_at = trio.current_time()
+    await spooled.reset()
     try:
         while (line := await lines.next()) is not Mark.FLUSH:
             if isinstance(line, Mark) or not line:
                 raise not_git()
             if line[0] == 1:
-                await landing.add(line[1:])
-                if landing.size > most_bytes:
+                await spooled.write(line[1:])
+                if spooled.size > most_bytes:
                     most = short_size(most_bytes)
                     raise CloneError(f"The server sends more than the {most} that the repository may take.")
             elif line[0] == 3:
                 raise CloneError("The server broke off: it could not make the pack.")
             elif line[0] != 2:
                 raise not_git()
-            if trio.current_time() - told_at >= _TOLD_EVERY_S:
-                told_at = trio.current_time()
-                progress(f"received {short_size(landing.size)} of the repository")
-        await landing.end()
+            if trio.current_time() - reported_at >= _PROGRESS_EVERY_S:
+                reported_at = trio.current_time()
+                progress(f"received {short_size(spooled.size)} of the repository")
+        await spooled.flush()
     except FileError as error:
         raise CloneError(error.message, error.advice) from error
 

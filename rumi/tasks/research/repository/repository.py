@@ -12,22 +12,22 @@ from typing import BinaryIO, Final
 
 import trio
 
-from rumi.agent.tools.bash import Shell
+from rumi.agent.tools.bash import CommandShell
 from rumi.platform.openat import opened
-from rumi.platform.spooled_file import Landing, let_cancellation_through
+from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
-from rumi.platform.untrusted_text import block, one_line
+from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.sandbox.incoming import put_file
 from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
-from rumi.tasks.research.repository.address import Address, parse_address
-from rumi.tasks.research.repository.cache import Known, RepositoryCache
+from rumi.tasks.research.repository.address import RepositoryAddress, parse_address
+from rumi.tasks.research.repository.cache import CloneState, RepositoryCache
 from rumi.tasks.research.repository.checkout import written
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.local import LocalRepository
-from rumi.tasks.research.repository.remote import EVERYTHING, Ref, Refs, Remote, Wish, is_oid
-from rumi.web.types import FetchError, Streams
+from rumi.tasks.research.repository.remote import EVERYTHING, FetchRequest, Ref, Refs, Remote, is_oid
+from rumi.web.types import FetchError, StreamFetcher
 
 log = logging.getLogger("rumi.tasks.research")
 
@@ -71,7 +71,7 @@ for kind in pack idx rev; do
 done
 echo "$hash"
 """
-_PLACE: Final = """\
+_MOVE_INTO_PLACE: Final = """\
 cd "$root" || exit
 while [ $# -gt 0 ]; do mv -f "$1" "repo.git/objects/pack/$2" || exit; shift 2; done
 """
@@ -89,7 +89,7 @@ class Repository:
 
     def __init__(
         self,
-        address: Address,
+        address: RepositoryAddress,
         git: Git,
         workspace: Path,
         cache: RepositoryCache | None,
@@ -170,7 +170,7 @@ class Repository:
             )
         if self._filtered:
             ours.append("Files over 5 MB are left out of the clone.")
-        return "\n".join((*ours, block(self.address.text, "\n".join(theirs))))
+        return "\n".join((*ours, untrusted_block(self.address.text, "\n".join(theirs))))
 
     async def commit(self, text: str) -> str | None:
         """Return the full name of the commit that a revision means, None if there is none in the clone."""
@@ -238,7 +238,7 @@ class Repository:
 
     # How it gets in
 
-    async def clone(self, streams: Streams, ref: str) -> None:
+    async def clone(self, streams: StreamFetcher, ref: str) -> None:
         """Fetch from the remote what the cache does not have."""
         self._progress(f"asking the server for {self.address.text}")
         self._remote = remote = Remote(streams, self.address.text)
@@ -324,7 +324,7 @@ class Repository:
             FetchError: The server does not answer.
         """
         assert self._remote is not None
-        wish = Wish(
+        request = FetchRequest(
             sorted(set(tips.values())),
             sorted(self._have),
             self._shallow,
@@ -332,13 +332,13 @@ class Repository:
             small_files_only=not self.full,
         )
         left = max(0, self.limits.most_bytes - sum(self._packs.values()))
-        with Landing(self._workspace.parent, self._offload) as landing:
+        with SpooledFile(self._workspace.parent, self._offload) as spooled:
             fetched = await self._remote.fetch(
-                wish, landing, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
+                request, spooled, most_bytes=left, time_s=self.limits.time_s, progress=self._progress
             )
-            if landing.size > _EMPTY_PACK_BYTES:
+            if spooled.size > _EMPTY_PACK_BYTES:
                 self._progress("reading the received pack")
-                await self._index(landing.file)
+                await self._index(spooled.file)
         self._filtered = self._filtered or fetched.filtered
         await self._set_shallow((self._shallow | fetched.shallow) - fetched.unshallow)
         await self._update(tips)
@@ -361,7 +361,7 @@ class Repository:
                 words += [await self._put(name, file), name]
                 if name.endswith(".pack"):
                     self._packs[name] = os.fstat(file.fileno()).st_size
-            await self._must(_PLACE, *words)
+            await self._must(_MOVE_INTO_PLACE, *words)
         self._filtered = stored.known.filtered
         await self._set_shallow(set(stored.known.shallow))
         self._depth = stored.known.depth
@@ -375,7 +375,7 @@ class Repository:
         """Store the packs for the next task. A failure only makes that one slower."""
         if self._cache is None:
             return
-        known = Known(self._format, self._tips, self._shallow, self._depth, self._filtered)
+        known = CloneState(self._format, self._tips, self._shallow, self._depth, self._filtered)
         with ExitStack() as stack:
             try:
                 files = dict[str, int]()
@@ -419,7 +419,7 @@ class Repository:
             gid=owner.st_gid,
             limits=self._sandbox_limits,
             max_bytes=self.limits.most_bytes,
-            checkpoint=let_cancellation_through,
+            checkpoint=check_cancelled,
         )
         try:
             return await self._offload(put)
@@ -474,10 +474,10 @@ async def open_repository(
     *,
     ref: str = "",
     full: bool = False,
-    shell: Shell,
+    shell: CommandShell,
     workspace: Path,
     cache: RepositoryCache | None,
-    network: Streams,
+    network: StreamFetcher,
     progress: Callable[[str], None] = lambda text: None,
     local_allowed: bool = False,
     limits: CloneLimits | None = None,

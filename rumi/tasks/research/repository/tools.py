@@ -8,7 +8,7 @@ from typing import Final
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.models.types import ToolSpec
-from rumi.platform.untrusted_text import block, one_line
+from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import MOST_BYTES, MOST_LINES, GitOutput
 from rumi.tasks.research.repository.repository import Repository, by_number
@@ -39,7 +39,7 @@ class NothingToShow(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _Arguments:
     """A call's arguments, checked."""
 
     tool: str
@@ -90,21 +90,21 @@ class GitTool(Tool):
         self._repository = repository
         self._git = repository.git
 
-    def question(self, arguments: Mapping[str, object], given: Collection[str]) -> Question | None:
+    def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
         """None: the tools only read, and only what was cloned."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
         """Read the repository. What it says comes from outside, so the result is tainted."""
-        given = _Given(self.spec.name, arguments, self._repository.inside)
+        checked = _Arguments(self.spec.name, arguments, self._repository.inside)
         try:
-            return await self.answer(given)
+            return await self.answer(checked)
         except BadInput as error:
             return ToolResult(False, str(error))
         except (NothingToShow, CloneError) as error:
             return ToolResult(False, str(error), tainted=True)
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """Return the result of a call.
 
         Raises:
@@ -124,7 +124,7 @@ class GitTool(Tool):
         said = [note for note in notes if note]
         if cut:
             said.append("This is cut: ask for less, or for a later part.")
-        inside = block(f"{self._repository.address.text} {about}", text or "(nothing)")
+        inside = untrusted_block(f"{self._repository.address.text} {about}", text or "(nothing)")
         content = "\n".join([*said, inside])
         trace = CommandTrace((self.spec.name, about), output.container_id)
         return ToolResult(
@@ -166,10 +166,10 @@ class GitLog(GitTool):
         },
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """List the commits. A boundary commit seems to add every file, so a filtered list leaves it out."""
-        count = given.number("count", _LOG_COUNT, _MOST_LOG)
-        ref, path = given.text("ref", "HEAD"), given.path()
+        count = arguments.number("count", _LOG_COUNT, _MOST_LOG)
+        ref, path = arguments.text("ref", "HEAD"), arguments.path()
         words = list[str]()
         for name, option in (
             ("grep", "--grep"),
@@ -177,9 +177,9 @@ class GitLog(GitTool):
             ("since", "--since"),
             ("until", "--until"),
         ):
-            if value := given.text(name):
+            if value := arguments.text(name):
                 words.append(f"{option}={value}")
-        if changed := given.text("changed"):
+        if changed := arguments.text("changed"):
             words.append(f"-S{changed}")
         form = "--format=" + "%x1f".join(("%H", "%ad", "%an", "%s"))
         while True:
@@ -195,7 +195,7 @@ class GitLog(GitTool):
             if path or changed:
                 rows = [row for row in rows if row[0] not in self._repository.boundary]
             enough = len(rows) == count and start == [around] and "..." not in around
-            cut = not enough and await self._reaches_boundary(around, given.text("since"))
+            cut = not enough and await self._reaches_boundary(around, arguments.text("since"))
             if not cut or not await self._repository.deepen():
                 break
         text = "\n".join(f"{oid[:12]} {date} {author}: {subject}" for oid, date, author, subject in rows)
@@ -244,13 +244,13 @@ class GitShow(GitTool):
         },
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """Show it. The changes of a commit whose parents are unknown are not shown."""
-        ref, path = given.text("ref", "HEAD"), given.path()
-        offset = given.number("offset", 1, 10**9)
+        ref, path = arguments.text("ref", "HEAD"), arguments.path()
+        offset = arguments.number("offset", 1, 10**9)
         commit = await self._repository.resolve(ref)
-        if "path" in given.arguments and given.arguments["path"] is not None:
-            return await self._path(commit, path, offset, given.number("limit", _SHOWN_LINES, MOST_LINES))
+        if "path" in arguments.arguments and arguments.arguments["path"] is not None:
+            return await self._path(commit, path, offset, arguments.number("limit", _SHOWN_LINES, MOST_LINES))
         while commit in self._repository.boundary and await self._repository.deepen():
             pass
         known = commit not in self._repository.boundary
@@ -317,13 +317,13 @@ class GitBlame(GitTool):
         },
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """Blame the lines. A line that is older than the clone gets no author."""
-        path = given.path(needed=True)
-        start = given.number("start", 1, 10**9)
-        end = max(start, given.number("end", start + _SHOWN_LINES - 1, 10**9))
+        path = arguments.path(needed=True)
+        start = arguments.number("start", 1, 10**9)
+        end = max(start, arguments.number("end", start + _SHOWN_LINES - 1, 10**9))
         end = min(end, start + MOST_LINES - 1)
-        ref = given.text("ref", "HEAD")
+        ref = arguments.text("ref", "HEAD")
         commit = await self._repository.resolve(ref)
         while True:
             output = await self._git.read(
@@ -398,15 +398,15 @@ class GitDiff(GitTool):
         },
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """Compare the two trees, which needs no history between them."""
-        if not (first := given.text("from")):
+        if not (first := arguments.text("from")):
             raise BadInput("git_diff needs `from`, a string")
-        second, path = given.text("to", "HEAD"), given.path()
+        second, path = arguments.text("to", "HEAD"), arguments.path()
         commits = [await self._repository.resolve(revision) for revision in (first, second)]
-        how = ("--stat=200",) if given.flag("summary") else ("--stat=200", "--patch")
+        how = ("--stat=200",) if arguments.flag("summary") else ("--stat=200", "--patch")
         where = [path] if path else []
-        offset = given.number("offset", 1, 10**9)
+        offset = arguments.number("offset", 1, 10**9)
         note = ""
         output = await self._git.read(
             "diff", *_PLAIN, *_NO_PROGRAMS, *how, *commits, "--", *where, first=offset
@@ -436,9 +436,9 @@ class GitRefs(GitTool):
         },
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """List what the remote has."""
-        wanted = given.text("filter")
+        wanted = arguments.text("filter")
         pattern = wanted if "*" in wanted else f"*{wanted}*"
         rows = [
             f"{'branch' if name.startswith('refs/heads/') else 'tag'} {short} {ref.commit[:12]}"
@@ -463,9 +463,9 @@ class GitCheckout(GitTool):
         {"type": "object", "properties": {"ref": _REF}},
     )
 
-    async def answer(self, given: _Given) -> ToolResult:
+    async def answer(self, arguments: _Arguments) -> ToolResult:
         """Write the files."""
-        said = await self._repository.check_out(given.text("ref", "HEAD"))
+        said = await self._repository.check_out(arguments.text("ref", "HEAD"))
         return ToolResult(True, said, tainted=True)
 
 

@@ -8,7 +8,7 @@ import resource
 from base64 import b64encode
 from typing import Any, Final
 
-from rumi.sandbox.confined.child import Parent
+from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.web.readers.files import office, scaling
 from rumi.web.readers.pages.charset import load_codecs
@@ -64,12 +64,12 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
 
 def main() -> None:
     """Look at one file."""
-    parent = Parent(_BOUNDS, nice=NICE)
+    parent = ParentProcess(_BOUNDS, nice=NICE)
     parent.ready()
     request = parent.hear()
     load(request["kind"])
     confine()  # where the kernel cannot, the limits above remain
-    parent.tell(answer(request, parent.receive()))
+    parent.send(answer(request, parent.receive()))
 
 
 if __name__ == "__main__":

@@ -45,12 +45,12 @@ class Looks:
     def __init__(self, limits: ViewLimits, *, read_s: float = READ_S) -> None:
         self._limits = limits
         self._read_s = read_s
-        self._places = trio.CapacityLimiter(AT_ONCE)
+        self._slots = trio.CapacityLimiter(AT_ONCE)
 
     @property
-    def places(self) -> trio.CapacityLimiter:
+    def slots(self) -> trio.CapacityLimiter:
         """Bounds the files in memory: hold one of them while reading a file and looking at it."""
-        return self._places
+        return self._slots
 
     async def look(self, kind: Kind, body: bytes) -> dict[str, Any]:
         """Return what the process says of a file. Cancelled, the process is killed before this leaves.

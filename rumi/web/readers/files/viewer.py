@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from rumi.models.types import Message, Picture
 from rumi.platform.openat import opened
-from rumi.platform.spooled_file import let_cancellation_through
+from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.texts import short_size
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import file_in, put_file
@@ -61,13 +61,13 @@ class Viewer:
         self,
         workspaces: Path,
         user: tuple[int, int],
-        room: SandboxLimits,
+        sandbox_limits: SandboxLimits,
         limits: ViewLimits,
         offload: Offload,
     ) -> None:
         self._workspaces = workspaces
         self._user = user
-        self._room = room
+        self._sandbox_limits = sandbox_limits
         self._limits = limits
         self._offload = offload
         self._looks = Looks(limits)
@@ -96,13 +96,13 @@ class Viewer:
             ViewRefused: It cannot be read, or is too large.
             WorkspaceError: The file does not exist, or the scaled picture does not fit into the workspace.
         """
-        async with self._looks.places:
+        async with self._looks.slots:
             kind, body = await self._offload(partial(self._read, chat, path))
             if kind is None:
                 return None
             heard = await self._looks.look(kind, body)
         if kind == "picture":
-            return await self._keep(chat, heard)
+            return await self._save_picture(chat, heard)
         text = str(heard.get("text", ""))
         lines = text.count("\n") + 1 if text else 0
         about = f"The text of this {kind} file: {lines} lines, {len(text)} characters"
@@ -117,11 +117,11 @@ class Viewer:
         """
         if len(body) > MOST_BYTES or kind_of_file(body[:HEAD_BYTES], "") != "picture":
             raise ViewRefused("it is no picture of a known format")
-        async with self._looks.places:
+        async with self._looks.slots:
             heard = await self._looks.look("picture", body)
-        return await self._keep(chat, heard)
+        return await self._save_picture(chat, heard)
 
-    async def keep(self, chat: str, body: bytes, name: str) -> str:
+    async def save_file(self, chat: str, body: bytes, name: str) -> str:
         """Keep a file that a tool brought in the chat's workspace; return its path there.
 
         Raises:
@@ -150,8 +150,8 @@ class Viewer:
 
     def _loaded(self, chat: str, message: Message, skip: int) -> Message:
         pictures, notes = list[Picture](), list[str]()
-        for place, picture in enumerate(message.pictures):
-            if place < skip:
+        for index, picture in enumerate(message.pictures):
+            if index < skip:
                 notes.append(f"[The picture {picture.path} is left out: later ones take its place.]")
             elif (data := self._scaled(chat, picture.path)) is None:
                 notes.append(f"[The picture {picture.path} is left out: its file is missing or has changed.]")
@@ -180,7 +180,7 @@ class Viewer:
                 return data if _digest(data) == named[1] else None
         return None
 
-    async def _keep(self, chat: str, heard: dict[str, Any]) -> Seen:
+    async def _save_picture(self, chat: str, heard: dict[str, Any]) -> Seen:
         """Keep a scaled picture, which is trusted no more than the process that made it."""
         try:
             data, media_type = b64decode(heard["data"], validate=True), str(heard["media_type"])
@@ -206,16 +206,16 @@ class Viewer:
     def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
         """Put a file into a chat's workspace, which is made if no sandbox has needed it yet."""
         uid, gid = self._user
-        workspace = prepare_workspace(self._workspaces, chat, uid, gid, place=self._workspaces)
+        workspace = prepare_workspace(self._workspaces, chat, uid, gid, workspaces=self._workspaces)
         return put_file(
             workspace,
             name,
             BytesIO(data),
             uid=uid,
             gid=gid,
-            limits=self._room,
+            limits=self._sandbox_limits,
             max_bytes=len(data),
-            checkpoint=let_cancellation_through,
+            checkpoint=check_cancelled,
             below=below,
         )
 

@@ -72,9 +72,9 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
     A mark at the beginning decides, then valid UTF-8, then the labels; a guess decides if the label is
     plainly wrong or missing. Bytes without a character become U+FFFD.
     """
-    for mark, marked in _MARKS:
+    for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(marked, "replace")
+            return body[len(mark) :].decode(encoding, "replace")
     codec = codec_of(label) or (_own_words(body) if markup else None)
     if codec is not None and codec.startswith("utf-16"):
         return body.decode(codec, "replace")

@@ -47,9 +47,14 @@ def cut_to(text: str, max_chars: int) -> tuple[str, str]:
     """
     if len(text) <= max_chars:
         return text, ""
-    room = max(0, max_chars - 8)  # for the closing of a block of code
+    body_chars = max(0, max_chars - 8)  # for the closing of a block of code
     end = next(
-        (at for at in (text.rfind(sign, room // 2, room + 1) for sign in ("\n\n", "\n", " ")) if at > 0), room
+        (
+            at
+            for at in (text.rfind(sign, body_chars // 2, body_chars + 1) for sign in ("\n\n", "\n", " "))
+            if at > 0
+        ),
+        body_chars,
     )
     kept = text[:end].rstrip()
     if not text[end : end + 1].isspace():

@@ -34,9 +34,9 @@ def read_feed(source: str, url: str) -> tuple[str, str] | None:
     hrefs = Hrefs(url)
     kind = _name(root)
     if kind in ("urlset", "sitemapindex"):
-        places = [_words(place) for place in root.iter("{*}loc")]
-        shown = [f"- {hrefs.absolute(place) or place}" for place in places[:_MOST_ENTRIES]]
-        return "", "\n".join([*shown, *_left_out(len(places))])
+        addresses = [_words(element) for element in root.iter("{*}loc")]
+        shown = [f"- {hrefs.absolute(element) or element}" for element in addresses[:_MOST_ENTRIES]]
+        return "", "\n".join([*shown, *_left_out(len(addresses))])
     if kind not in ("rss", "feed", "RDF"):
         return None
     channel = next((child for child in root.iterchildren(etree.Element) if _name(child) == "channel"), root)

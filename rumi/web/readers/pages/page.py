@@ -7,17 +7,17 @@ from rumi.web.links import links_in
 from rumi.web.readers.pages.charset import decode
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, looks_like
-from rumi.web.types import Text
+from rumi.web.types import PageText
 
 _TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
-def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> Text:
+def read_page(body: bytes, *, media_type: str, charset: str, url: str, max_chars: int) -> PageText:
     """Return a page as text. Its time and memory are not bounded here, but by `Readers`."""
     match kind_of(media_type, body[:SNIFFED_BYTES]):
         case "binary":
-            return Text(described=describe(body, media_type))
+            return PageText(described=describe(body, media_type))
         case "pdf":
             from rumi.web.readers.pages.pdf import read_pdf
 
@@ -37,17 +37,17 @@ def describe(body: bytes, media_type: str) -> str:
     return f"Not a text: {named}, {len(body):,} bytes{f', looks like {seems}' if seems else ''}."
 
 
-def _read_html(source: str, url: str, max_chars: int) -> Text:
+def _read_html(source: str, url: str, max_chars: int) -> PageText:
     from rumi.web.readers.pages.html import to_markdown
 
     title, text, deeper = to_markdown(clean(source), url)
     if text.strip():
         return _shown(title, text, max_chars, lost=_TOO_DEEP if deeper else "")
     why = _TOO_DEEP if deeper else "scripts may make it when it is shown"
-    return Text(one_line(title), described=f"A page without text; {why}.")
+    return PageText(one_line(title), described=f"A page without text; {why}.")
 
 
-def _read_xml(source: str, url: str, max_chars: int) -> Text:
+def _read_xml(source: str, url: str, max_chars: int) -> PageText:
     from rumi.web.readers.pages.feeds import read_feed
 
     feed = read_feed(clean(source), url)
@@ -56,8 +56,8 @@ def _read_xml(source: str, url: str, max_chars: int) -> Text:
     return _shown(*feed, max_chars)
 
 
-def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> Text:
+def _shown(title: str, text: str, max_chars: int, *, lost: str = "") -> PageText:
     """Return the text, cleaned and cut. `lost` says what was left out before."""
     whole = _BLANK_LINES.sub("\n\n\n", clean(text)).strip("\n")
     kept, cut = cut_to(whole, max_chars)
-    return Text(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))
+    return PageText(one_line(title), kept, links_in(kept), "; ".join(filter(None, (lost, cut))))

@@ -6,14 +6,14 @@ from typing import Final
 
 from rumi.web.links import links_in
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
-from rumi.web.types import Text
+from rumi.web.types import PageText
 
 _PATIENCE_S: Final = 6.0  # then what has been read so far is what there is
 # The mark of pdfium for the hyphen in a word that was divided at the end of a line.
 _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")
 
 
-def read_pdf(body: bytes, max_chars: int) -> Text:
+def read_pdf(body: bytes, max_chars: int) -> PageText:
     """Return a PDF's text with a heading for each page; a description if it has none or cannot be opened."""
     import pypdfium2
 
@@ -22,7 +22,7 @@ def read_pdf(body: bytes, max_chars: int) -> Text:
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower()
         why = "it is encrypted and needs a password" if locked else "it is broken"
-        return Text(described=f"A PDF, {len(body):,} bytes, that cannot be read: {why}.")
+        return PageText(described=f"A PDF, {len(body):,} bytes, that cannot be read: {why}.")
     try:
         count = len(document)
         title = one_line(document.get_metadata_dict().get("Title", ""))
@@ -31,7 +31,7 @@ def read_pdf(body: bytes, max_chars: int) -> Text:
         document.close()
     if not any(page for page in pages):
         seems = "its pages are broken" if broken else "it has no text; its pages may be images"
-        return Text(title, described=f"A PDF of {_counted(count)}, {len(body):,} bytes: {seems}.")
+        return PageText(title, described=f"A PDF of {_counted(count)}, {len(body):,} bytes: {seems}.")
     headed = (f"## Page {number} of {count}\n\n{page}" for number, page in enumerate(pages, 1) if page)
     kept, cut = cut_to("\n\n".join(headed), max_chars)
     if not all(pages):
@@ -41,7 +41,7 @@ def read_pdf(body: bytes, max_chars: int) -> Text:
     if len(pages) < count:
         left = f"pages {len(pages) + 1} to {count} of {count} were not read"
         cut = f"{cut}; {left}" if cut else left
-    return Text(title, kept, links_in(kept), cut)
+    return PageText(title, kept, links_in(kept), cut)
 
 
 def _pages(document: object, count: int, max_chars: int) -> tuple[list[str], int]:

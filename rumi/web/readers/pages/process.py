@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict
 from typing import Final
 
-from rumi.sandbox.confined.child import Parent
+from rumi.sandbox.confined.child import ParentProcess
 from rumi.sandbox.confined.confinement import confine
 from rumi.web.readers.pages.charset import load_codecs
 from rumi.web.readers.pages.page import read_page
@@ -72,7 +72,7 @@ def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
 
 def main() -> None:
     """Read pages until there are no more requests."""
-    parent = Parent(_BOUNDS, nice=NICE)
+    parent = ParentProcess(_BOUNDS, nice=NICE)
     prepare()
     confine()  # where the kernel cannot, the limits above and the guard around the process remain
     parent.ready()
@@ -82,7 +82,7 @@ def main() -> None:
         bound_cpu()
         said = answer(request, body)
         del body
-        parent.tell(said)
+        parent.send(said)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,10 @@ def _is_frame(element: Element, mostly_links: bool) -> bool:
 
 def _named(element: Element, names: re.Pattern[str], inside: bool) -> bool:
     # The ids of a text's parts are made of their headings, and a text may be about cookies.
-    given = element.get("class", "") if inside or element.tag in HEADED else names_of(element)
-    return any(names.search(name) and not CONTENT_NAMES.fullmatch(name) for name in given.lower().split())
+    class_names = element.get("class", "") if inside or element.tag in HEADED else names_of(element)
+    return any(
+        names.search(name) and not CONTENT_NAMES.fullmatch(name) for name in class_names.lower().split()
+    )
 
 
 def _in_main(root: Element) -> set[Element]:

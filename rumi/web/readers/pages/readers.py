@@ -13,7 +13,7 @@ from pathlib import Path
 import trio
 
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
-from rumi.web.types import FetchError, Text
+from rumi.web.types import FetchError, PageText
 
 READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000
@@ -69,7 +69,7 @@ class Readers:
 
     async def read(
         self, body: bytes, *, media_type: str, charset: str | None, url: str, max_chars: int
-    ) -> Text:
+    ) -> PageText:
         """Return the text of a page.
 
         `media_type` is the server's, without parameters; `charset` the one that it names, if it does; `url`
@@ -113,7 +113,7 @@ class Readers:
                 "The process that reads pages does not start.", "Run: rumi doctor", answered=True
             ) from error
 
-    async def _read(self, reader: Child, request: dict[str, object], body: bytes) -> Text:
+    async def _read(self, reader: Child, request: dict[str, object], body: bytes) -> PageText:
         """Return the text that a reader sends as JSON, which is trusted no more than the page."""
         reader.left_s = self._read_s
         try:
@@ -122,7 +122,7 @@ class Readers:
             if heard.get("failed"):
                 raise _too_much(str(heard["failed"]))
             links = tuple(str(link) for link in heard["links"])
-            return Text(
+            return PageText(
                 str(heard["title"]), str(heard["text"]), links, str(heard["cut"]), str(heard["described"])
             )
         except (KeyError, TypeError):

@@ -20,10 +20,10 @@ class SummarizeSkill:
 
     async def run(self, context: Context) -> str:
         """The summary, and how much of the text it stands on."""
-        given = context.input.strip()
-        if not given:
+        skill_input = context.input.strip()
+        if not skill_input:
             raise CannotDo("there is nothing to summarize: the input is the path of a file, or a text")
-        parts, source, cut = await self._parts(context, given)
+        parts, source, cut = await self._parts(context, skill_input)
         if not parts:
             raise CannotDo(f"{source} is empty or no text")
         language = LANGUAGES.get(context.language, "the text's language")
@@ -39,12 +39,12 @@ class SummarizeSkill:
         how = f"(read in {len(parts)} parts{cut})" if len(parts) > 1 else ""
         return f"Summary of {source} {how}".rstrip() + f":\n\n{summary.strip()}"
 
-    async def _parts(self, context: Context, given: str) -> tuple[list[str], str, str]:
+    async def _parts(self, context: Context, skill_input: str) -> tuple[list[str], str, str]:
         """The text in parts, what it is called, and what is said about its end."""
-        path = given.strip("\"'`")
+        path = skill_input.strip("\"'`")
         size = await self._size(context, path) if len(path) < 500 and "\n" not in path else None
         if size is None:
-            texts = [given[at : at + PART_BYTES] for at in range(0, len(given), PART_BYTES)]
+            texts = [skill_input[at : at + PART_BYTES] for at in range(0, len(skill_input), PART_BYTES)]
             return texts[:MOST_PARTS], "the text", ", its end is left out" * (len(texts) > MOST_PARTS)
         parts = []
         for at in range(0, min(size, PART_BYTES * MOST_PARTS), PART_BYTES):

@@ -69,15 +69,15 @@ class TidyFolderSkill:
     async def _move(self, context: Context, folder: str, plan: dict[str, list[str]], more: int) -> str:
         lines = []
         for kind, names in sorted(plan.items()):
-            place = f"{folder}/{kind}"
-            made = await context.tool("bash", command=f"mkdir -p -- {_word(place)}")
+            target = f"{folder}/{kind}"
+            made = await context.tool("bash", command=f"mkdir -p -- {_word(target)}")
             if made.exit_code != 0:
                 lines.append(f"- {kind}/ cannot be made, its files stay: {made.content}")
                 continue
             for at in range(0, len(names), AT_ONCE):
                 some = " ".join(_word(f"{folder}/{name}") for name in names[at : at + AT_ONCE])
                 # Into the folder, and never over a file that is there.
-                await context.tool("bash", command=f"mv -n -- {some} {_word(place)}/")
+                await context.tool("bash", command=f"mv -n -- {some} {_word(target)}/")
             lines.append(f"- {kind}/: {len(names)} files")
         left, _ = await self._loose(context, folder)
         stayed = [name for names in plan.values() for name in names if name in set(left)]
