@@ -186,7 +186,7 @@ async def _triotp(work: Callable[[str], "object"]) -> float:
         return (gen_server.NoReply(), state + 1)
 
     async def handle_call(message: object, caller: object, state: int) -> object:
-        return (gen_server.CallReply(payload=state + 1), state + 1)
+        return (gen_server.Reply(payload=state + 1), state + 1)
 
     module.init, module.handle_cast, module.handle_call = init, handle_cast, handle_call  # type: ignore[attr-defined]
     mailbox._init()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from bench.cost import sent
-from rumi.models.types import text_tokens
+from rumi.models.model import text_tokens
 from tests.fakes.groq_server import Answer, Body, answered_calls, last_user_text
 
 Variant: TypeAlias = Literal["bash", "files"]

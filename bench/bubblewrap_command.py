@@ -21,9 +21,9 @@ import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.bubblewrap.keeper import bwrap_flags
+from rumi.sandbox.engine import Command, Container, SandboxLimits, skills_folder
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.seccomp import bpf_program
-from rumi.sandbox.types import Command, Container, SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 
 INSTALLATION = "bench0bench0"

@@ -25,7 +25,7 @@ from bench import telegram_house as house
 from bench.cluster_house import LEASE_S, Cluster, Worker, cluster
 from bench.rounds import percentile, row, spread
 from bench.telegram_house import Outside, until
-from rumi.channels.telegram.room import POLLER
+from rumi.channels.telegram.channel import POLLER
 from rumi.store.ownership import partition_of
 from tests.fakes.bot_api_rates import UNLIMITED
 from tests.fakes.bot_api_world import Chat

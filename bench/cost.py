@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from bench import house
 from bench.rounds import row, spread
-from rumi.models.types import text_tokens
+from rumi.models.model import text_tokens
 from rumi.store.journal.records import TaskRecord
 from tests.fakes.fifty_pages import LARGE, PAGES, Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, answered_calls, serve_groq

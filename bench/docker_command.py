@@ -32,8 +32,8 @@ from bench.bubblewrap_command import bare as bare_bubblewrap
 from rumi.sandbox.docker.api import DEFAULT_SOCKET
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, SandboxLimits
 from runner.rootfs import build_rootfs
 
 SOCKET = os.environ.get("DOCKER_HOST", f"unix://{DEFAULT_SOCKET}").removeprefix("unix://")

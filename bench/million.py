@@ -20,7 +20,7 @@ from random import Random
 import psycopg
 
 from bench.rounds import percentile, row, spread
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.inbox import Accept, Begin, NewestOpen, OpenChats
 from rumi.store.journal.leases import Claim, Join, Release, Renew

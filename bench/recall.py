@@ -19,11 +19,11 @@ from pathlib import Path
 
 from rank_bm25 import BM25Okapi
 
+from rumi.memory.recall.messages import CatchUp, CountPassages, Passage, SearchPassages
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.store import RecallStore
-from rumi.memory.recall.types import CatchUp, CountPassages, Passage, SearchPassages
 from rumi.memory.recall.words import ENGLISH, language_of, plain_words, says_something
-from rumi.models.types import text_tokens
+from rumi.models.model import text_tokens
 from rumi.platform.chat_ids import ChannelPrefix, ChatIds
 from tests.memory.recall.states import State
 

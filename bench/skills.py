@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from rumi.agent.skills.catalogue import Catalogue
+from rumi.agent.skills.messages import SkillSource
 from rumi.agent.skills.prompt import skills_block
-from rumi.agent.skills.types import SkillSource
 
 SKILLS = 500
 ROUNDS = 31

@@ -17,7 +17,7 @@ from bench import house
 from bench.rounds import ratios, row, spread
 from rumi.app.app import App
 from rumi.models.chat_completions import ChatCompletions, Seen
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.models.wire import messages_json, tools_json
 
 KEY = "gsk_benchmark"

@@ -117,7 +117,7 @@ def empty_database(postgres: "Server") -> str:
 def why_no_docker() -> str:
     """Empty where a Docker daemon answers, otherwise the reason."""
     from rumi.sandbox.docker.api import EngineApi
-    from rumi.sandbox.types import SandboxError
+    from rumi.sandbox.engine import SandboxError
 
     async def ping() -> None:
         # Not the SDK's: a connect that fails leaves its socket open, and another test would be blamed for it.

@@ -128,7 +128,7 @@ def wrong_settings(text: str) -> Iterator[str]:
 def configured() -> frozenset[str]:
     """Return every dotted key of the configuration."""
     from rumi.platform.config.cascade import load_settings
-    from rumi.platform.config.given import MAPS
+    from rumi.platform.config.layers import MAPS
 
     with tempfile.TemporaryDirectory() as home:
         return frozenset(load_settings(Path(home), {}, {}).origins) | {".".join(key) for key in MAPS}

@@ -23,7 +23,7 @@ from rumi.agent.tool import (
     ToolResult,
 )
 from rumi.errors import RumiError, single
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 from rumi.platform.redact import HIDDEN
 from rumi.platform.texts import Language, translate
 from rumi.platform.untrusted_text import one_line

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rumi.agent.tool import ToolResult
-from rumi.models.types import ToolCall, Usage
+from rumi.models.model import ToolCall, Usage
 from rumi.platform.texts import Breaker
 
 ENDS_SOON = 2

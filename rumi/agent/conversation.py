@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rumi.models.types import Message
+from rumi.models.model import Message
 
 CLOSING = (
     "Stop working now: a limit of this turn was reached. Without calling any tool, tell the user in a few "

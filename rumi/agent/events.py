@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rumi.agent.tool import ToolResult
-from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts import Verdict
 from rumi.store.journal.records import Reason
 

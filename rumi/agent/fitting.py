@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rumi.models.fitting import in_short, messages_tokens
-from rumi.models.types import Message
+from rumi.models.model import Message
 
 STEP_SHARE: Final = 0.5
 """The share of the budget that is used after results have been shortened, if shortening suffices."""

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import trio
 
-from rumi.models.types import Picture, ToolSpec
+from rumi.models.model import Picture, ToolSpec
 from rumi.platform.texts import ActionKind, Detail
 
 
@@ -125,7 +125,8 @@ Progress: TypeAlias = Callable[[str], None]
 """Shows people a step of a call, in a few words. Returns at once; after the end of the call it does nothing.
 
 Of many steps at once people see the last one. The text is put on one line and made harmless before it is
-shown. A sentence of Rumi's own is written in English, and `rumi.platform.texts.told` has its translation.
+shown. A sentence of Rumi's own is written in English, and `rumi.platform.texts.translation` has its
+translation.
 """
 
 

@@ -23,8 +23,7 @@ from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.fitting import SHORT_CHARS, cut_to, messages_tokens, request_tokens
-from rumi.models.room import context_of, prompt_share
-from rumi.models.types import (
+from rumi.models.model import (
     Discarded,
     Message,
     Model,
@@ -39,6 +38,7 @@ from rumi.models.types import (
     Usage,
     text_tokens,
 )
+from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform import texts
 from rumi.platform.texts import Breaker, Language
 

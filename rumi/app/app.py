@@ -12,7 +12,7 @@ from rumi.app.engine import close_engine, require_files, sandbox_limits
 from rumi.app.settings import model_settings_of
 from rumi.app.status import StatusSource
 from rumi.app.tree import ActorTree
-from rumi.channels.attach.holder import AttachServer
+from rumi.channels.attach.server import AttachServer
 from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel, Process
 from rumi.chats.inbox import Inbox
@@ -28,7 +28,7 @@ from rumi.platform.disk_reserve import Reserve, largest
 from rumi.platform.home import Home
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
-from rumi.sandbox.types import Engine
+from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.tasks import Tasks
@@ -69,7 +69,7 @@ async def open_app(
     """Start everything; end everything, including the engine, when the block ends.
 
     The caller holds the home and has prepared the engine. Each of the `channels` gets its connections and its
-    place in the tree; the caller introduces it and ends it (`rumi.app.serve`). `full`:
+    place in the tree; the caller introduces it and ends it (`rumi.app.shutdown`). `full`:
     the disk is full and the reserve was deleted. `service`: the process lasts until a signal ends it,
     whatever its windows do. `cluster`: several processes share a database, and the engine was made with its
     leases.

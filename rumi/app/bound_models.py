@@ -6,7 +6,7 @@ from rumi.chats.people.people import People
 from rumi.models.actor import ModelsRef
 from rumi.models.build import ModelSet
 from rumi.models.metering import Account, Meter
-from rumi.models.types import Model
+from rumi.models.model import Model
 from rumi.platform.chat_ids import ChatIds, task_key
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming, TaskRecord

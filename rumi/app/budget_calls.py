@@ -3,19 +3,19 @@
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
 from actors import ActorError, ActorRef
 from rumi.chats.budgets.amounts import amount_text, parse_amount
-from rumi.chats.budgets.keeping import Budgets, WriteNow
+from rumi.chats.budgets.meter import Budgets, WriteNow
 from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.report import report
 from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError, UsageError
 from rumi.platform import texts
-from rumi.platform.caller import Caller
+from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import Language
@@ -24,7 +24,6 @@ from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
 
 logger = logging.getLogger(__name__)
 
-ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 MOST_BUDGETS: Final = 20
 """So many budgets stand in a reply."""

@@ -7,10 +7,9 @@ import trio
 
 from rumi.app.status import StatusSource
 from rumi.app.stop_all import Everything
-from rumi.channels.control.server import ControlCall
 from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
-from rumi.platform.caller import Caller
+from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds, check_chat_id
 from rumi.platform.texts import Language
 

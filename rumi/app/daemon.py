@@ -212,8 +212,8 @@ async def _serve_clients(
     from rumi.app.app import open_app
     from rumi.app.disk_check import require_writable_disk
     from rumi.app.engine import ready_engine
-    from rumi.app.serve import stop_signals
     from rumi.app.settings import cluster_of, require_chosen_model
+    from rumi.app.shutdown import stop_signals
     from rumi.store.cluster.building import leases_of
 
     require_chosen_model(loaded)

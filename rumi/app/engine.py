@@ -12,9 +12,9 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
 from rumi.sandbox.choose import Backend, choose_engine
 from rumi.sandbox.disk import free_on
+from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.lease import Leases, no_leases
 from rumi.sandbox.shared import Fault, faults
-from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
 from runner.programs import Selection
 
 if TYPE_CHECKING:

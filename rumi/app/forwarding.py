@@ -15,10 +15,10 @@ import trio
 from actors import ActorError
 from rumi.channels.control.client import NotRunning, connect
 from rumi.channels.control.peers import Peer, peer_of
-from rumi.channels.control.server import ControlCall, ControlStream
+from rumi.channels.control.server import ControlStream
 from rumi.channels.control.wire import Wire, WireClosed
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
-from rumi.platform.caller import Caller
+from rumi.platform.caller import Caller, ControlCall
 from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Member, Members, OwnerOf

@@ -1,8 +1,7 @@
 """The recall for chats (`/recall`) and for other processes (the call `recall`)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TypeAlias
 
 import trio
 
@@ -12,13 +11,11 @@ from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
 from rumi.platform import texts
-from rumi.platform.caller import Caller
+from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import utc
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming
-
-ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
 
 RECALL_S = 10.0
 """How long a chat waits for the index."""

@@ -5,12 +5,12 @@ from typing import Final, TypeGuard, get_args
 
 from rumi import __version__
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.mcp.types import ServerSettings
+from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.permissions.rights import BUILT_IN, GUEST, Rights
 from rumi.agent.prompts.prompts import Prompts, built_in, words_in
 from rumi.channels.control.peers import LEAST_SECRET, key_of, peer_of
 from rumi.chats.budgets.amounts import nano_of
-from rumi.chats.budgets.keeping import Rules
+from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import OWN_PRICES, Price
 from rumi.chats.context import ChatLimits
 from rumi.chats.people.people import People, Principal
@@ -28,8 +28,7 @@ from rumi.platform.config.providers import key_owner
 from rumi.platform.config.schema import McpSection, RoleSection, filled
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
-from rumi.store.cluster.building import Cluster
-from rumi.store.cluster.building import cluster_of as connect
+from rumi.store.cluster.building import Cluster, make_cluster
 from rumi.store.cluster.lease import ClusterSettings
 from rumi.tasks.bots.kind import BotLimits
 from rumi.tasks.bots.prompt import PROMPTS as BOT_PROMPTS
@@ -342,7 +341,7 @@ def cluster_of(loaded: Loaded) -> Cluster | None:
             )
         peer_of(section.address, key)
     password = loaded.secrets.store_password
-    return connect(
+    return make_cluster(
         section.url,
         ClusterSettings(__version__, section.lease_s, section.drain_s, section.address, key),
         "" if password is None else password.reveal(),

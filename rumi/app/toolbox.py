@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from rumi.agent.permissions.declare import DeclareTool
-from rumi.agent.skills.actor import AskSkills as AskSkills
+from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.tool import Progress, Tool
 from rumi.agent.tools.bash import Bash
@@ -26,10 +26,9 @@ from rumi.agent.tools.web_fetch import WebFetch
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
-from rumi.memory.actor import AskMemory as AskMemory
-from rumi.memory.actor import asking_for_turn
-from rumi.memory.recall.actor import AskRecall as AskRecall
-from rumi.models.types import Message, Model, ModelRequest, ToolSpec
+from rumi.memory.actor import AskMemory, asking_for_turn
+from rumi.memory.recall.actor import AskRecall
+from rumi.models.model import Message, Model, ModelRequest, ToolSpec
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import Language
 from rumi.store.journal.records import ScheduleRecord, TaskRecord

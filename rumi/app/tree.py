@@ -37,10 +37,10 @@ from rumi.agent.mcp.servers import ForChat, McpServers
 from rumi.agent.skills.actor import Skills
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import DisabledSkills
+from rumi.agent.skills.messages import SkillsMessage
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import SkillsMessage
 from rumi.agent.tool import Tool
 from rumi.app.bound_models import BoundModels
 from rumi.app.budget_calls import BudgetCommands, usage_call
@@ -67,40 +67,40 @@ from rumi.app.status import StatusSource, outline
 from rumi.app.stop_all import Everything
 from rumi.app.toolbox import Toolbox
 from rumi.app.worker import ClusterWorker, SingleProcess
-from rumi.channels.attach.handing import UploadStream
-from rumi.channels.attach.holder import About, AttachServer
-from rumi.channels.attach.live import EventStream, tree_item
-from rumi.channels.attach.reached import RoutedChat
+from rumi.channels.attach.event_stream import EventStream, tree_item
+from rumi.channels.attach.file_upload import UploadStream
+from rumi.channels.attach.routed import RoutedChat
+from rumi.channels.attach.server import About, AttachServer
 from rumi.channels.attach.task_stream import TaskStream
 from rumi.channels.channel import Channel
 from rumi.channels.control.paths import socket_path
 from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
-from rumi.channels.handed import LocalUploads
 from rumi.channels.http.counters import Counts
-from rumi.chats.budgets.keeping import Budgets, Ledger, SharedLedger, WriteNow
+from rumi.channels.uploads import LocalUploads
+from rumi.chats.budgets.meter import Budgets, Ledger, SharedLedger, WriteNow
+from rumi.chats.chat_calls import chat_call
 from rumi.chats.context import ChatContext, ChatView
+from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import FactExtraction, add_fact_extraction
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler, Undo
-from rumi.chats.serving import chat_call
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
+from rumi.memory.memory_calls import memory_call
+from rumi.memory.messages import ForgetOwner, MemoryMessage
 from rumi.memory.recall.actor import Recall
 from rumi.memory.recall.actor import asking as asking_recall
 from rumi.memory.recall.facts import facts_for
-from rumi.memory.recall.types import RecallMessage, Unindex
-from rumi.memory.serving import memory_call
-from rumi.memory.types import ForgetOwner, MemoryMessage
+from rumi.memory.recall.messages import RecallMessage, Unindex
 from rumi.models.build import ModelSet
+from rumi.models.model import Waiting
 from rumi.models.settings import models_with_pictures
-from rumi.models.types import Waiting
 from rumi.platform import texts
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
@@ -112,10 +112,10 @@ from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.threads import Threads
 from rumi.sandbox.carrying import WorkspaceCarrier
+from rumi.sandbox.engine import Engine, skills_folder
 from rumi.sandbox.packing import PackLimits
 from rumi.sandbox.policy import CommandPolicy
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import Engine, skills_folder
 from rumi.store.cluster.building import Cluster
 from rumi.store.cluster.files import CarriedFiles
 from rumi.store.cluster.partitions import Dependents, Partitioned
@@ -124,19 +124,19 @@ from rumi.store.journal.piece_store import JournalPieces
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
 from rumi.store.protocol import Trouble
+from rumi.tasks.bots.bot_calls import bot_call
 from rumi.tasks.bots.bots import Bots
 from rumi.tasks.bots.fetching import FetchedSkills
 from rumi.tasks.bots.files import BotFiles
 from rumi.tasks.bots.kind import BotKind
 from rumi.tasks.bots.project.tree import ProjectLimits
-from rumi.tasks.bots.serving import bot_call
 from rumi.tasks.research.kinds import RepositoryKind, WebKind
 from rumi.tasks.research.repository.cache import RepositoryCache
 from rumi.tasks.schedules.clock import ScheduleClock
+from rumi.tasks.schedules.schedule_calls import schedule_call
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
-from rumi.tasks.schedules.serving import schedule_call
 from rumi.tasks.services import TaskServices
-from rumi.tasks.serving import task_call
+from rumi.tasks.task_calls import task_call
 from rumi.tasks.tasks import Tasks, task_slots
 from rumi.web.readers.files.reading import ViewLimits
 from rumi.web.readers.files.viewer import Seen, Viewer

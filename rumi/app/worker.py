@@ -11,9 +11,9 @@ from actors import ActorRef, ChildSpec, Supervisor
 from rumi.app.forwarding import Forwarding
 from rumi.app.routing import partition_key_lookup
 from rumi.channels.control.peers import Peer, peer_of
-from rumi.channels.control.server import ControlCall, ControlStream
+from rumi.channels.control.server import ControlStream
 from rumi.errors import RumiError
-from rumi.platform.caller import WORKER
+from rumi.platform.caller import WORKER, ControlCall
 from rumi.platform.texts import Language
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import Cluster

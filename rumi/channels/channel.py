@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
     from rumi.platform.texts import Language
-    from rumi.sandbox.types import SandboxLimits
+    from rumi.sandbox.engine import SandboxLimits
     from rumi.store.journal.records import Attachment
     from rumi.store.journal.transaction import JournalMessage
 
@@ -144,7 +144,7 @@ class Channel:
     async def show(self, chat: str, paths: Sequence[str]) -> None:
         """Show files of a chat's workspace to its people. A channel whose people see events needs nothing."""
 
-    # A process that serves channels until it is told to end: rumi.app.serve
+    # A process that serves channels until it is told to end: rumi.app.shutdown
 
     async def introduce(self, say: Callable[[str], None]) -> None:
         """Say, where the process was started, how the channel is reached.

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.prompts.handed_on import fetched
+from rumi.agent.prompts.message_entries import fetched
 from rumi.chats.commands import (
     FILES,
     FILES_NO,

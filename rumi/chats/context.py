@@ -21,10 +21,10 @@ from rumi.agent.permissions.intent import declaring
 from rumi.agent.prompts.prompt_notes import PromptNotes, next_note, whole_note
 from rumi.agent.prompts.prompt_notes import shown as shown_entries
 from rumi.agent.prompts.prompts import Prompts, built_in
-from rumi.agent.skills.actor import AskSkills as AskSkills
+from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.command import skills_command
+from rumi.agent.skills.messages import ForPrompt
 from rumi.agent.skills.prompt import skills_block
-from rumi.agent.skills.types import ForPrompt
 from rumi.agent.tool import Tool
 from rumi.agent.turn import TurnInput
 from rumi.chats.people.people import People
@@ -34,10 +34,10 @@ from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import Block, memory_block
 from rumi.memory.command import memory_command
-from rumi.memory.types import Fact, Facts, Shared
+from rumi.memory.messages import Fact, Facts, Shared
 from rumi.models.fitting import request_tokens
-from rumi.models.room import context_of, prompt_share, takes_pictures
-from rumi.models.types import Message, Model, ModelRequest
+from rumi.models.model import Message, Model, ModelRequest
+from rumi.models.token_budget import context_of, prompt_share, takes_pictures
 from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE

@@ -18,7 +18,7 @@ from rumi.agent.events import (
     TurnFinished,
 )
 from rumi.agent.tool import CommandTrace, ToolResult
-from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Reason
 

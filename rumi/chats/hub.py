@@ -7,7 +7,7 @@ from typing import TypeAlias
 from actors import Backlog, Subscription, Topic
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
-from rumi.models.types import TextDelta, Waiting
+from rumi.models.model import TextDelta, Waiting
 from rumi.platform.texts import Language
 
 MAX_WAITING = 10_000

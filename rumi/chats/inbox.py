@@ -8,7 +8,7 @@ from dataclasses import replace
 import trio
 
 from actors import ActorError, ActorRef, ActorStopped, Supervisor
-from rumi.agent.prompts.handed_on import bounded
+from rumi.agent.prompts.message_entries import bounded
 from rumi.chats.chat import AnswerQuestion, ChatMessage, EndTurn, FilesCame
 from rumi.chats.commands import is_stop
 from rumi.chats.dispatcher import Dispatcher

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.prompts.handed_on import fetched
+from rumi.agent.prompts.message_entries import fetched
 from rumi.chats.events import Queued, turn_of
 from rumi.platform import texts
 from rumi.platform.texts import Language, Verdict

@@ -11,7 +11,7 @@ from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinis
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import yes_or_no
 from rumi.store.journal.records import Incoming

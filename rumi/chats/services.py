@@ -11,8 +11,8 @@ import trio
 from actors import ActorRef
 from rumi.chats.commands import ChatCommand
 from rumi.chats.context import ChatContext
+from rumi.chats.fact_extraction import FactExtraction
 from rumi.chats.hub import Hub
-from rumi.chats.lessons import FactExtraction
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.recorder.recorder import Recorder
 from rumi.chats.session import ChatSession
@@ -22,8 +22,8 @@ from rumi.errors import RumiError
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
+from rumi.sandbox.engine import Command, CommandResult
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
-from rumi.sandbox.types import Command, CommandResult
 from rumi.sandbox.workspace import WorkspaceUse, measure
 from rumi.sandbox.workspace import clear as clear_workspace
 from rumi.sandbox.workspace import remove as remove_workspace

@@ -16,7 +16,7 @@ from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.prompts.prompt_notes import exchanges, is_whole
 from rumi.agent.turn import TurnMessage
 from rumi.models.fitting import in_short, messages_tokens
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.journal.history import Append, MarkFiles, NewSession, SessionApart, Shorten, Summarize
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.parked import KeepParked, LoadParked

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from rumi.models.types import text_tokens
+from rumi.models.model import text_tokens
 
 SUMMARY_WORDS: Final = 350
 SUMMARY_TOKENS: Final = 1000

@@ -15,8 +15,8 @@ from rumi.chats.session import ChatSession, merged, over
 from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, bounded, fits
 from rumi.errors import RumiError
 from rumi.models.fitting import messages_tokens
-from rumi.models.room import context_of, prompt_share
-from rumi.models.types import Message, Model, ModelError, ModelRequest, text_tokens
+from rumi.models.model import Message, Model, ModelError, ModelRequest, text_tokens
+from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.texts import Language
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.history import LeftOut, Summarize

@@ -15,8 +15,8 @@ from rumi.chats.services import ChatServices, Undo
 from rumi.chats.session import ChatSession
 from rumi.chats.undo.snapshots import Unrestorable
 from rumi.errors import RumiError
-from rumi.memory.types import TakeFactsBack
-from rumi.models.types import ToolCall
+from rumi.memory.messages import TakeFactsBack
+from rumi.models.model import ToolCall
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.platform.untrusted_text import one_line

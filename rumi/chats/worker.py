@@ -11,7 +11,7 @@ from secrets import token_hex
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, TurnEvent, TurnFinished
-from rumi.agent.prompts.handed_on import (
+from rumi.agent.prompts.message_entries import (
     answering,
     attachment_message,
     described,
@@ -36,11 +36,11 @@ from rumi.chats.services import ChatServices, ChatShell
 from rumi.chats.session import ChatSession, ending
 from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
-from rumi.models.room import takes_pictures
-from rumi.models.types import Message, Model
+from rumi.models.model import Message, Model
+from rumi.models.token_budget import takes_pictures
 from rumi.platform import texts
 from rumi.platform.texts import Verdict
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import Begin, Retriable
 from rumi.store.journal.outbox import Settle

@@ -20,7 +20,7 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
 
     from rumi.channels.control.client import NotRunning, WentAway, connect
     from rumi.channels.control.paths import socket_path
-    from rumi.cli.attach import control_path
+    from rumi.cli.control import control_path
     from rumi.platform.caller import TERMINAL
     from rumi.platform.home import HomeLocked
 

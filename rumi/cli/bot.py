@@ -9,7 +9,7 @@ from rumi.cli import run_async
 from rumi.cli.asking import when_free
 from rumi.cli.bot_project import apply, diff
 from rumi.cli.bot_skills import skills_of
-from rumi.cli.holder import say
+from rumi.cli.daemon import say
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import confirm, echo, echo_json
 from rumi.cli.speaking import reader
@@ -367,8 +367,8 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
+    from rumi.tasks.bots.bot_calls import bot_call
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.bots.serving import bot_call
     from rumi.tasks.tasks import StoredTasks
 
     threads = Threads()

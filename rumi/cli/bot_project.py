@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rumi.cli.holder import say
+from rumi.cli.daemon import say
 from rumi.cli.printing import confirm, echo
 from rumi.cli.speaking import reader
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
+from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.research import connected_to
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
@@ -82,7 +82,7 @@ async def _attached(
     """Run the session while this waits; lines that are typed wake it."""
     import trio
 
-    from rumi.channels.attach.remote import run_task
+    from rumi.channels.attach.client import run_task
 
     done: list[dict[str, Any]] = []
     async with trio.open_nursery() as nursery:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rumi.cli import run_async
-from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
+from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.research import connected_to
 from rumi.platform.chat_ids import DEFAULT_CHAT
 from rumi.platform.printable import flat

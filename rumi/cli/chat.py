@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon, say
+from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon, say
 from rumi.cli.model_names import model_option
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.channels.attach.remote import DaemonGone, OpenRequest, RemoteChat
+    from rumi.channels.attach.client import DaemonGone, OpenRequest, RemoteChat
     from rumi.platform.caller import Caller
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
@@ -86,10 +86,10 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     import trio
 
     from rumi.app.settings import model_settings_of
-    from rumi.channels.attach.lasting import ReconnectingChat
-    from rumi.channels.attach.remote import OpenRequest
+    from rumi.channels.attach.client import OpenRequest
+    from rumi.channels.attach.reconnecting import ReconnectingChat
     from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal, what_to_send
-    from rumi.cli.attach import wait_for_daemon_exit
+    from rumi.cli.control import wait_for_daemon_exit
     from rumi.models.settings import lacks_key
     from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
@@ -166,7 +166,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
 
 def _deleted(home: "Home") -> "DaemonGone | None":
     """Return why no other process takes the window over; None if one may: the home is still there."""
-    from rumi.channels.attach.remote import DaemonGone
+    from rumi.channels.attach.client import DaemonGone
 
     if home.lock_identity() is not None:
         return None
@@ -231,7 +231,7 @@ async def attach_to_home(
     Raises:
         NotThere: None holds it, or it takes no windows yet.
     """
-    from rumi.channels.attach.remote import NotAccepting, attach
+    from rumi.channels.attach.client import NotAccepting, attach
     from rumi.channels.control.paths import socket_path
 
     daemon = home.lock_holder()

@@ -46,8 +46,8 @@ async def _fetch(url: str) -> str:
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.untrusted_text import one_line
+    from rumi.web.messages import FetchError, Method, Page
     from rumi.web.tree import fetch_once
-    from rumi.web.types import FetchError, Method, Page
 
     settings = web_settings_of(load_settings(home_from(os.environ), os.environ, {}))
     failed: list[FetchError] = []

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rumi.agent.mcp.described import DescriptionChange
+    from rumi.agent.mcp.messages import RemoteTool, ServerSettings
     from rumi.agent.mcp.server import KnownServer
-    from rumi.agent.mcp.types import RemoteTool, ServerSettings
     from rumi.platform.home import Home
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")

@@ -10,11 +10,11 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.chat import attach_to_home
-from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon
+from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon
 from rumi.cli.research import connected_to
 
 if TYPE_CHECKING:
-    from rumi.channels.attach.remote import RemoteChat
+    from rumi.channels.attach.client import RemoteChat
     from rumi.channels.control.client import ControlClient
     from rumi.channels.mcp import McpEndpoint
     from rumi.platform.config.cascade import Loaded
@@ -91,7 +91,7 @@ class _DaemonAccess:
 
     def attach(self, chat: str, *, tainted: bool) -> "AbstractAsyncContextManager[RemoteChat]":
         """Open a program's window on a chat."""
-        from rumi.channels.attach.remote import OpenRequest
+        from rumi.channels.attach.client import OpenRequest
         from rumi.platform.caller import PROGRAM
 
         request = OpenRequest(chat, person=False, language=self.language, single=True, tainted=tainted)

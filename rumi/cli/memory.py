@@ -146,7 +146,7 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Send a request to the memory of this home: through its holder, or directly to the file."""
 
     from rumi.channels.built_in import BUILT_IN
-    from rumi.memory.serving import check
+    from rumi.memory.memory_calls import check
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
 
@@ -162,7 +162,7 @@ async def _do(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
-    from rumi.memory.serving import memory_call
+    from rumi.memory.memory_calls import memory_call
     from rumi.platform.caller import TERMINAL
 
     async def extract_for_owner(owner: str) -> int:

@@ -31,8 +31,8 @@ def command(
 
     A day is like 2026-11-23, yesterday, march, or "el martes pasado".
     """
+    from rumi.memory.recall.messages import Passage
     from rumi.memory.recall.presenting import shown
-    from rumi.memory.recall.types import Passage
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
 

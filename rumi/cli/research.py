@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rumi.cli import run_async
-from rumi.cli.holder import Launch, attached_to_daemon, launch_daemon
+from rumi.cli.daemon import Launch, attached_to_daemon, launch_daemon
 from rumi.cli.model_names import model_option
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.tasks import as_report, exit_code_of, say_step, text_of
@@ -106,7 +106,7 @@ def _research(
 
 async def _do(begun: Launch, request: dict[str, Any], background: bool) -> dict[str, Any]:
     """Have the process that holds the home do it; return the task."""
-    from rumi.channels.attach.remote import run_task
+    from rumi.channels.attach.client import run_task
     from rumi.platform.caller import TERMINAL
 
     async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
@@ -124,7 +124,7 @@ async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[Control
     Raises:
         NotThere: None holds it, or it does not answer yet.
     """
-    from rumi.channels.attach.remote import NotAccepting
+    from rumi.channels.attach.client import NotAccepting
     from rumi.channels.control.client import NotRunning, connect
     from rumi.channels.control.paths import socket_path
 

@@ -10,6 +10,6 @@ def command(chat: str) -> None:
 
     A chat without messages does not exist; then the exit code is 2.
     """
-    from rumi.cli.attach import say
+    from rumi.cli.control import say
 
     say(chat, "reset")

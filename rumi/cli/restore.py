@@ -23,7 +23,7 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     restored like a backup. What the backup does not contain (logs, keys) stays as it is.
     """
     from rumi.app.restore import restorable
-    from rumi.cli.attach import yield_home
+    from rumi.cli.control import yield_home
     from rumi.cli.speaking import say, translate
     from rumi.errors import UsageError
     from rumi.platform.config.files import home_from

@@ -52,7 +52,7 @@ def _here() -> "tuple[Home, Loaded]":
 async def _build() -> None:
     from rumi.app.engine import build_image, build_rootfs, find_engine
     from rumi.channels.terminal import show_progress
-    from rumi.cli.attach import yield_home
+    from rumi.cli.control import yield_home
 
     home, loaded = _here()
     engine = await find_engine(home, loaded)
@@ -82,7 +82,7 @@ async def _status() -> None:
 
 async def _clean() -> None:
     from rumi.app.engine import find_engine, remove_leftovers
-    from rumi.cli.attach import yield_home
+    from rumi.cli.control import yield_home
 
     home, loaded = _here()
     yield_home(home)

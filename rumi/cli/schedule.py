@@ -7,7 +7,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
-from rumi.cli.holder import say
+from rumi.cli.daemon import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader, translate
 from rumi.errors import UsageError
@@ -167,7 +167,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
     from rumi.tasks.bots.files import BotFiles
-    from rumi.tasks.schedules.serving import schedule_call
+    from rumi.tasks.schedules.schedule_calls import schedule_call
     from rumi.tasks.schedules.stored import StoredSchedules
 
     limits = schedule_limits_of(load_settings(home.root, os.environ, {}))

@@ -102,10 +102,10 @@ async def _serve(
     from rumi.app.app import open_app
     from rumi.app.disk_check import require_writable_disk
     from rumi.app.engine import ready_engine
-    from rumi.app.serve import serve_channels, stop_signals
     from rumi.app.settings import cluster_of, require_chosen_model, require_model
+    from rumi.app.shutdown import serve_channels, stop_signals
     from rumi.channels.terminal import show_progress
-    from rumi.cli.attach import yield_home
+    from rumi.cli.control import yield_home
     from rumi.platform import texts
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

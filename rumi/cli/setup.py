@@ -230,8 +230,8 @@ class _Wizard:
         that is refused may not.
         """
         from rumi.errors import RumiError, single
+        from rumi.models.model import ModelError
         from rumi.models.settings import ModelSettings
-        from rumi.models.types import ModelError
 
         settings = ModelSettings(
             default=model,

@@ -17,8 +17,8 @@ from rumi.platform.printable import flat
 if TYPE_CHECKING:
     from rumi.agent.skills.catalogue import Catalogue
     from rumi.agent.skills.disabled import DisabledSkills
+    from rumi.agent.skills.messages import Skill, SkillEntry
     from rumi.agent.skills.trust import TrustedSkills
-    from rumi.agent.skills.types import Skill, SkillEntry
 
 WIDTH = 80
 
@@ -67,7 +67,7 @@ def info(name: str) -> None:
 def enable(name: str) -> None:
     """Switch a skill on, also in a running Rumi."""
     from rumi.agent.skills.disabled import set_disabled
-    from rumi.agent.skills.types import SkillEntry, SkillError
+    from rumi.agent.skills.messages import SkillEntry, SkillError
 
     here = _Here()
     changed = set_disabled(here.config, name, off=False)
@@ -107,7 +107,7 @@ def create(name: str, code: bool, description: str) -> None:
     NAME is a word such as tidy-folder. It works at once, and has its own test.
     """
     from rumi.agent.skills.creating import create_skill, how_to_test
-    from rumi.agent.skills.types import SkillEntry
+    from rumi.agent.skills.messages import SkillEntry
 
     here = _Here()
     before = here.catalogue.look().find(name)
@@ -132,7 +132,7 @@ def trust(name: str) -> None:
     does anything that could do harm.
     """
     from rumi.agent.skills.folder import snapshot
-    from rumi.agent.skills.types import SkillError
+    from rumi.agent.skills.messages import SkillError
 
     here = _Here()
     skill = here.find(name).skill
@@ -183,7 +183,7 @@ class _Here:
         Raises:
             SkillError: No skill has that name.
         """
-        from rumi.agent.skills.types import SkillError
+        from rumi.agent.skills.messages import SkillError
 
         found = self.catalogue.look().find(name)
         if isinstance(found, SkillError):
@@ -218,8 +218,8 @@ def _row(entry: "SkillEntry", wide: int, everything: bool) -> Iterator[str]:
 
 
 def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
+    from rumi.agent.skills.messages import SkillError
     from rumi.agent.skills.opening import open_skill
-    from rumi.agent.skills.types import SkillError
 
     skill, header = entry.skill, entry.skill.header
     version = f" {flat(header.version)}" if header.version else ""
@@ -260,7 +260,7 @@ def _described(here: _Here, entry: "SkillEntry") -> Iterator[str]:
 
 def _code(here: _Here, skill: "Skill") -> str:
     from rumi.agent.skills.folder import snapshot
-    from rumi.agent.skills.types import SkillError
+    from rumi.agent.skills.messages import SkillError
 
     if not skill.has_code:
         return ""

@@ -19,7 +19,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
     With --all also the workers that share its database, if it has one of [store]. They are shown from the
     home of each of them, whether a Rumi runs there or not.
     """
-    from rumi.cli.attach import daemon_status
+    from rumi.cli.control import daemon_status
 
     if every and not watch and _of_workers(as_json):
         return
@@ -36,7 +36,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         return
 
     from rumi.channels.control.watch import watch as keep_watching
-    from rumi.cli.attach import control_path
+    from rumi.cli.control import control_path
 
     raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader(), console()))
 
@@ -45,7 +45,7 @@ def _of_workers(as_json: bool) -> bool:
     """Show the workers, and the tree of the one on this home if it runs; return False if there are none."""
     import os
 
-    from rumi.cli.attach import daemon_status
+    from rumi.cli.control import daemon_status
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

@@ -10,7 +10,7 @@ import click
 )
 def command(chat: str | None, everything: bool) -> None:
     """Stop what CHAT is doing, like /stop in it. If nothing runs, that is not an error."""
-    from rumi.cli.attach import say
+    from rumi.cli.control import say
 
     if everything == (chat is not None):
         raise click.UsageError("Name a chat, or use --all.")

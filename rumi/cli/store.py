@@ -191,7 +191,7 @@ class _Copy:
 
     def _lock_home(self, stack: ExitStack) -> str:
         """Hold the home, if it takes part; return who else does."""
-        from rumi.cli.attach import yield_home
+        from rumi.cli.control import yield_home
         from rumi.platform.home import HomeLocked
 
         if HOME not in (self._source, self._target):

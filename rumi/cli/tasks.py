@@ -8,7 +8,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
-from rumi.cli.holder import say
+from rumi.cli.daemon import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.errors import UsageError
@@ -125,7 +125,7 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal
-    from rumi.tasks.serving import task_call
+    from rumi.tasks.task_calls import task_call
     from rumi.tasks.tasks import StoredTasks
 
     home = home.with_files(load_settings(home.root, os.environ, {}).settings.store.workspaces)
@@ -136,8 +136,8 @@ async def _here(home: "Home", request: "Mapping[str, object]") -> object:
 
 
 async def _follow(id: int) -> dict[str, Any]:
-    from rumi.channels.attach.remote import run_task
-    from rumi.cli.attach import connected
+    from rumi.channels.attach.client import run_task
+    from rumi.cli.control import connected
 
     async with connected() as client:
         return await run_task(client, {"do": "follow", "id": id}, say_step)

@@ -8,7 +8,7 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.asking import when_free
-from rumi.cli.holder import say
+from rumi.cli.daemon import say
 from rumi.cli.printing import echo, echo_json
 from rumi.cli.speaking import reader
 from rumi.platform.printable import flat
@@ -53,7 +53,7 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
     from rumi.app.budget_calls import usage_call
     from rumi.app.settings import budget_rules_of
     from rumi.channels.built_in import BUILT_IN
-    from rumi.chats.budgets.keeping import Budgets
+    from rumi.chats.budgets.meter import Budgets
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.cascade import load_settings

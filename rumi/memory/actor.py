@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.store import MemoryStore
-from rumi.memory.types import (
+from rumi.memory.messages import (
     FactRefused,
     Forget,
     MemoryMessage,
@@ -18,6 +17,7 @@ from rumi.memory.types import (
     MemoryUnwritable,
     Remember,
 )
+from rumi.memory.store import MemoryStore
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
 

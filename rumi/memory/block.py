@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.memory.types import Fact
-from rumi.models.types import text_tokens
+from rumi.memory.messages import Fact
+from rumi.models.model import text_tokens
 from rumi.platform import texts
 from rumi.platform.texts import Language
 

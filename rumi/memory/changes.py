@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from rumi.memory.types import TakenBack
+from rumi.memory.messages import TakenBack
 from rumi.store.protocol import Database
 from rumi.store.steps import Transaction
 

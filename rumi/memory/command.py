@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from rumi.memory.actor import AskMemory
-from rumi.memory.types import Fact, Facts, Forget, PastFact, PastFacts
+from rumi.memory.messages import Fact, Facts, Forget, PastFact, PastFacts
 from rumi.memory.writing import folded, written
 from rumi.platform import texts
 from rumi.platform.texts import Language

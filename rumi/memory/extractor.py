@@ -9,11 +9,11 @@ from typing import Final
 
 from rumi.memory.block import escaped, line_of
 from rumi.memory.filter import worth_keeping
+from rumi.memory.messages import Fact, NewFact
 from rumi.memory.secrets import mentions_secret
-from rumi.memory.types import Fact, NewFact
 from rumi.memory.writing import written
-from rumi.models.room import context_of, prompt_share
-from rumi.models.types import Message, Model, ModelEvent, ModelRequest, text_tokens
+from rumi.models.model import Message, Model, ModelEvent, ModelRequest, text_tokens
+from rumi.models.token_budget import context_of, prompt_share
 from rumi.platform.texts import Language
 
 logger = logging.getLogger(__name__)

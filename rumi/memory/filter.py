@@ -14,8 +14,8 @@ from datetime import date
 from typing import Final
 
 from rumi.memory.dates import numbers_of
+from rumi.memory.messages import Fact, FactRefused, NewFact
 from rumi.memory.secrets import mentions_secret
-from rumi.memory.types import Fact, FactRefused, NewFact
 from rumi.memory.writing import checked, folded
 
 _PASSING: Final = re.compile(

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rumi.memory.messages import MAX_KEY_CHARS, MAX_VALUE_CHARS, Fact, MemoryUnavailable
 from rumi.memory.rows import put
 from rumi.memory.schema import MEMORY
-from rumi.memory.types import MAX_KEY_CHARS, MAX_VALUE_CHARS, Fact, MemoryUnavailable
 from rumi.memory.writing import written
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.sqlite import copy_beside, statements, upgrade

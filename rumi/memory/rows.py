@@ -1,7 +1,7 @@
 """The rows of `memory.db`, and the steps that read, add and remove facts within the open transaction."""
 
 from rumi.memory.changes import recording_changes, take_back
-from rumi.memory.types import (
+from rumi.memory.messages import (
     MAX_FACTS,
     Fact,
     FactRefused,

@@ -8,7 +8,7 @@ recognised.
 import re
 from typing import Final
 
-from rumi.memory.types import NewFact
+from rumi.memory.messages import NewFact
 from rumi.platform.redact import Redactor
 from rumi.platform.secret_forms import ABOUT_ONE, CLEAR, made_up
 

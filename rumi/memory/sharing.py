@@ -4,8 +4,8 @@ A fact stays its owner's. What is shared is its key, so a changed fact is shared
 forgotten one is shared no more.
 """
 
+from rumi.memory.messages import Fact, FactRefused, Share, Shared, Unshare
 from rumi.memory.rows import fact_of, steps
-from rumi.memory.types import Fact, FactRefused, Share, Shared, Unshare
 from rumi.memory.writing import folded
 from rumi.store.steps import Transaction
 

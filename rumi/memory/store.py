@@ -14,10 +14,7 @@ from typing import Any, Final, TypeVar
 
 from actors import Request
 from rumi.memory import sharing  # noqa: F401  # it registers its steps
-from rumi.memory.original import has_original, take_over
-from rumi.memory.rows import steps
-from rumi.memory.schema import MEMORY
-from rumi.memory.types import (
+from rumi.memory.messages import (
     Facts,
     Forget,
     ForgetOwner,
@@ -28,6 +25,9 @@ from rumi.memory.types import (
     Shared,
     TakeFactsBack,
 )
+from rumi.memory.original import has_original, take_over
+from rumi.memory.rows import steps
+from rumi.memory.schema import MEMORY
 from rumi.store.backend import Backend, SqliteFile, closed
 from rumi.store.protocol import Database
 from rumi.store.sqlite import (

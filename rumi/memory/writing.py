@@ -3,8 +3,8 @@
 import unicodedata
 from typing import Final
 
+from rumi.memory.messages import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactRefused, NewFact
 from rumi.memory.secrets import looks_secret
-from rumi.memory.types import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactRefused, NewFact
 
 _JOINERS: Final = "\u200c\u200d"
 """The only invisible characters that belong to words: Persian's and Hindi's joiners, and those in emoji."""

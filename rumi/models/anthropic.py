@@ -11,6 +11,17 @@ from typing import Final
 
 from rumi.models.body import Sampling, most_tokens
 from rumi.models.calls import clean_name
+from rumi.models.model import (
+    Emit,
+    Message,
+    ModelRequest,
+    Picture,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolCallNamed,
+    Usage,
+)
 from rumi.models.native import NativeModel
 from rumi.models.stream import (
     MAX_REPLY_CHARS,
@@ -21,17 +32,6 @@ from rumi.models.stream import (
     mapping,
     read_object,
     text_of,
-)
-from rumi.models.types import (
-    Emit,
-    Message,
-    ModelRequest,
-    Picture,
-    Reply,
-    TextDelta,
-    ToolCall,
-    ToolCallNamed,
-    Usage,
 )
 from rumi.models.wire import arguments_object, plain, sendable, sent_arguments, sent_name
 from rumi.platform.config.providers import PROVIDERS

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.models.types import Effort, ModelRequest
+from rumi.models.model import Effort, ModelRequest
 from rumi.models.wire import messages_json, plain, tools_json
 from rumi.platform.config.providers import KnownModel, Provider
 

@@ -7,9 +7,9 @@ from actors import ChildSpec
 from rumi.models.actor import Models, ModelsMessage, ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
+from rumi.models.model import Model
 from rumi.models.server import ModelServer
 from rumi.models.settings import ModelSettings, context_tokens_of
-from rumi.models.types import Model
 from rumi.platform.texts import Language
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 
 MAX_FAILED_CHARS: Final = 20_000
 """A longer text is not read to its end."""

@@ -13,10 +13,7 @@ from actors import ActorCrashed, ActorStopped, MailboxFull
 from rumi.models.actor import HoldPermit, HowLong, LimitsSeen, ModelsRef
 from rumi.models.fitting import fitted, request_tokens, seen_by
 from rumi.models.metering import Account, Meter, counted
-from rumi.models.rates import RateLimits
-from rumi.models.reading import Seen
-from rumi.models.room import TokenBudget
-from rumi.models.types import (
+from rumi.models.model import (
     Discarded,
     Emit,
     Message,
@@ -31,6 +28,9 @@ from rumi.models.types import (
     Used,
     Waiting,
 )
+from rumi.models.rates import RateLimits
+from rumi.models.reading import Seen
+from rumi.models.token_budget import TokenBudget
 from rumi.platform import texts
 from rumi.platform.texts import Language
 

@@ -11,10 +11,10 @@ import trio
 
 from rumi.models.body import body_of, takes_schema
 from rumi.models.calls import read_failed_generation
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.rates import RateLimits
 from rumi.models.reading import AnswerReading, Seen, ServerModel
 from rumi.models.stream import ReplyBuilder
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.platform import http
 from rumi.platform.config.providers import Dialect
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from rumi.models.model import FailureKind, ModelError, TooLarge
 from rumi.models.rates import retry_after_s
-from rumi.models.types import FailureKind, ModelError, TooLarge
 from rumi.platform.redact import HIDDEN, Redactor
 
 MAX_DETAIL_CHARS: Final = 300

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from rumi.models.types import BYTES_PER_TOKEN, PER_PICTURE, Message, ModelRequest, ToolCall, text_tokens
+from rumi.models.model import BYTES_PER_TOKEN, PER_PICTURE, Message, ModelRequest, ToolCall, text_tokens
 from rumi.models.wire import arguments_object
 
 SHORT_CHARS: Final = 400

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from rumi.models.types import Emit, ModelError, ModelEvent, Reply, TextDelta, ToolCall, ToolCallNamed
+from rumi.models.model import Emit, ModelError, ModelEvent, Reply, TextDelta, ToolCall, ToolCallNamed
 from rumi.platform.redact import HIDDEN, Redactor
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from rumi.models.types import Message, ModelError, Reply, Usage
+from rumi.models.model import Message, ModelError, Reply, Usage
 from rumi.platform.texts import Language
 
 Scope: TypeAlias = Literal["total", "owner", "chat", "task", "bot", "person"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import trio
 
 from rumi.models.body import Sampling
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.reading import AnswerReading, Builder, Cutter, Seen, ServerModel
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
 from rumi.platform import http
 
 if TYPE_CHECKING:

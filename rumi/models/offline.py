@@ -14,9 +14,7 @@ from typing import Final
 import trio
 
 from rumi.models.fitting import request_tokens, without_notes
-from rumi.models.offline_grammar import Step, Unclear, language_of, parse
-from rumi.models.offline_research import Research, fenced, is_research
-from rumi.models.types import (
+from rumi.models.model import (
     Emit,
     Message,
     ModelRequest,
@@ -26,6 +24,8 @@ from rumi.models.types import (
     ToolCallNamed,
     Usage,
 )
+from rumi.models.offline_grammar import Step, Unclear, language_of, parse
+from rumi.models.offline_research import Research, fenced, is_research
 from rumi.platform.texts import Language
 from rumi.platform.untrusted_text import read_block
 

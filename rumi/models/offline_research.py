@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Final
 
 from rumi.models.fitting import without_notes
-from rumi.models.types import Message, ToolCall, ToolSpec
+from rumi.models.model import Message, ToolCall, ToolSpec
 from rumi.platform.texts import Language, pick
 from rumi.platform.untrusted_text import read_block
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from rumi.models.body import Sampling, most_tokens
 from rumi.models.calls import clean_name
+from rumi.models.model import Emit, Message, ModelRequest, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 from rumi.models.native import NativeModel
 from rumi.models.reading import LineReader
 from rumi.models.stream import (
@@ -23,7 +24,6 @@ from rumi.models.stream import (
     read_object,
     text_of,
 )
-from rumi.models.types import Emit, Message, ModelRequest, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 from rumi.models.wire import plain, sendable, sent_arguments, sent_name, tools_json
 from rumi.platform.config.providers import PROVIDERS
 

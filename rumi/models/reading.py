@@ -8,11 +8,11 @@ import trio
 from rumi.models.body import Sampling
 from rumi.models.failures import Failures
 from rumi.models.hiding import Hiding
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.models.rates import RateLimits, rate_limits
-from rumi.models.room import TokenBudget
 from rumi.models.server import ModelServer
 from rumi.models.stream import MAX_EVENT_BYTES, BadStreamError, EventReader, StreamReportedError, as_chunk
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.models.token_budget import TokenBudget
 from rumi.platform import http
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from rumi.models.chain import ChainStep
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.offline import Offline
 from rumi.models.reading import ServerModel
-from rumi.models.room import TokenBudget
 from rumi.models.server import ModelServer
 from rumi.models.settings import (
     CustomServer,
@@ -20,6 +19,7 @@ from rumi.models.settings import (
     known_context,
     model_takes_pictures,
 )
+from rumi.models.token_budget import TokenBudget
 from rumi.platform.config.providers import CHOICES, CUSTOM, OFFLINE, PROVIDERS, Dialect
 from rumi.platform.redact import Redactor
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from rumi.models.types import ModelError
+from rumi.models.model import ModelError
 from rumi.platform import http
 from rumi.platform.config.providers import PROVIDERS, Dialect, Provider
 from rumi.platform.redact import Redactor

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rumi.errors import ConfigError
-from rumi.models.types import Effort
+from rumi.models.model import Effort
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, known
 from rumi.platform.texts import Language
 

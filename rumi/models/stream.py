@@ -12,7 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from rumi.models.calls import clean_name, clean_text
-from rumi.models.types import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
+from rumi.models.model import Emit, Reply, TextDelta, ToolCall, ToolCallNamed, Usage
 
 MAX_EVENT_BYTES = 8_000_000
 """A longer line is not a reply of a model. This bounds the memory for a broken server."""

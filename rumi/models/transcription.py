@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from rumi.models.failures import Failures, sentence, shown_url
+from rumi.models.model import FailureKind, ModelError
 from rumi.models.registry import provider_server
-from rumi.models.types import FailureKind, ModelError
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
 

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from rumi.models.build import ModelSet
-from rumi.models.types import Message, ModelRequest
+from rumi.models.model import Message, ModelRequest
 from rumi.platform import http
 
 PROBE_S: Final = 0.2

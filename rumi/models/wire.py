@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from rumi.models.types import Message, ModelRequest, Picture, ToolCall, ToolSpec
+from rumi.models.model import Message, ModelRequest, Picture, ToolCall, ToolSpec
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64

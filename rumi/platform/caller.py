@@ -4,7 +4,7 @@ Every call and every stream of the control socket has a caller: in Python a requ
 field `caller`. Without one nothing is answered.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -103,3 +103,7 @@ PROGRAM: Final = Caller("mcp", LOCAL, "own")
 
 WORKER: Final = Caller("worker", LOCAL, "all")
 """Another worker of the database, where it calls by itself. What it passes on has its own caller."""
+
+
+ControlCall: TypeAlias = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
+"""Answers a call of the control socket: takes its caller and the request, returns what JSON can hold."""

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.sandbox.types import SandboxError, SandboxLimits
+from rumi.sandbox.engine import SandboxError, SandboxLimits
 
 Kind: TypeAlias = Literal["v1", "v2", "scope", "none"]
 CONTROLLERS = ("memory", "pids", "cpu")

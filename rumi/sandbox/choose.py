@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 
 import trio
 
+from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases
-from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
 Backend: TypeAlias = Literal["auto", "docker", "bubblewrap"]

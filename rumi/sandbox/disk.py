@@ -19,7 +19,7 @@ from typing import Never, TypeAlias
 import trio
 
 from actors import Actor
-from rumi.sandbox.types import Ending
+from rumi.sandbox.engine import Ending
 from rumi.sandbox.use import Measure, Processes, Use, nobody, signal_all
 
 log = logging.getLogger("rumi.sandbox")

@@ -20,8 +20,8 @@ import trio
 
 from rumi.platform.home import workspaces_in
 from rumi.platform.openat import FOLDER, openat2, opened
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.identity import former_users
-from rumi.sandbox.types import SandboxError
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, prepare_workspace
 
 log = logging.getLogger("rumi.sandbox")

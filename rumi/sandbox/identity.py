@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.platform.atomic_write import atomic_write
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.engine import SandboxError
 
 log = logging.getLogger("rumi.sandbox")
 

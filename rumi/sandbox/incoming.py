@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 
 from rumi.platform.openat import FOLDER, opened
 from rumi.sandbox.disk import free_on
-from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, measure
 
 MAX_NAME_BYTES: Final = 100

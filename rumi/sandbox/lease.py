@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from rumi.sandbox.types import Container, SandboxError
+from rumi.sandbox.engine import Container, SandboxError
 
 BEATS: Final = 10
 """How often during the length of a lease its heartbeat is sent, if the lease was renewed meanwhile."""

@@ -20,8 +20,8 @@ import trio
 
 from rumi.platform.openat import opened
 from rumi.sandbox.cgroups import groups_of
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.processes import PROC, named, pids
-from rumi.sandbox.types import SandboxError
 
 END_S = 2.0
 """How long the processes may take to end."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import trio
 
-from rumi.sandbox.types import Sink
+from rumi.sandbox.engine import Sink
 
 CHUNK_BYTES = 65536
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import trio
 
 from actors import Actor, Refused, Request, answers
-from rumi.sandbox.types import Container, Engine, SandboxError
+from rumi.sandbox.engine import Container, Engine, SandboxError
 
 log = logging.getLogger("rumi.sandbox")
 

@@ -11,12 +11,7 @@ import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
 from rumi.sandbox.disk import Disk, Free, Running
-from rumi.sandbox.handover import Workspaces
-from rumi.sandbox.lease import BEATS, Leased, LeaseLostError
-from rumi.sandbox.open_files import ShowsProcesses
-from rumi.sandbox.policy import program_of
-from rumi.sandbox.registry import Make, RegistryMessage, Remove
-from rumi.sandbox.types import (
+from rumi.sandbox.engine import (
     Command,
     CommandResult,
     Container,
@@ -27,6 +22,11 @@ from rumi.sandbox.types import (
     SandboxError,
     SandboxLimits,
 )
+from rumi.sandbox.handover import Workspaces
+from rumi.sandbox.lease import BEATS, Leased, LeaseLostError
+from rumi.sandbox.open_files import ShowsProcesses
+from rumi.sandbox.policy import program_of
+from rumi.sandbox.registry import Make, RegistryMessage, Remove
 from rumi.sandbox.use import Measure, Use, limits_for_freeing, nobody, only_frees, over_limits, signal_all
 
 MAKE_S = 30.0

@@ -17,6 +17,7 @@ from actors import (
 from rumi.platform.home import workspaces_in
 from rumi.sandbox import workspace
 from rumi.sandbox.disk import Disk, DiskWatch
+from rumi.sandbox.engine import Command, CommandResult, Engine, EngineKind, SandboxError, SandboxLimits
 from rumi.sandbox.handover import Workspaces
 from rumi.sandbox.open_files import nameless
 from rumi.sandbox.registry import ContainerRegistry, RegistryMessage, Remove
@@ -30,7 +31,6 @@ from rumi.sandbox.sandbox import (
     SandboxMessage,
     unconfirmed,
 )
-from rumi.sandbox.types import Command, CommandResult, Engine, EngineKind, SandboxError, SandboxLimits
 from rumi.sandbox.use import Measure, Processes, Use
 
 R = TypeVar("R")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.syscalls import BY_MACHINE, EVERYWHERE
-from rumi.sandbox.types import SandboxError
 
 AF_UNIX = 1
 NEW_NAMESPACES = 0x7E020000

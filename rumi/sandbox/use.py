@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.policy import read_of, writes
 from rumi.sandbox.starters import base_name
-from rumi.sandbox.types import SandboxLimits
 
 GROWTH_BYTES = 1024 * 1024
 GROWTH_FILES = 64

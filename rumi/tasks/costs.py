@@ -6,7 +6,7 @@ from typing import Final
 import trio
 
 from rumi.agent.breakers import TurnLimits
-from rumi.models.types import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply
 from rumi.store.journal.records import Spent
 from rumi.tasks.kinds import TaskWork
 from rumi.tasks.services import TaskLimits

@@ -11,7 +11,7 @@ from rumi.chats.people.people import People
 from rumi.chats.publishing import Publisher
 from rumi.chats.services import ChatSandboxes, ChatWorkspaces
 from rumi.models.metering import Account, Limit
-from rumi.models.types import Model
+from rumi.models.model import Model
 from rumi.platform.fair_limiter import FairLimiter
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.store.journal.transaction import JournalMessage

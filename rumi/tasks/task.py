@@ -25,13 +25,13 @@ from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes
 from rumi.chats.status import title_of
 from rumi.errors import RumiError
-from rumi.models.room import context_of
-from rumi.models.types import Message, Model, Usage
+from rumi.models.model import Message, Model, Usage
+from rumi.models.token_budget import context_of
 from rumi.platform import texts
 from rumi.platform.chat_ids import bot_key, task_key
 from rumi.platform.untrusted_text import one_line
+from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import may_write
-from rumi.sandbox.types import Command, CommandResult, SandboxError
 from rumi.store.journal.history import MarkFiles
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import HistoryEntry, IterationRecord, Reason, Spent, TaskRecord, TaskState

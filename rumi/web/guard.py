@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.web.addresses import Endpoint, read_address, read_endpoint, why_refused
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.resolver import Resolver
-from rumi.web.types import FetchError, FetchRefused
 from rumi.web.url import host_of, parse_target
 
 WEB_PORTS: Final = (80, 443)

@@ -7,8 +7,8 @@ from typing import Final
 import trio
 
 from rumi.web.guard import AddressGuard, Verdict
+from rumi.web.messages import FetchError
 from rumi.web.resolver import Resolver, SystemResolver
-from rumi.web.types import FetchError
 from rumi.web.url import MAX_URL_BYTES
 
 LONGEST_LINE_BYTES: Final = 2 * MAX_URL_BYTES

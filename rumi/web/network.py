@@ -9,7 +9,7 @@ import trio
 from rumi.platform.http import close
 from rumi.web.addresses import Endpoint, read_address
 from rumi.web.guard import AddressGuard
-from rumi.web.types import FetchError, FetchRefused
+from rumi.web.messages import FetchError, FetchRefused
 
 SocketOption: TypeAlias = (
     tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 import trio
 
-from rumi.web.types import FetchError
+from rumi.web.messages import FetchError
 
 DEFAULT_LOOKUPS: Final = 64
 

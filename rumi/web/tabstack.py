@@ -8,9 +8,9 @@ from typing import Final
 
 from rumi.web.guard import AddressGuard
 from rumi.web.links import links_in
+from rumi.web.messages import FetchError, Page
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.search.api import Api
-from rumi.web.types import FetchError, Page
 from rumi.web.url import Target
 
 TIMEOUT_S: Final = 60.0

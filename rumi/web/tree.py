@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import trio
 
 from actors import ActorError, ActorRef, ChildSpec, Request, Supervisor
-from rumi.web.types import (
+from rumi.web.messages import (
     Fetch,
     FetchError,
     Method,

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rumi.web.types import FetchRefused
+from rumi.web.messages import FetchRefused
 
 if TYPE_CHECKING:
     from ada_url import URL

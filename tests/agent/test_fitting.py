@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rumi.agent.fitting import Fitting
 from rumi.models.fitting import cut_to, in_short, messages_tokens
-from rumi.models.types import Message, ToolCall
+from rumi.models.model import Message, ToolCall
 
 
 def called(number: int, length: int) -> tuple[Message, Message]:

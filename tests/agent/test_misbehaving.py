@@ -11,9 +11,9 @@ from rumi.agent.tool import ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.room import TokenBudget
+from rumi.models.model import Message, ModelError, ModelRequest
 from rumi.models.server import ModelServer
-from rumi.models.types import Message, ModelError, ModelRequest
+from rumi.models.token_budget import TokenBudget
 from tests.agent.test_turn import Echo
 from tests.fakes.groq_replies import closes
 from tests.fakes.groq_server import (

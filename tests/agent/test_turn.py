@@ -13,8 +13,7 @@ from rumi.agent.tool import Question, ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.fitting import messages_tokens, shortened
-from rumi.models.room import TokenBudget
-from rumi.models.types import (
+from rumi.models.model import (
     Discarded,
     Emit,
     Message,
@@ -27,6 +26,7 @@ from rumi.models.types import (
     ToolSpec,
     Usage,
 )
+from rumi.models.token_budget import TokenBudget
 from rumi.platform.texts import Language
 
 Said = Reply | ModelError | Callable[[ModelRequest], Reply]

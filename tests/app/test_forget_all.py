@@ -9,7 +9,7 @@ from rumi.app.app import App, open_app
 from rumi.app.forget_all import Forgetting
 from rumi.channels.telegram import Telegram
 from rumi.chats.hub import reply_to
-from rumi.memory.types import Facts
+from rumi.memory.messages import Facts
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.store.journal.outbox import Delivered

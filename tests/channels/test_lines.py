@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from rumi.app.app import App, open_app
-from rumi.app.serve import wind_down
+from rumi.app.shutdown import wind_down
 from rumi.errors import UsageError
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home

@@ -17,13 +17,13 @@ from rumi.app.budget_calls import BudgetCommands
 from rumi.app.stop_all import Everything, Pause
 from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel
-from rumi.chats.budgets.keeping import Budgets, Ledger, Rules
+from rumi.chats.budgets.meter import Budgets, Ledger, Rules
 from rumi.chats.context import ChatContext, ChatLimits
 from rumi.chats.events import ChatEvent
+from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.hub import reply_to as next_reply
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import add_fact_extraction
 from rumi.chats.local import LocalChat
 from rumi.chats.people.chat_commands import PeopleCommands
 from rumi.chats.people.people import People
@@ -33,16 +33,16 @@ from rumi.chats.undo.snapshots import Snapshots
 from rumi.chats.undo_sweep import UndoSweep
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
-from rumi.memory.types import Facts
+from rumi.memory.messages import Facts
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account
-from rumi.models.types import Emit, Model, ModelRequest, Reply
+from rumi.models.model import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import task_key
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
-from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import OpenChats
 from rumi.store.journal.records import Incoming, TaskRecord

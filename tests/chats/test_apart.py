@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.store.journal.records import Attachment
 from tests.chats.house import FunctionModel, House, echo, house, reply_to
 

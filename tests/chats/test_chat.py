@@ -14,8 +14,8 @@ from actors import NodeStatus
 from rumi.chats.commands import parse_chat_command
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError
-from rumi.models.types import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
-from rumi.sandbox.types import SandboxError
+from rumi.models.model import Emit, Model, ModelRequest, Reply, TextDelta, ToolCall
+from rumi.sandbox.engine import SandboxError
 from rumi.store.journal.inbox import Accept
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.store.journal.store import JournalError

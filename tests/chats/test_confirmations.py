@@ -15,7 +15,7 @@ from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.jobs import Asked, Job
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Verdict
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import Incoming

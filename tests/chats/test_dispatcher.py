@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from actors.testing import crash
 from rumi.chats.recovery import CHATS_AT_ONCE, Recovery
 from rumi.chats.session import ChatSession
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.texts import busy, gave_up
 from rumi.store.journal.inbox import Accept, Begin, OpenMessages
 from rumi.store.journal.outbox import Undelivered

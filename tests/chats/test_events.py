@@ -33,7 +33,7 @@ from rumi.chats.events import (
     to_json,
 )
 from rumi.chats.hub import Hub, HubSubscription
-from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
+from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
 
 anything = st.text(st.characters(codec=None), max_size=20)
 tuples = st.lists(anything, max_size=3).map(tuple)

@@ -6,7 +6,7 @@ from rumi.agent.events import Thinking, ToolFinished, ToolStarted
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.hub import Hub
-from rumi.models.types import TextDelta, ToolCall
+from rumi.models.model import TextDelta, ToolCall
 
 EVENTS = 1000
 

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.errors import RumiError
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.texts import busy, crashed, restarted
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.inbox import SEEN_LEAST

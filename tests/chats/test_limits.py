@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from rumi.agent.breakers import TurnLimits
 from rumi.channels.built_in import TELEGRAM
 from rumi.chats.hub import reply_to
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.store.journal.inbox import Accept, OpenMessages
 from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house

@@ -15,7 +15,7 @@ from rumi.agent.events import ConfirmationAsked
 from rumi.chats.commands import ChatCommand, parse_chat_command
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import Button, ScheduleRecord
 from rumi.tasks.schedules.stored import ScheduleLimits

@@ -10,10 +10,10 @@ from typing import Any
 
 import trio
 
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.platform.threads import Threads
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
-from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import Attachment

@@ -25,7 +25,7 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.conversation import CLOSING
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import PromptNotes
-from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
+from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.agent.tool import ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage
 from rumi.agent.turn import _Turn as Turn
@@ -35,8 +35,8 @@ from rumi.chats.context import ChatContext
 from rumi.chats.session import ChatSession
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.memory.block import Block, memory_block
-from rumi.memory.types import Facts, Forget, NewFact, Remember
-from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.memory.messages import Facts, Forget, NewFact, Remember
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.models.wire import messages_json, tools_json
 from rumi.store.journal import history as journal_history
 from rumi.store.journal.records import ChatRecord, HistoryEntry, Summary

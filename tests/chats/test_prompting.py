@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from rumi.agent.tool import Tool, ToolResult
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.fitting import request_tokens
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from tests.chats.house import FunctionModel, echo, house
 from tests.chats.test_confirmations import Page
 

@@ -4,7 +4,7 @@ import pytest
 
 from rumi.agent.events import ToolStarted
 from rumi.chats.status import gist, title_of
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 
 
 @pytest.mark.parametrize(

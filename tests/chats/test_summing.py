@@ -15,13 +15,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.agent.skills.types import ForPrompt, InPrompt, PromptSkills
+from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills
 from rumi.chats.session import HistoryBudget
 from rumi.chats.summary_text import INSTRUCTIONS, SHORTER, SUMMARY_TOKENS, SUMMARY_WORDS, bounded, fits
 from rumi.chats.summing import GAP, NO_SUMMARY, sum_up
-from rumi.memory.types import Fact
+from rumi.memory.messages import Fact
 from rumi.models.fitting import request_tokens
-from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import HistoryEntry
 from tests.chats.house import FunctionModel, House, echo, house

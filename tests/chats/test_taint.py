@@ -14,8 +14,8 @@ from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied
 from rumi.chats.services import ChatShell
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.sandbox.types import SandboxError
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.sandbox.engine import SandboxError
 from tests.chats.house import House, MemorySandboxes, house
 from tests.chats.test_confirmations import Page, Visit, obedient
 from tests.fakes.tools import Unasked

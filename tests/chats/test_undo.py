@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.memory.types import Facts, NewFact, Remember
+from rumi.memory.messages import Facts, NewFact, Remember
 from rumi.store.journal.records import Incoming
 from tests.chats.house import reply_to
 from tests.chats.undoing import state, undoing

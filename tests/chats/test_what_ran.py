@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.tool import ToolResult
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
-from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.sandbox.engine import Command, CommandResult, Output
 from tests.chats.house import MemorySandboxes, house
 from tests.chats.people.speaking import BOB, GUS, Named, obeys, people, say
 from tests.chats.people.test_group import tools

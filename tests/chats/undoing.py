@@ -14,9 +14,9 @@ from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.chats.context import ChatView
 from rumi.memory.actor import asking_for_turn
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.chat_ids import LOCAL
-from rumi.sandbox.types import Command, CommandResult, Output
+from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.stored import ScheduleLimits

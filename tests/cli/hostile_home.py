@@ -9,7 +9,7 @@ from pathlib import Path
 import trio
 
 from rumi.app.app import open_app
-from rumi.memory.types import Fact, Remember
+from rumi.memory.messages import Fact, Remember
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.platform.threads import Threads

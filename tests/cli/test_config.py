@@ -14,7 +14,7 @@ def rumi(tmp_path: Path) -> Program:
 
 def test_keys_go_into_config_and_secrets_into_env(rumi: Program) -> None:
     said = rumi.run("config", "set", "language", "es", "GROQ_API_KEY", "-", text="gsk_0123456789\n").stdout
-    assert said == f'language = "es"\nGROQ_API_KEY está puesta en {rumi.platform.home / ".env"}.\n'
+    assert said == f'language = "es"\nGROQ_API_KEY está puesta en {rumi.home / ".env"}.\n'
     assert (rumi.home / "config.toml").read_text() == 'language = "es"\n'
     assert (rumi.home / ".env").read_text() == "GROQ_API_KEY=gsk_0123456789\n"
     shown = rumi.run("config", "show").stdout

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.learning_model import facts
+from tests.cli.extracting_model import facts
 from tests.cli.program import BOUND_S, RUMI, Program
 from tests.cli.telegram_world import World
+from tests.cli.test_attach import running_chat
 from tests.cli.test_chat import wait_for
-from tests.cli.test_windows import running_chat
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls
 
 pytestmark = pytest.mark.bubblewrap

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import BOUND_S, Program
+from tests.cli.test_attach import running_chat
 from tests.cli.test_chat import processes, wait_for
-from tests.cli.test_windows import running_chat
 
 pytestmark = pytest.mark.bubblewrap
 

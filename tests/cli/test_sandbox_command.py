@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits
 from tests.cli.conftest import containers
 from tests.cli.program import BOUND_S, Program
 

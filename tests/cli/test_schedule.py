@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from tests.cli.learning_model import facts
+from tests.cli.extracting_model import facts
 from tests.cli.program import Program
 from tests.cli.telegram_world import World
+from tests.cli.test_attach import running_chat
 from tests.cli.test_chat import wait_for
 from tests.cli.test_telegram_confirm import page
-from tests.cli.test_windows import running_chat
 from tests.fakes.groq_replies import Answer, Behaviour, Body, answered_calls, last_user_text
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.learning_model import Mind, facts, mind_of, sessions_to_extract
+from tests.cli.extracting_model import Mind, facts, mind_of, sessions_to_extract
 from tests.cli.telegram_bot import Talk, TelegramBot, running, wait_for
 from tests.cli.telegram_world import World
 

@@ -110,7 +110,7 @@ def plans(behaviours: Sequence[Behaviour] = BEHAVIOURS, **fixed: Any) -> st.Sear
         Step,
         way=st.sampled_from(["tell", "tell_nowait", "ask", "ask", "stop key", "sleep"]),
         to=st.sampled_from(STATIC + KEYS),
-        deed=st.sampled_from(behaviours),
+        behaviour=st.sampled_from(behaviours),
         seconds=moments,
         patience_s=st.none() | moments,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from rumi.sandbox.types import Command, ContainerGoneError, ContainerInfo, EngineKind, SandboxError, Sink
+from rumi.sandbox.engine import Command, ContainerGoneError, ContainerInfo, EngineKind, SandboxError, Sink
 from tests.fakes.lines import words_of
 
 

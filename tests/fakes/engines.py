@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import trio
 
-from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
+from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 
 MakeEngine: TypeAlias = Callable[[SandboxLimits, str], Engine]
 """Makes an engine with these limits, for the installation of this name."""

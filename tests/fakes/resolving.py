@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import trio
 from dnslib import QTYPE, DNSRecord
 
-from rumi.web.types import FetchError
+from rumi.web.messages import FetchError
 from tests.fakes.dns_server import DnsServer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import trio
 
 from rumi.agent.tool import Progress, Question, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 
 
 class Unasked:

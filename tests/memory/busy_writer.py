@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from rumi.memory.messages import NewFact, Remember, StoreExtracted
 from rumi.memory.store import MemoryStore
-from rumi.memory.types import NewFact, Remember, StoreExtracted
 from rumi.platform.chat_ids import LOCAL
 
 

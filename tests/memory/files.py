@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from rumi.memory.types import Fact
+from rumi.memory.messages import Fact
 from tests.memory.stores import START
 
 ORIGINAL_SCHEMA = """

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from rumi.memory.messages import Fact, Facts, Forget, NewFact, Remember, StoreExtracted
 from rumi.memory.store import MemoryStore
-from rumi.memory.types import Fact, Facts, Forget, NewFact, Remember, StoreExtracted
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 

@@ -13,8 +13,7 @@ from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.memory.actor import Memory, asking, open_memory
-from rumi.memory.store import MemoryStore
-from rumi.memory.types import (
+from rumi.memory.messages import (
     FactRefused,
     Facts,
     Forget,
@@ -24,6 +23,7 @@ from rumi.memory.types import (
     Remember,
     StoreExtracted,
 )
+from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.threads import Threads
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.memory.block import Block, memory_block
-from rumi.memory.types import Fact
+from rumi.memory.messages import Fact
+from rumi.models.model import Emit, Message, ModelEvent, ModelRequest, text_tokens
 from rumi.models.offline import Offline
-from rumi.models.types import Emit, Message, ModelEvent, ModelRequest, text_tokens
 from rumi.platform.texts import Language
 
 TITLES: dict[Language, str] = {

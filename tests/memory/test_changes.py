@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rumi.memory.messages import Forget, NewFact, Remember, TakeFactsBack, TakenBack
 from rumi.memory.store import MemoryStore
-from rumi.memory.types import Forget, NewFact, Remember, TakeFactsBack, TakenBack
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST

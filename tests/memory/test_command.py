@@ -12,8 +12,8 @@ from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
-from rumi.memory.serving import PAGE_CHARS, memory_call
-from rumi.memory.types import FactRefused, NewFact, Remember, StoreExtracted
+from rumi.memory.memory_calls import PAGE_CHARS, memory_call
+from rumi.memory.messages import FactRefused, NewFact, Remember, StoreExtracted
 from rumi.platform.caller import TERMINAL
 
 

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import pytest
 
 from rumi.memory.extractor import extract
+from rumi.memory.messages import Facts, NewFact, Remember, StoreExtracted
 from rumi.memory.store import MemoryStore
-from rumi.memory.types import Facts, NewFact, Remember, StoreExtracted
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.chat_ids import LOCAL as OWNER
 from rumi.platform.texts import Language
 from tests.memory.test_extractor import Says

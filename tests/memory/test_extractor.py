@@ -8,13 +8,13 @@ from datetime import date
 import pytest
 
 from rumi.memory.extractor import CONVERSATION_TOKENS, Extracted, extract
-from rumi.memory.types import Fact, NewFact
+from rumi.memory.messages import Fact, NewFact
 from rumi.models.body import Sampling
 from rumi.models.chat_completions import ChatCompletions
 from rumi.models.fitting import request_tokens
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply
 from rumi.models.offline import Offline
 from rumi.models.server import ModelServer
-from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply
 from rumi.platform.texts import Language
 from tests.fakes.groq_server import KEY, Answer, serve_groq
 

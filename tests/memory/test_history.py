@@ -6,11 +6,11 @@ from pathlib import Path
 from rumi.channels.built_in import BUILT_IN
 from rumi.memory.actor import open_memory
 from rumi.memory.command import memory_command
+from rumi.memory.memory_calls import memory_call
+from rumi.memory.messages import Facts, Forget, ForgetOwner, NewFact, PastFacts, Remember, StoreExtracted
 from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
-from rumi.memory.serving import memory_call
 from rumi.memory.store import MemoryStore
-from rumi.memory.types import Facts, Forget, ForgetOwner, NewFact, PastFacts, Remember, StoreExtracted
 from rumi.platform.caller import TERMINAL
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST

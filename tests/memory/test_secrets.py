@@ -2,8 +2,8 @@
 
 import pytest
 
+from rumi.memory.messages import NewFact
 from rumi.memory.secrets import looks_secret
-from rumi.memory.types import NewFact
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import pytest
 from actors import ChildSpec
 from actors.testing import Tree, crash
 from rumi.memory.actor import Memory, asking
-from rumi.memory.schema import MEMORY
-from rumi.memory.store import MemoryStore
-from rumi.memory.types import (
+from rumi.memory.messages import (
     Fact,
     Facts,
     Forget,
@@ -22,6 +20,8 @@ from rumi.memory.types import (
     TakeFactsBack,
     TakenBack,
 )
+from rumi.memory.schema import MEMORY
+from rumi.memory.store import MemoryStore
 from rumi.platform.threads import Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.copying import tables_of

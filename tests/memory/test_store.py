@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rumi.channels.built_in import BUILT_IN
-from rumi.memory.schema import SCHEMA_VERSION
-from rumi.memory.store import MemoryStore
-from rumi.memory.types import (
+from rumi.memory.messages import (
     MAX_FACTS,
     Fact,
     FactRefused,
@@ -26,6 +24,8 @@ from rumi.memory.types import (
     Source,
     StoreExtracted,
 )
+from rumi.memory.schema import SCHEMA_VERSION
+from rumi.memory.store import MemoryStore
 from rumi.platform.chat_ids import LOCAL
 from rumi.store.backend import Backend
 from tests.memory.files import EXPECTED, ORIGINAL_SCHEMA, original

@@ -9,8 +9,8 @@ import pytest
 from rumi.memory.extractor import SCHEMA
 from rumi.models.body import Sampling, body_of
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.model import Message, ModelError, ModelRequest, TextDelta, ToolSpec, Usage
 from rumi.models.server import OWN_SERVER, ModelServer
-from rumi.models.types import Message, ModelError, ModelRequest, TextDelta, ToolSpec, Usage
 from rumi.platform.config.providers import PROVIDERS, Dialect
 from tests.fakes.groq_server import KEY, Answer, Behaviour, Body, Fail, GroqServer, Raw, Script, serve_groq
 

@@ -8,8 +8,8 @@ import pytest
 
 from rumi.errors import ConfigError
 from rumi.models.build import ModelSet, build_models
+from rumi.models.model import Message, ModelRequest
 from rumi.models.settings import CustomServer, ModelSettings, context_tokens_of, lacks_key
-from rumi.models.types import Message, ModelRequest
 from rumi.platform.config.providers import CHOICES
 from tests.fakes.groq_server import KEY, Answer, Fail, serve_groq
 

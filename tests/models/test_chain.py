@@ -15,9 +15,7 @@ from rumi.models.build import ModelSet
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
 from rumi.models.fitting import request_tokens
-from rumi.models.rates import RateLimits
-from rumi.models.room import TokenBudget
-from rumi.models.types import (
+from rumi.models.model import (
     Discarded,
     Emit,
     FailureKind,
@@ -31,6 +29,8 @@ from rumi.models.types import (
     ToolSpec,
     Waiting,
 )
+from rumi.models.rates import RateLimits
+from rumi.models.token_budget import TokenBudget
 from rumi.platform.texts import Language
 
 HELLO = ModelRequest((Message("user", "hola"),))

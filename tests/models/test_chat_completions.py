@@ -14,10 +14,7 @@ import trio
 
 from rumi.models.body import Sampling
 from rumi.models.chat_completions import ChatCompletions
-from rumi.models.rates import RateLimits, Window
-from rumi.models.room import TokenBudget
-from rumi.models.server import ModelServer
-from rumi.models.types import (
+from rumi.models.model import (
     Message,
     ModelError,
     ModelEvent,
@@ -30,6 +27,9 @@ from rumi.models.types import (
     ToolSpec,
     Usage,
 )
+from rumi.models.rates import RateLimits, Window
+from rumi.models.server import ModelServer
+from rumi.models.token_budget import TokenBudget
 from tests.fakes.groq_server import (
     KEY,
     Answer,
@@ -351,7 +351,7 @@ async def test_a_refusal_for_its_size_has_the_limit_that_the_server_told(
 async def test_groqs_own_refusals_are_told_apart_and_its_headers_are_the_room() -> None:
     budget, plan = TokenBudget(131_072), Plan(8000, minute_s=3600)
     long = ModelRequest((Message("user", "word " * 8000),))
-    async with groq_model(Answer("x"), room=budget, plan=plan) as (model, _):
+    async with groq_model(Answer("x"), budget=budget, plan=plan) as (model, _):
         with pytest.raises(ModelError) as caught:
             await model.reply(long, ignore)
         told = caught.value.too_large
@@ -369,7 +369,7 @@ async def test_groqs_own_refusals_are_told_apart_and_its_headers_are_the_room() 
 async def test_the_longest_reply_is_not_asked_of_a_plan_that_would_count_it() -> None:
     budget = TokenBudget(131_072)
     script, plan = Answer("x"), Plan(8000, minute_s=1)
-    async with groq_model(script, sampling=Sampling(None, 7000), room=budget, plan=plan) as (model, fake):
+    async with groq_model(script, sampling=Sampling(None, 7000), budget=budget, plan=plan) as (model, fake):
         for _ in range(2):
             await model.reply(HELLO, ignore)
     asked = [(request.body or {}).get("max_completion_tokens") for request in fake.requests]

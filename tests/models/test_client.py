@@ -5,9 +5,9 @@ from typing import Literal
 import pytest
 
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.model import Message, ModelError, ModelRequest
 from rumi.models.server import ModelServer
 from rumi.models.transcription import Transcriber
-from rumi.models.types import Message, ModelError, ModelRequest
 from tests.fakes.groq_server import KEY, Answer, Drop, GroqServer, Raw, Script, serve_groq
 
 HELLO = ModelRequest((Message("user", "hola"),))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.models.fitting import SHORT_CHARS, cut_to, fitted, messages_tokens, request_tokens
-from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec, text_tokens
+from rumi.models.model import Message, ModelRequest, ToolCall, ToolSpec, text_tokens
 
 
 def fit(messages: list[Message], max_tokens: int) -> tuple[Message, ...]:

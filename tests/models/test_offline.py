@@ -8,9 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rumi.models.offline import Offline
-from rumi.models.offline_grammar import Step, Unclear, parse
-from rumi.models.types import (
+from rumi.models.model import (
     Message,
     ModelEvent,
     ModelRequest,
@@ -20,6 +18,8 @@ from rumi.models.types import (
     ToolCallNamed,
     ToolSpec,
 )
+from rumi.models.offline import Offline
+from rumi.models.offline_grammar import Step, Unclear, parse
 from rumi.platform.untrusted_text import untrusted_block
 
 NAMES = (

@@ -8,9 +8,9 @@ import pytest
 
 from rumi.models.build import build_models
 from rumi.models.fitting import fitted, in_short
-from rumi.models.room import takes_pictures
+from rumi.models.model import PER_PICTURE, Message, ModelRequest, Picture, ToolCall
 from rumi.models.settings import CustomServer, ModelSettings, model_takes_pictures, models_with_pictures
-from rumi.models.types import PER_PICTURE, Message, ModelRequest, Picture, ToolCall
+from rumi.models.token_budget import takes_pictures
 from rumi.models.wire import messages_json
 from tests.fakes.groq_server import KEY, GroqServer, serve_groq
 from tests.fakes.vision import MODEL, sees

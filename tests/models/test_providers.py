@@ -11,15 +11,7 @@ import trio
 from rumi.errors import ConfigError
 from rumi.models.body import Sampling, body_of
 from rumi.models.build import build_models
-from rumi.models.settings import (
-    CustomServer,
-    ModelSettings,
-    context_tokens_of,
-    lacks_key,
-    missing_key,
-    model_takes_pictures,
-)
-from rumi.models.types import (
+from rumi.models.model import (
     Message,
     Model,
     ModelError,
@@ -30,6 +22,14 @@ from rumi.models.types import (
     ToolCall,
     ToolCallNamed,
     ToolSpec,
+)
+from rumi.models.settings import (
+    CustomServer,
+    ModelSettings,
+    context_tokens_of,
+    lacks_key,
+    missing_key,
+    model_takes_pictures,
 )
 from rumi.platform.config.providers import PROVIDERS, SCHEMES
 from tests.fakes.anthropic_server import ANTHROPIC_KEY, serve_anthropic

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.models.fitting import messages_tokens, request_tokens
-from rumi.models.types import Message, ModelRequest, ToolCall, ToolSpec, text_tokens
+from rumi.models.model import Message, ModelRequest, ToolCall, ToolSpec, text_tokens
 
 SPANISH = (
     "Rumi es un asistente personal que vive en un servidor y hace trabajo de verdad en una caja de arena."

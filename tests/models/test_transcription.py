@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from rumi.errors import ConfigError
+from rumi.models.model import ModelError
 from rumi.models.transcription import MAX_AUDIO_BYTES, Transcriber
-from rumi.models.types import ModelError
 from tests.fakes.groq_server import (
     KEY,
     Answer,
@@ -239,6 +239,7 @@ def test_a_key_or_an_address_that_cannot_work_is_refused_without_showing_it(
 
 def test_importing_it_imports_no_sdk() -> None:
     code = (
-        "import sys; from rumi.models import Transcriber; Transcriber('key'); sys.exit('groq' in sys.modules)"
+        "import sys; from rumi.models.transcription import Transcriber; Transcriber('key'); "
+        "sys.exit('groq' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

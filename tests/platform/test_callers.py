@@ -306,16 +306,16 @@ async def _serve(handler: object, listener: trio.SocketListener) -> None:
 SNIPPET = """
 from pathlib import Path
 from rumi.platform.caller import TERMINAL
-from rumi.channels.control import Call, connect
-from rumi.memory.serving import Serve
-from rumi.tasks import StoredTasks
+from rumi.channels.control.server import ControlCall
+from rumi.channels.control.client import connect
+from rumi.tasks.tasks import StoredTasks
 from collections.abc import Mapping
 
 async def without(request: Mapping[str, object]) -> object: ...
 
-call: Call = without  # expected: assignment
+call: ControlCall = without  # expected: assignment
 
-async def main(tasks: StoredTasks, serve: Serve) -> None:
+async def main(tasks: StoredTasks, serve: ControlCall) -> None:
     async with connect(Path("x")) as client:  # expected: call-arg
         await client.call("tasks", do="list")
     async with connect(Path("x"), TERMINAL) as client:

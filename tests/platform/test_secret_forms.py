@@ -13,11 +13,11 @@ import pytest
 from rumi.chats.recorder.report import pack
 from rumi.cli.doctor.check import Check, Examination
 from rumi.cli.group import _show
+from rumi.memory.messages import NewFact
 from rumi.memory.secrets import looks_secret
-from rumi.memory.types import NewFact
 from rumi.models.failures import scrub
 from rumi.models.hiding import Hiding
-from rumi.models.types import ModelEvent, Reply, TextDelta, ToolCall
+from rumi.models.model import ModelEvent, Reply, TextDelta, ToolCall
 from rumi.platform import redact
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.logs.logs import program_log
@@ -85,7 +85,7 @@ PARTS = {
 
 
 def log(text: str, folder: Path, hide: Redactor) -> str:
-    with program_log(folder / "rumi.jsonl", max_mb=1, keep=1, redact=hide):
+    with program_log(folder / "rumi.jsonl", max_mb=1, backup_count=1, redact=hide):
         logging.getLogger("test").warning("a server said %s", text)
         try:
             raise ValueError(text)

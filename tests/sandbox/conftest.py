@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.sandbox.types import Engine, SandboxLimits
+from rumi.sandbox.engine import Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.desk import ENGINES
 

@@ -13,8 +13,8 @@ import trio
 
 from actors import Supervisor
 from rumi.sandbox.docker.image import build_image
+from rumi.sandbox.engine import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 

@@ -14,7 +14,7 @@ import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.types import Command, Engine, SandboxError, SandboxLimits
+from rumi.sandbox.engine import Command, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 
 LIMITS = SandboxLimits(timeout_s=600)

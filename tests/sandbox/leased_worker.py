@@ -12,9 +12,9 @@ import trio
 from actors import Supervisor
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Command, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.lease import Lease, boottime
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import Command, Engine, SandboxError, SandboxLimits
 
 WRITES = "trap '' HUP TERM; (while true; do echo x >> ticks; sleep 0.02; done) & while true; do sleep 1; done"
 

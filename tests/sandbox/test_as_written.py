@@ -12,9 +12,9 @@ import trio
 
 from actors import Supervisor
 from rumi.agent.tools.bash import Bash
+from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.policy import CommandPolicy
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, CommandResult, SandboxLimits
 from rumi.sandbox.words import CommandRefused
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection

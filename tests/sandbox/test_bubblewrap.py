@@ -23,10 +23,10 @@ from rumi.sandbox.bubblewrap import container as container_module
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.engine import Command, ContainerGoneError, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.processes import descendants, descendants_at_a_glance, named
 from rumi.sandbox.registry import ContainerRegistry
-from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from runner import init as runner_init
 
@@ -582,7 +582,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import trio
-from rumi.sandbox import Command, SandboxLimits
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.workspace import prepare_workspace
 from runner import init as runner_init

@@ -16,9 +16,9 @@ import trio
 from rumi.platform.threads import Threads
 from rumi.sandbox import packing as packing_module
 from rumi.sandbox.carrying import WorkspaceCarrier
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.packing import PIECE_BYTES, PackLimits, SpoiltWorkspace, Unpackable, entries_of, pack
-from rumi.sandbox.types import SandboxLimits
 from rumi.store.journal.actor import AskJournal, open_journal
 from rumi.store.journal.piece_store import JournalPieces
 from rumi.store.journal.store import Store

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from rumi.sandbox.cgroups import Cgroups
-from rumi.sandbox.types import SandboxError, SandboxLimits
+from rumi.sandbox.engine import SandboxError, SandboxLimits
 
 LIMITS = SandboxLimits(memory_bytes=100, cpus=0.5, pids=10)
 INSTALLATION = secrets.token_hex(6)

@@ -7,7 +7,7 @@ import pytest
 from trio.testing import MockClock
 
 from rumi.sandbox.choose import Backend, choose_engine
-from rumi.sandbox.types import SandboxError, SandboxLimits
+from rumi.sandbox.engine import SandboxError, SandboxLimits
 from tests.fakes.docker_daemon import fake_daemon
 
 

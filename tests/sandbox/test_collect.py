@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.sandbox.docker.frames import Demultiplexer
-from rumi.sandbox.types import HeadTail
+from rumi.sandbox.engine import HeadTail
 
 
 @given(pieces=st.lists(st.binary(max_size=40), max_size=40), limit=st.integers(2, 60))

@@ -16,8 +16,8 @@ from actors import ChildSpec, Supervisor
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.disk import LOOK_LEAST_S, Disk, DiskWatch, Running, fillers, free_on
+from rumi.sandbox.engine import Command, Engine, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, Engine, SandboxLimits
 from rumi.sandbox.use import nobody
 from rumi.sandbox.workspace import measure
 from tests.fakes.containers import FakeEngine

@@ -15,8 +15,8 @@ from trio.testing import MockClock
 from actors import Supervisor
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Command, ContainerGoneError, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import Command, ContainerGoneError, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.use import Processes
 from rumi.sandbox.workspace import WorkspaceUse
 from tests.fakes.docker_daemon import FakeDaemon, fake_daemon
@@ -371,7 +371,7 @@ async def test_what_a_killed_process_leaves_the_next_start_removes(
 import trio
 from pathlib import Path
 from actors import Supervisor
-from rumi.sandbox import Command, SandboxLimits
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 async def main():

@@ -20,8 +20,8 @@ from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import build_image
 from rumi.sandbox.docker.init import InitListener
+from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from runner import init as runner_init
 from tests.fakes import probe
 from tests.fakes.engines import cleaned_up
@@ -227,7 +227,7 @@ HOLDER = """
 import sys, trio
 from pathlib import Path
 from actors import Supervisor
-from rumi.sandbox import Command, SandboxLimits
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.sandboxes import add_sandboxes
 async def main(installation, image, home):

@@ -12,7 +12,7 @@ from rumi.agent.tools.edit_file import EditFile
 from rumi.agent.tools.file_access import _PUT
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.write_file import WriteFile
-from rumi.sandbox.types import Command, Engine, SandboxLimits
+from rumi.sandbox.engine import Command, Engine, SandboxLimits
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.desk import SandboxDesk, sandbox_desk
 

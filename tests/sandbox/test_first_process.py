@@ -13,8 +13,8 @@ import trio
 from rumi.sandbox import seccomp as seccomp_module
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Command, Container, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.lease import ENDED_S, LeaseLostError, boottime
-from rumi.sandbox.types import Command, Container, Engine, SandboxError, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from tests.fakes.engines import cleaned_up
 from tests.sandbox.killing import killed_worker

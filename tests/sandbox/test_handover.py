@@ -13,10 +13,10 @@ import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.handover import Workspaces, hand_over, is_in_use
 from rumi.sandbox.identity import RECORD
 from rumi.sandbox.incoming import put_file
-from rumi.sandbox.types import Engine, SandboxError, SandboxLimits
 from rumi.sandbox.workspace import MAX_DEPTH, WorkspaceError, clear, prepare_workspace
 from tests.fakes.engines import cleaned_up
 from tests.sandbox.test_workspace import Swapping

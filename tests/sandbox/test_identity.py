@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rumi.sandbox import identity
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.identity import RECORD, former_users, sandbox_user
-from rumi.sandbox.types import SandboxError
 
 ME = "0123456789ab"
 

@@ -18,7 +18,7 @@ from rumi.sandbox.docker.api import EngineApi
 from rumi.sandbox.docker.container import DockerContainer
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.image import ImageState, build_image, look_at_image
-from rumi.sandbox.types import Command, SandboxError, SandboxLimits
+from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, WORK, Selection
 from tests.fakes.engines import cleaned_up
 

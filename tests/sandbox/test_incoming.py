@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import MAX_NAME_BYTES, put_file, safe_name
 from rumi.sandbox.policy import STRICT
-from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 
 MEGA = 1024 * 1024

@@ -14,8 +14,8 @@ import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.lease import ENDED_S, Lease, LeaseLostError, boottime
-from rumi.sandbox.types import Command, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from tests.conftest import ROOT
 from tests.fakes import probe

@@ -16,9 +16,9 @@ from rumi.platform.home import Home
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine, find_bwrap
 from rumi.sandbox.cgroups import Cgroups
 from rumi.sandbox.docker.engine import DockerEngine
+from rumi.sandbox.engine import Engine, SandboxLimits
 from rumi.sandbox.processes import descendants
 from rumi.sandbox.registry import ContainerRegistry
-from rumi.sandbox.types import Engine, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from tests.cli.doctor.doctoring import sound_home
 from tests.cli.program import Program

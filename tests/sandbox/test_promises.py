@@ -16,8 +16,8 @@ import pytest
 import trio
 
 from actors import Supervisor
+from rumi.sandbox.engine import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, CommandResult, Engine, SandboxLimits
 from rumi.sandbox.workspace import measure, prepare_workspace
 from tests.fakes import probe
 from tests.fakes.engines import MakeEngine, cleaned_up

@@ -14,8 +14,8 @@ from trio.testing import MockClock
 
 from actors import Supervisor
 from rumi.sandbox.disk import Disk
+from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, SandboxError, SandboxLimits
 from rumi.sandbox.use import Processes, only_frees
 from tests.fakes.containers import FakeBox, FakeEngine, disk_with_space
 

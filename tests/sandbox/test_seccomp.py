@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.seccomp import bpf_program, docker_profile
 from rumi.sandbox.syscalls import BY_MACHINE, DENIED_ON_PURPOSE, EVERYWHERE
-from rumi.sandbox.types import SandboxError
 
 X86_64, I386 = 0xC000003E, 0x40000003
 ALLOW, KILL = 0x7FFF0000, 0x00000000

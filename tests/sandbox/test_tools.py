@@ -12,7 +12,7 @@ import pytest
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.types import Command, Container, SandboxLimits
+from rumi.sandbox.engine import Command, Container, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up

@@ -15,8 +15,8 @@ from rumi.channels.telegram.address import TelegramAddress
 from rumi.platform import texts
 from rumi.platform.texts import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
-from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
+from tests.simulation.sim_chats import SimChat
 from tests.simulation.world import World
 
 CONFIRM_S = 90.0

@@ -12,9 +12,9 @@ from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED, thing_in
 from tests.simulation.book import Book
 from tests.simulation.ledger import NOT_STORED
-from tests.simulation.places import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.ports import wait_key
 from tests.simulation.process import Process
+from tests.simulation.sim_chats import STRANGE, STRANGERS, Said, chat_of_moved, strays
 from tests.simulation.tasks import left_of
 from tests.simulation.witness import BUSY
 from tests.simulation.world import EPOCH

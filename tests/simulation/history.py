@@ -7,9 +7,9 @@ from itertools import count
 import trio
 
 from actors import ActorError, RestartLimitExceeded
-from rumi.app.serve import wind_down
+from rumi.app.shutdown import wind_down
 from rumi.errors import RumiError
-from rumi.memory.types import MemoryUnwritable
+from rumi.memory.messages import MemoryUnwritable
 from rumi.platform.home import Home
 from rumi.store.journal.store import Unwritable
 from tests.fakes.bot_api import Answer, BotApi, Delayed
@@ -26,10 +26,10 @@ from tests.simulation.databases import full
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
-from tests.simulation.places import BASIC_GROUP, SimChat, by_chat, make_sim_chats
 from tests.simulation.ports import draw_death
 from tests.simulation.process import BOX_S, Process, Setting
 from tests.simulation.reminders import Reminders
+from tests.simulation.sim_chats import BASIC_GROUP, SimChat, by_chat, make_sim_chats
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.witness import Witness

@@ -21,7 +21,7 @@ from tests.fakes.bot_api_text import settled
 from tests.fakes.bot_api_world import Message
 from tests.simulation.asking import is_question, thing_in
 from tests.simulation.book import Book, Row
-from tests.simulation.places import ADMIN, STRANGERS, WHOLE_STATUS, SimChat, strays
+from tests.simulation.sim_chats import ADMIN, STRANGERS, WHOLE_STATUS, SimChat, strays
 from tests.simulation.stopping import names_chats
 from tests.simulation.world import World
 

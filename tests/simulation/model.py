@@ -18,11 +18,11 @@ from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import Seen
 from rumi.models.metering import Account, Meter
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.models.rates import RateLimits
-from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.platform.untrusted_text import read_block
-from tests.simulation.outside import PAGE
-from tests.simulation.places import SimChat, strays
+from tests.simulation.sim_chats import SimChat, strays
+from tests.simulation.untrusted_tools import PAGE
 from tests.simulation.waits import EVERYBODY
 from tests.simulation.world import Fault, World
 

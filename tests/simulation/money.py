@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from rumi.chats.budgets.keeping import Rules
+from rumi.chats.budgets.meter import Rules
 from rumi.models.metering import Limit
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import ReserveCall, SettleCall

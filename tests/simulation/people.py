@@ -12,8 +12,8 @@ from tests.fakes.bot_api_world import Message, Person
 from tests.simulation.containers import Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import BEHAVIOURS, OBEY
-from tests.simulation.places import BASIC_GROUP, GROUP, STRANGE, Said, SimChat
 from tests.simulation.process import Process
+from tests.simulation.sim_chats import BASIC_GROUP, GROUP, STRANGE, Said, SimChat
 from tests.simulation.world import World
 
 COMMANDS = (

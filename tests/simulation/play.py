@@ -17,7 +17,7 @@ import trio
 
 from actors.testing import run
 from rumi.agent.permissions import gate
-from rumi.channels.telegram import room
+from rumi.channels.telegram import channel
 from rumi.channels.telegram.receiving.poller import Poller
 from rumi.channels.telegram.sending import delivery, sender
 from rumi.channels.telegram.sending.limits import SendLimits
@@ -110,7 +110,7 @@ def simulated(world: World) -> Iterator[None]:
         patch.object(SendLimits, "turn", waits_for_turn(world)),
         patch.object(gate, "token_hex", named if gate.token_hex is token_hex else gate.token_hex),
         patch.object(worker, "token_hex", named),
-        patch.object(room, "Random", seeded),
+        patch.object(channel, "Random", seeded),
         patch.object(sender, "Random", seeded),
         patch.object(chat_module, "parse_chat_command", judge),
         patch.object(dispatcher, "IDLE_CHAT_S", SOON_S if world.theme == "stuck" else dispatcher.IDLE_CHAT_S),

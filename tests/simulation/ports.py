@@ -13,7 +13,7 @@ from telegram.request import RequestData
 from rumi.channels.telegram.api.bot import wait_of
 from rumi.channels.telegram.api.guarded import Guarded, _ApiResponse
 from rumi.errors import RumiError
-from rumi.memory.types import MemoryUnavailable
+from rumi.memory.messages import MemoryUnavailable
 from rumi.store.journal.records import Attachment
 from rumi.store.journal.store import JournalError
 from tests.fakes.bot_api import Answer, BotApi

@@ -16,14 +16,14 @@ from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
 from rumi.agent.breakers import TurnLimits
 from rumi.app.stop_all import Everything
 from rumi.channels.built_in import BUILT_IN
-from rumi.channels.telegram.room import Telegram
-from rumi.chats.budgets.keeping import Budgets, WriteNow
-from rumi.chats.budgets.keeping import Ledger as UsageLedger
+from rumi.channels.telegram.channel import Telegram
+from rumi.chats.budgets.meter import Budgets, WriteNow
+from rumi.chats.budgets.meter import Ledger as UsageLedger
 from rumi.chats.context import ChatContext, ChatLimits
 from rumi.chats.events import ChatEvent
+from rumi.chats.fact_extraction import add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import add_fact_extraction
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler
 from rumi.memory.actor import Memory, asking
@@ -34,8 +34,8 @@ from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts import Language
 from rumi.sandbox.disk import Disk as FileSystem
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.sandboxes import add_sandboxes
-from rumi.sandbox.types import SandboxLimits
 from rumi.store.backend import Backend
 from rumi.store.journal.actor import Journal, JournalState
 from rumi.store.journal.records import Incoming
@@ -44,8 +44,7 @@ from rumi.store.ownership import Ownership
 from rumi.tasks.schedules.clock import ScheduleClock
 from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
 from rumi.tasks.services import TaskServices
-from rumi.tasks.tasks import Tasks
-from rumi.tasks.tasks import task_slots as places_of
+from rumi.tasks.tasks import Tasks, task_slots
 from tests.fakes.bot_api import TOKEN, BotApi
 from tests.fakes.containers import disk_with_space
 from tests.simulation.asking import CONFIRM_S, Asking
@@ -53,12 +52,12 @@ from tests.simulation.containers import Client, Daemon
 from tests.simulation.ledger import Ledger
 from tests.simulation.model import AT_ONCE, Model, ModelServer
 from tests.simulation.money import RULES, Purse
-from tests.simulation.outside import tools_of
-from tests.simulation.places import PEOPLE, WHO, WHOLE_STATUS, SimChat
 from tests.simulation.ports import Disk, Files, Life, Line, MemoryDisk
 from tests.simulation.reminders import Reminders, WatchedJournal
+from tests.simulation.sim_chats import PEOPLE, WHO, WHOLE_STATUS, SimChat
 from tests.simulation.stopping import Stops, WatchedEverything
 from tests.simulation.tasks import KIND, LIMITS, Delegate, Doings, Looking, TaskModel
+from tests.simulation.untrusted_tools import tools_of
 from tests.simulation.witness import Witness
 from tests.simulation.world import World
 
@@ -279,7 +278,7 @@ class Process:
                 model_for=lambda task: self._model_for(task_key(task.id), task.language, task.model),
                 kinds={KIND: Looking(self.life, setting.doings)},
                 limits=LIMITS,
-                slots=places_of(LIMITS.max_running, LIMITS.per_owner),
+                slots=task_slots(LIMITS.max_running, LIMITS.per_owner),
                 files=home.tasks,
                 now=now,
                 wake=self._wake,

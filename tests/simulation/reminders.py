@@ -14,8 +14,8 @@ from actors import ActorRef, Request
 from rumi.store.journal.schedules import AddSchedule
 from rumi.store.journal.transaction import JournalMessage
 from tests.simulation.book import Book
-from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
+from tests.simulation.sim_chats import SimChat
 from tests.simulation.world import World
 
 if TYPE_CHECKING:

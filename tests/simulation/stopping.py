@@ -22,7 +22,7 @@ from rumi.platform.texts import Language
 from rumi.store.journal.records import Incoming
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
-from tests.simulation.places import ANN, SimChat
+from tests.simulation.sim_chats import ANN, SimChat
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 

@@ -26,7 +26,7 @@ from rumi.errors import RumiError, UsageError
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
-from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform import texts
 from rumi.platform.chat_ids import TASK, task_key
 from rumi.store.journal.records import Reason, TaskRecord
@@ -35,8 +35,8 @@ from rumi.tasks.services import TaskLimits
 from rumi.tasks.tasks import Tasks
 from tests.simulation.book import Book
 from tests.simulation.model import SERVER, Attempt, ModelServer, check_prompt, last_said
-from tests.simulation.places import SimChat
 from tests.simulation.ports import Life
+from tests.simulation.sim_chats import SimChat
 from tests.simulation.world import World
 
 if TYPE_CHECKING:

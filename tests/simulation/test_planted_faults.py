@@ -30,21 +30,21 @@ from rumi.channels.telegram.sending.questions import AskedQuestion
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats import recovery
-from rumi.chats.budgets.keeping import Budgets
+from rumi.chats.budgets.meter import Budgets
 from rumi.chats.chat import Chat
 from rumi.chats.dispatcher import Dispatcher
 from rumi.chats.events import Replied
+from rumi.chats.fact_extractor import FactExtractor
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.chats.jobs import Job, JobQueue
-from rumi.chats.learning import FactExtractor
 from rumi.chats.people.people import People, Principal
 from rumi.chats.publishing import Cursor
 from rumi.chats.worker import Worker
 from rumi.errors import NotTaken
 from rumi.models import limits
 from rumi.models.limits import CallLimits as PermitLimits
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.sandbox import registry

@@ -16,13 +16,13 @@ from rumi.agent.events import (
 )
 from rumi.channels.telegram.address import TelegramAddress
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
-from rumi.models.types import Waiting
+from rumi.models.model import Waiting
 from rumi.platform import texts
 from rumi.platform.chat_ids import TASK
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
-from tests.simulation.places import CYN, GUEST
+from tests.simulation.sim_chats import CYN, GUEST
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from rumi.cli.group import group
 from rumi.errors import RumiError, UsageError
+from rumi.memory.messages import NewFact, Remember
 from rumi.memory.store import MemoryStore as MemoryStore
-from rumi.memory.types import NewFact, Remember
 from rumi.platform.home import Home
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.leases import Join

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 from rumi.memory import rows as memory
-from rumi.memory.types import MemoryMessage
+from rumi.memory.messages import MemoryMessage
 from rumi.store.journal import store as journal_store
 from rumi.store.journal import transaction as journal
 from tests import mypy_snippet

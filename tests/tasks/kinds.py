@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from rumi.agent.tool import ToolResult
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from rumi.store.journal.records import Reason
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from tests.fakes.tools import Unasked

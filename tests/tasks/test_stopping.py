@@ -14,7 +14,7 @@ from actors import ActorRef
 from rumi.agent.tool import ToolResult
 from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Language, bot_resume
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire

@@ -11,7 +11,7 @@ import trio.testing
 from rumi.agent.breakers import TurnLimits
 from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.store.journal.records import TaskRecord
 from rumi.store.ownership import partition_of
 from rumi.tasks.services import TaskLimits

@@ -13,11 +13,11 @@ from actors import ActorRef, ChildSpec, Supervisor
 from rumi.web.fetch.download import FetchLimits
 from rumi.web.fetch.fetcher import Fetcher
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import Fetch, FetchError, Method, Page, SearchResults, SearchWeb, WebMessage
 from rumi.web.network import GuardedNetwork
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.resolver import Resolver
 from rumi.web.tabstack import Tabstack
-from rumi.web.types import Fetch, FetchError, Method, Page, SearchResults, SearchWeb, WebMessage
 
 BOUND_S = 30  # no fetch of a test takes longer, whatever is wrong with it
 Searching = Callable[[SearchWeb], Awaitable[SearchResults]]

@@ -14,9 +14,9 @@ import httpcore
 import trio
 
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import FetchRefused
 from rumi.web.network import GuardedNetwork
 from rumi.web.resolver import Resolver, SystemResolver
-from rumi.web.types import FetchRefused
 from tests.fakes.dns_server import DnsServer, in_turn
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import take_address

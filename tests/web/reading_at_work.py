@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
+from rumi.web.messages import PageText
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import PageText
 
 URL = "https://site.example/"
 # Half a minute of work inside one call of a C library, which holds Python's lock.

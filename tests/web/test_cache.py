@@ -5,7 +5,7 @@ import trio
 
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.headers import Headers
-from rumi.web.types import Page
+from rumi.web.messages import Page
 from tests.fakes.web_server import Answering, drips, gives, redirects, serving
 from tests.web.fetching import fetcher
 

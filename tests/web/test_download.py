@@ -8,8 +8,8 @@ import trio
 import trustme
 
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import Fetch, FetchError, FetchRefused
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import Fetch, FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, never
 from tests.fakes.resolving import AskingResolver
 from tests.fakes.web_server import (

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trustme
 
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.tree import WebSettings, fetch_once
-from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.web_server import (
     certificate,
     gives,

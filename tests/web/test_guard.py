@@ -10,8 +10,8 @@ import trio
 
 from rumi.web.guard import AddressGuard
 from rumi.web.judging import RememberingResolver
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.resolver import SystemResolver
-from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, always, in_turn, never
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import run_in_own_network

@@ -24,8 +24,8 @@ from rumi.chats.context import ChatView
 from rumi.chats.events import Replied
 from rumi.memory.actor import AskMemory, Memory, asking
 from rumi.memory.extractor import extract
-from rumi.memory.types import Fact, Facts, NewFact, Remember
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.memory.messages import Fact, Facts, NewFact, Remember
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from tests.chats.house import Answer, House, InlineOffload, house

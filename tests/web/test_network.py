@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
-from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.dns_server import DnsServer, always
 from tests.fakes.resolving import AskingResolver
 from tests.web.own_network import run_in_own_network

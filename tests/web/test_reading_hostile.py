@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from rumi.web.messages import FetchError, PageText
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import FetchError, PageText
 from tests.web.pdfs import pdf
 from tests.web.reading_at_work import PATIENCE_S, SLOW, pids, read
 

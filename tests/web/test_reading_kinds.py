@@ -5,9 +5,9 @@ import zlib
 
 import pytest
 
+from rumi.web.messages import PageText
 from rumi.web.readers.pages.kinds import kind_of, readable
 from rumi.web.readers.pages.page import read_page
-from rumi.web.types import PageText
 from tests.web.pdfs import pdf
 
 URL = "https://site.example/feed"

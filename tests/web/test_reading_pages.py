@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from rumi.web.messages import PageText
 from rumi.web.readers.pages.page import read_page
-from rumi.web.types import PageText
 from tests.web.saved_pages import FIXED_AFTER, SavedPage, missing, noise_in, saved_pages
 
 URL = "https://site.example/folder/page.html"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from rumi.web.messages import FetchError, PageText
 from rumi.web.readers.pages.page import read_page
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import FetchError, PageText
 from tests.web.pdfs import pdf
 from tests.web.reading_at_work import SLOW, URL, none_of, one_at_work, one_ready, pids, read
 from tests.web.saved_pages import saved_pages
@@ -125,7 +125,7 @@ async def test_no_reader_outlives_its_owner() -> None:
 
 OWNER = """
 import sys, trio
-from rumi.web.readers.pages import Readers
+from rumi.web.readers.pages.readers import Readers
 
 async def main():
     async with Readers(at_once=2, read_s=60).running() as readers:

@@ -11,9 +11,9 @@ import pytest
 import trio
 import trustme
 
+from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.provider import SearchQuery
-from rumi.web.types import FetchError, SearchResult
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "tvly-canary-0123456789abcdef"

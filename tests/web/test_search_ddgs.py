@@ -12,15 +12,17 @@ import pytest
 import trio
 import trustme
 
+from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search import duck
 from rumi.web.search.duck import Duck
 from rumi.web.search.provider import SearchQuery
-from rumi.web.types import FetchError, SearchResult
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_engines
 
-ASTRAY = (
-    "import os\nfrom rumi.sandbox.confined.child import Parent, framed\nparent = Parent({})\nparent.ready()\n"
-)
+ASTRAY = """import os
+from rumi.sandbox.confined.child import ParentProcess, framed
+parent = ParentProcess({})
+parent.ready()
+"""
 """How a process begins that takes a request, and then goes its own way."""
 QUERY = SearchQuery("bread", 5, "general")
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,9 +174,9 @@ async def test_a_killed_program_leaves_no_search_behind() -> None:
     program = textwrap.dedent("""
         import sys, trio
         from rumi.web.search.duck import Duck
-        from rumi.web.search.provider import Query
+        from rumi.web.search.provider import SearchQuery
         duck = Duck(timeout_s=60, proxy=sys.argv[1], ca_file=sys.argv[2])
-        trio.run(duck.search, Query("bread", 5, "general"))
+        trio.run(duck.search, SearchQuery("bread", 5, "general"))
     """)
     async with engines(lambda _: Give(hangs=True)) as (server, ca_file):
         with trio.fail_after(10):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rumi.web.messages import FetchError, SearchResult, SearchWeb
 from rumi.web.search.kagi_session import KagiSession, results_in
 from rumi.web.search.provider import SearchQuery
 from rumi.web.search.searching import Searching
-from rumi.web.types import FetchError, SearchResult, SearchWeb
 from tests.fakes.search_servers import Give, SearchServer, serve_api
 
 TOKEN = "canary-0123456789.abcdef-ghij"

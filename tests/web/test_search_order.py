@@ -3,8 +3,8 @@
 import trio
 import trustme
 
+from rumi.web.messages import FetchError, ProviderName, SearchResult, SearchWeb
 from rumi.web.search.searching import Searching
-from rumi.web.types import FetchError, ProviderName, SearchResult, SearchWeb
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api, serve_engines
 
 KEY = "canary-0123456789abcdef"

@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import Fetch, FetchRefused, Page
 from rumi.web.tabstack import Tabstack
-from rumi.web.types import Fetch, FetchRefused, Page
 from tests.fakes.search_servers import Asked, Give, SearchServer, serve_api
 from tests.fakes.web_server import gives, serving
 from tests.web.fetching import Names, World, fetcher

@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds, NoTurn
+from rumi.web.messages import PageText, SearchResults, SearchWeb
 from rumi.web.readers.pages.readers import Readers
-from rumi.web.types import PageText, SearchResults, SearchWeb
 from tests.fakes.web_server import Asked, gives, redirects, serving, silence
 from tests.web.fetching import Names, children, fetcher, open_sockets
 

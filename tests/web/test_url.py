@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rumi.web.guard import AddressGuard
-from rumi.web.types import FetchRefused
+from rumi.web.messages import FetchRefused
 from rumi.web.url import MAX_URL_BYTES, host_of, join_target, normal, parse_target
 from tests.fakes.dns_server import DnsServer
 from tests.fakes.resolving import AskingResolver

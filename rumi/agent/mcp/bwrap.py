@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from rumi.agent.mcp.types import McpError, ServerSettings
+from rumi.agent.mcp.messages import McpError, ServerSettings
 
 HOME: Final = "/home/mcp"
 TMP_BYTES: Final = 256 * 1024 * 1024

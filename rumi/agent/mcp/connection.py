@@ -25,8 +25,8 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from rumi import __version__
+from rumi.agent.mcp.messages import CallOutcome, McpError, Progress, RemoteTool, ResultPart, ServerSettings
 from rumi.agent.mcp.process import MOST_RUBBISH, ServerProcess, running
-from rumi.agent.mcp.types import CallOutcome, McpError, Progress, RemoteTool, ResultPart, ServerSettings
 from rumi.platform import http
 from rumi.platform.openat import shown
 from rumi.platform.redact import Redactor
@@ -71,7 +71,7 @@ async def connected(settings: ServerSettings, home: Path) -> AsyncIterator["Libr
 
 
 class LibraryConnection:
-    """An open connection; see `rumi.agent.mcp.types.Connection`."""
+    """An open connection; see `rumi.agent.mcp.messages.Connection`."""
 
     def __init__(self, client: Client, state: "_State", redact: Redactor) -> None:
         self._hide = redact.known

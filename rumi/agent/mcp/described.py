@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.mcp.showing import values_of
-from rumi.agent.mcp.types import RemoteTool
 from rumi.platform.untrusted_text import harmless
 
 MOST_DEPTH: Final = 40

@@ -10,7 +10,7 @@ import trio
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.models.fitting import request_tokens
-from rumi.models.types import Message, ModelRequest, ToolSpec
+from rumi.models.model import Message, ModelRequest, ToolSpec
 
 SHARE: Final = 0.1
 """How much of a model's context the schemas of servers' tools may take; above it they are found."""

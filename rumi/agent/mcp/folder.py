@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from rumi.agent.mcp.types import McpError, ServerSettings
+from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.platform.threads import Offload
 from rumi.sandbox.workspace import measure
 

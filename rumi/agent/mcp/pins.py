@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.mcp.described import said_of
-from rumi.agent.mcp.types import McpError, RemoteTool, ServerSettings
+from rumi.agent.mcp.messages import McpError, RemoteTool, ServerSettings
 from rumi.platform.atomic_write import atomic_write, folder_lock
 
 FILE: Final = "mcp-tools.json"

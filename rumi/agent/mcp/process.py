@@ -16,11 +16,11 @@ import trio
 
 from rumi.agent.mcp import namespaced
 from rumi.agent.mcp.bwrap import find, sandboxed
-from rumi.agent.mcp.types import McpError, ServerSettings
+from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.platform.openat import opened
 from rumi.sandbox.confined.child import PAUSE_S, kill_descendants, processes
 from rumi.sandbox.confined.parent import kill_family
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.engine import SandboxError
 
 EOF_S: Final = 1.0
 """How long a server may take to end by itself when its input is closed."""

@@ -5,10 +5,10 @@ from typing import Final, TypeAlias
 
 import trio
 
-from rumi.agent.mcp.types import CallOutcome, ResultPart
+from rumi.agent.mcp.messages import CallOutcome, ResultPart
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import Picture
+from rumi.models.model import Picture
 from rumi.platform.texts import short_size
 from rumi.platform.untrusted_text import harmless, untrusted_block
 from rumi.web.readers.files.viewer import Seen

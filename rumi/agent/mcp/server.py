@@ -11,8 +11,7 @@ import trio
 
 from actors import Actor, Refused, answers
 from rumi.agent.mcp.folder import check_folder, watch_folder
-from rumi.agent.mcp.pins import AcceptedTools, ServerPin
-from rumi.agent.mcp.types import (
+from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
     Connection,
@@ -20,8 +19,9 @@ from rumi.agent.mcp.types import (
     McpMessage,
     RemoteTool,
     ServerSettings,
+    ServerState,
 )
-from rumi.agent.mcp.types import ServerState as State
+from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
@@ -39,7 +39,7 @@ class KnownServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
-        self.state: State = "stopped"
+        self.state: ServerState = "stopped"
         self.why = ""
         self.tools: tuple[RemoteTool, ...] = ()
         self.calls = self.failures = 0
@@ -147,7 +147,7 @@ class McpServer(Actor[McpMessage]):
                 raise McpError("The server did not list its tools in time.") from None
             self._on_state_change(self._directory)
 
-    def _set(self, state: State) -> None:
+    def _set(self, state: ServerState) -> None:
         known = self._directory
         known.state = state
         if state == "ready":

@@ -11,14 +11,14 @@ import trio
 
 from actors import ActorError, Backoff, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.agent.mcp.finding import FindTools, are_too_many, called_in
+from rumi.agent.mcp.messages import CallOutcome, CallTool, McpError, McpMessage, Progress, ServerSettings
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.agent.mcp.results import Look, SaveFile, nowhere
 from rumi.agent.mcp.server import KnownServer, McpServer, opened, take_tools
 from rumi.agent.mcp.tool import McpTool, WithheldTool, names_for
-from rumi.agent.mcp.types import CallOutcome, CallTool, McpError, McpMessage, Progress, ServerSettings
 from rumi.agent.permissions.declare import DeclareTool
 from rumi.agent.tool import Tool, claims_of
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.caller import Caller
 from rumi.platform.threads import Threads
 

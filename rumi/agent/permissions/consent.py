@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from unicodedata import normalize
 
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.untrusted_text import read_block
 
 LEAST_CHARS: Final = 4

@@ -14,7 +14,7 @@ import trio
 from rumi.agent.permissions.consent import ArgumentValue, Words, argument_values, chooses
 from rumi.agent.permissions.destinations import is_destination, leads_in
 from rumi.agent.tool import Claims, Question, Tool, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 
 MOST_CALLS: Final = 20
 MOST_TIMES: Final = 10

@@ -14,12 +14,12 @@ from typing import Protocol, TypeAlias
 import trio
 
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnEvent
+from rumi.agent.permissions.action_words import action_word_in
 from rumi.agent.permissions.carried import CarriedOut
 from rumi.agent.permissions.consent import Words, plain
-from rumi.agent.permissions.deeds import action_word_in
 from rumi.agent.permissions.intent import DeclareFor, Intent
 from rumi.agent.tool import AlwaysAsks, Question, Tool, ToolResult, claims_of
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform import texts
 from rumi.platform.texts import MOST_QUESTION_CHARS, Language, Verdict
 

@@ -15,7 +15,7 @@ import trio
 from rumi.agent.permissions.consent import Words
 from rumi.agent.permissions.declare import DECLARE, Declaration, DeclareTool, declarations_in, destinations_of
 from rumi.agent.tool import Claims, Tool, claims_of
-from rumi.models.types import Message, Model, ModelError, ModelRequest, ToolSpec
+from rumi.models.model import Message, Model, ModelError, ModelRequest, ToolSpec
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import Final
 from rumi.agent.prompts.prompts import noted_channel
 from rumi.agent.skills.prompt import noted_skills
 from rumi.memory.block import noted_facts
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.journal.records import HistoryEntry
 
 WHOLE: Final = "[Note from the program, not from the user: what holds now.]"

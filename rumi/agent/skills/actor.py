@@ -11,9 +11,7 @@ import trio
 
 from actors import Actor, Request, answers
 from rumi.agent.skills.catalogue import Catalogue, CatalogueView
-from rumi.agent.skills.mounting import Mounts
-from rumi.agent.skills.opening import open_skill, read_file
-from rumi.agent.skills.types import (
+from rumi.agent.skills.messages import (
     FileOf,
     ForPrompt,
     Info,
@@ -28,6 +26,8 @@ from rumi.agent.skills.types import (
     SkillFile,
     SkillsMessage,
 )
+from rumi.agent.skills.mounting import Mounts
+from rumi.agent.skills.opening import open_skill, read_file
 from rumi.platform.threads import Offload
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from rumi.agent.skills.disabled import Disabled
 from rumi.agent.skills.folder import opened, read_skill_file, stamp
 from rumi.agent.skills.format import CODE, FILE, decode, is_name, parse, quoted, same
 from rumi.agent.skills.matching import Index, weights
-from rumi.agent.skills.trust import TrustedSkills, digest_of
-from rumi.agent.skills.types import (
+from rumi.agent.skills.messages import (
     InPrompt,
     Listed,
     PromptSkills,
@@ -24,6 +23,7 @@ from rumi.agent.skills.types import (
     UnknownSkill,
     WhyOff,
 )
+from rumi.agent.skills.trust import TrustedSkills, digest_of
 from rumi.platform.openat import shown
 
 MOST_IN_A_SOURCE: Final = 5_000

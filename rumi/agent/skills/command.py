@@ -3,7 +3,7 @@
 from typing import Final
 
 from rumi.agent.skills.actor import AskSkills
-from rumi.agent.skills.types import Info, Listed, Listing, SkillEntry
+from rumi.agent.skills.messages import Info, Listed, Listing, SkillEntry
 from rumi.platform import texts
 from rumi.platform.texts import Language
 

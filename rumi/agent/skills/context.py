@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rumi.agent.skills.types import CallReply
+from rumi.agent.skills.messages import CallReply
 
 _OUTPUT = re.compile(r"(?:^|\n)output(?: \([^\n]*\))?:\n")
 _ERROR_OUTPUT = re.compile(r"\nerror output(?: \([^\n]*\))?:\n")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rumi.agent.skills.format import CODE, FILE, MOST_DESCRIPTION_CHARS, class_name, is_name
-from rumi.agent.skills.types import SkillError, SkillsUnwritable
+from rumi.agent.skills.messages import SkillError, SkillsUnwritable
 
 
 def name_of_test(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rumi.agent.skills.folder import signature
 from rumi.agent.skills.format import same
-from rumi.agent.skills.types import WhyOff
+from rumi.agent.skills.messages import WhyOff
 from rumi.platform.config.editing import edit_toml, section_in
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.agent.skills.format import CODE, FILE, MOST_BYTES
-from rumi.agent.skills.types import FurtherFile, SkillError
+from rumi.agent.skills.messages import FurtherFile, SkillError
 from rumi.platform import openat
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, shown
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rumi.agent.skills.front_matter import Value, read, split
-from rumi.agent.skills.types import Header, SkillError
+from rumi.agent.skills.messages import Header, SkillError
 
 FILE: Final = "SKILL.md"
 CODE: Final = "skill.py"

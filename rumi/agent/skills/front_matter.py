@@ -7,7 +7,7 @@ alias costs nothing, and depth and number are bounded while they grow.
 import re
 from typing import Final, TypeAlias
 
-from rumi.agent.skills.types import SkillError
+from rumi.agent.skills.messages import SkillError
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rumi.agent.skills.types import Skill
+from rumi.agent.skills.messages import Skill
 
 MOST_QUERY_CHARS: Final = 4_000
 _WORD: Final = re.compile(r"[^\W_]+")

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rumi.agent.skills.folder import Snapshot, signature_of_files, snapshot
+from rumi.agent.skills.messages import Skill, SkillError
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import Skill, SkillError
 from rumi.platform.atomic_write import atomic_write
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from typing import Final
 
 from rumi.agent.skills.folder import further_files, opened, read_bytes, read_skill_file
 from rumi.agent.skills.format import FILE, decode, parse, quoted
+from rumi.agent.skills.messages import Opened, Skill, SkillError, SkillFile
 from rumi.agent.skills.trust import digest_of
-from rumi.agent.skills.types import Opened, Skill, SkillError, SkillFile
 
 MOST_FILE_BYTES: Final = 100_000
 """The most bytes of a file beside a skill that a model gets."""

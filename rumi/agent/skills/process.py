@@ -17,7 +17,7 @@ import trio
 
 from rumi.agent.skills.context import CannotDo, Context
 from rumi.agent.skills.format import CODE, class_name
-from rumi.agent.skills.types import CallReply
+from rumi.agent.skills.messages import CallReply
 from rumi.errors import single
 from rumi.sandbox.confined.child import ParentProcess, end_descendants, framed_json
 from rumi.sandbox.confined.parent import Frames, NoFrame

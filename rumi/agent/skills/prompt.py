@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
-from rumi.agent.skills.types import InPrompt, PromptSkills
-from rumi.models.types import text_tokens
+from rumi.agent.skills.messages import InPrompt, PromptSkills
+from rumi.models.model import text_tokens
 
 MOST_LINE_CHARS: Final = (500, 240, 120, 60)
 """The maximum length of a description in a prompt: the largest of these with which all fit."""

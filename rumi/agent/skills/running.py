@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import CallReply, Skill, SkillError, SkillFailed
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import CallReply, Skill, SkillError, SkillFailed
 from rumi.errors import RumiError
 from rumi.platform.threads import Offload
 from rumi.sandbox.confined.parent import END_S, Child, ChildFailed

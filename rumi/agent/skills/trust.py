@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.agent.skills.folder import Snapshot, signature
 from rumi.agent.skills.format import FILE
-from rumi.agent.skills.types import SkillError
+from rumi.agent.skills.messages import SkillError
 from rumi.platform.atomic_write import atomic_write, folder_lock
 
 MOST_BYTES = 5_000_000

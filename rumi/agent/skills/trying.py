@@ -8,10 +8,10 @@ from typing import TypeVar
 import trio
 
 from rumi.agent.skills.catalogue import Catalogue
+from rumi.agent.skills.messages import CallReply, Skill, SkillError, SkillSource
 from rumi.agent.skills.opening import open_skill
 from rumi.agent.skills.running import CodeRunner, SkillRun
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import CallReply, Skill, SkillError, SkillSource
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Protocol
 
 from rumi.agent.tool import CommandTrace, Question, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
+from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.sandbox.policy import STRICT, CommandPolicy, in_bash
-from rumi.sandbox.types import Command, CommandResult, Output
 from rumi.sandbox.words import CommandRefused
 
 _FIRST = "Run a line or lines of bash in the sandbox, in /workspace; get exit code, output and error output."

@@ -13,7 +13,7 @@ from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import MAX_BYTES, FileTool, named
 from rumi.agent.tools.read_file import no_text, not_a_file
 from rumi.agent.tools.text_file import TextDifference, TextFile, decoded, difference, lines_of
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.openat import shown
 
 MOST_BYTES: Final = 4 * MAX_BYTES

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
 from rumi.agent.tools.bash import CommandShell, report
 from rumi.platform.openat import shown
-from rumi.sandbox.types import Command, CommandResult
+from rumi.sandbox.engine import Command, CommandResult
 
 FILE_TOOLS: Final = ("read_file", "edit_file", "write_file")
 

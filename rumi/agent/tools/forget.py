@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.memory.actor import AskMemory
 from rumi.memory.filter import asks_to_forget
-from rumi.memory.types import Forget
+from rumi.memory.messages import Forget
 from rumi.memory.writing import written
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform import texts
 from rumi.platform.texts import Language
 

@@ -20,7 +20,7 @@ from rumi.agent.tools.file_access import (
 )
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.openat import shown
 from rumi.platform.texts import short_size
 from rumi.web.readers.files.kinds import kind_of_file

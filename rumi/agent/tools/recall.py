@@ -5,14 +5,14 @@ from typing import Final
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import UsageError
-from rumi.memory.actor import AskMemory as AskMemory
+from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped
+from rumi.memory.messages import Facts, MemoryUnavailable
 from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
-from rumi.memory.types import Facts, MemoryUnavailable
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform import texts
 from rumi.platform.texts import Language
 from rumi.platform.untrusted_text import untrusted_block

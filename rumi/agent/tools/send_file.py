@@ -7,10 +7,10 @@ from typing import Final
 
 import trio
 
-from rumi.agent.permissions.deeds import action_word_in
+from rumi.agent.permissions.action_words import action_word_in
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.openat import shown
 from rumi.platform.threads import Offload
 from rumi.sandbox.incoming import safe_name

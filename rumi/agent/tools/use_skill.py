@@ -7,8 +7,7 @@ from typing import Final
 import trio
 
 from rumi.agent.skills.actor import AskSkills
-from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
-from rumi.agent.skills.types import (
+from rumi.agent.skills.messages import (
     CallReply,
     FileOf,
     Opened,
@@ -17,9 +16,10 @@ from rumi.agent.skills.types import (
     SkillError,
     SkillFailed,
 )
+from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.texts import Language
 from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.links import links_in

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from rumi.agent.tool import Progress, Question, Tool, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
-from rumi.web.types import FetchError, Method, Page
+from rumi.web.messages import FetchError, Method, Page
 
 MAX_TEXT_CHARS: Final = 50_000
 """The most characters of a page that a model gets; links come from the whole page."""

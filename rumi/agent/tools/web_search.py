@@ -6,9 +6,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import untrusted_block
-from rumi.web.types import FetchError, SearchResult, SearchResults, Topic
+from rumi.web.messages import FetchError, SearchResult, SearchResults, Topic
 
 MAX_QUERY_CHARS: Final = 400
 """The shortest limit of all providers."""

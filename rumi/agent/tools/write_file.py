@@ -7,7 +7,7 @@ import trio
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.file_access import FileTool, FoundPath, named
 from rumi.agent.tools.text_file import TextDifference, decoded, difference, lines_of
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 
 
 class WriteFile(FileTool):

@@ -21,7 +21,7 @@ from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import task_key
 from rumi.store.journal.records import TaskRecord
-from rumi.tasks.serving import task_as_json, task_id_of, task_of
+from rumi.tasks.task_calls import task_as_json, task_id_of, task_of
 from rumi.tasks.tasks import Tasks
 
 MakeSession: TypeAlias = Callable[[Mapping[str, object]], Awaitable[TaskRecord]]

@@ -30,12 +30,10 @@ from actors import Actor
 from rumi.channels.control.peers import NotProved, Peer, admit, listeners_of
 from rumi.channels.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
-from rumi.platform.caller import WORKER, Caller
+from rumi.platform.caller import WORKER, Caller, ControlCall
 
 logger = logging.getLogger(__name__)
 
-ControlCall = Callable[[Caller, Mapping[str, object]], Awaitable[object]]
-"""Answers a request of a caller. What the caller may not see or do is refused here, not by the client."""
 
 ControlStream = Callable[[Caller, Mapping[str, object], Wire], Awaitable[None]]
 """Serves a connection that was handed over to a stream. It ends when the connection does."""

@@ -7,7 +7,7 @@ from actors import TreeEvent
 from rumi.agent.events import ToolFinished, TurnFinished
 from rumi.agent.tools.file_access import FILE_TOOLS
 from rumi.chats.events import ChatEvent, TurnStarted
-from rumi.models.types import Waiting
+from rumi.models.model import Waiting
 from rumi.store.journal.records import Reason
 
 _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")

@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol, TypeAlias
 import trio
 
 from rumi.agent.events import ToolProgress, ToolStarted, TurnFinished
-from rumi.channels.attach.remote import RemoteChat, run_task
+from rumi.channels.attach.client import RemoteChat, run_task
 from rumi.channels.control.client import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
-from rumi.models.types import Waiting
+from rumi.models.model import Waiting
 from rumi.platform.texts import Language
 from rumi.store.journal.records import Reason
 

@@ -9,10 +9,10 @@ import trio
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels.channel import Channel, Process, RoutedPort
-from rumi.channels.handed import LocalUploads
 from rumi.channels.page.board import Board
 from rumi.channels.page.guard import Programs
 from rumi.channels.page.state import NAME, PageState
+from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.platform.chat_ids import LOCAL

@@ -20,13 +20,13 @@ from actors import ActorError
 from rumi.channels.http.address import is_loopback
 from rumi.channels.http.bodies import read_body
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
+from rumi.channels.page.browser_view import BrowserView, rendered_entry
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import PageGuard, Programs, cookie_name, session_of
 from rumi.channels.page.login import SESSION_S
 from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.transcript import MOST_ENTRIES, stored_entries
-from rumi.channels.page.windows import BrowserView, rendered_entry
 from rumi.errors import RumiError, UsageError
 from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT

@@ -13,11 +13,11 @@ from starlette.types import ASGIApp
 
 from actors import ActorRef
 from rumi.channels.channel import RoutedPort
-from rumi.channels.handed import LocalUploads
 from rumi.channels.page.board import Board
+from rumi.channels.page.browser_view import BrowserView
 from rumi.channels.page.entrance import Entrance
 from rumi.channels.page.talks import Talk
-from rumi.channels.page.windows import BrowserView
+from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat

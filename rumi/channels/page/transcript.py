@@ -18,7 +18,7 @@ from rumi.agent.tool import ToolResult
 from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
 from rumi.chats.status import title_of
-from rumi.models.types import Discarded, TextDelta, Waiting
+from rumi.models.model import Discarded, TextDelta, Waiting
 from rumi.platform.untrusted_text import read_block
 from rumi.sandbox.incoming import file_in
 from rumi.store.journal.records import StoredEntry

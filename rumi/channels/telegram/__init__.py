@@ -5,6 +5,6 @@ users' files, `api` is the bot on the wire. `room` is the channel.
 """
 
 from rumi.channels.telegram.api.bot import bot_name
-from rumi.channels.telegram.room import Telegram
+from rumi.channels.telegram.channel import Telegram
 
 __all__ = ["Telegram", "bot_name"]

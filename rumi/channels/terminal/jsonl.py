@@ -28,7 +28,7 @@ from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
-from rumi.models.types import Discarded, Waiting
+from rumi.models.model import Discarded, Waiting
 from rumi.platform.logs.audit import utc
 from rumi.platform.printable import clean, escaped
 

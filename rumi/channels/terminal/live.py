@@ -25,7 +25,7 @@ from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
 from rumi.chats.local import PastTurn
 from rumi.chats.status import title_of
-from rumi.models.types import Discarded, TextDelta
+from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line
 from rumi.platform.texts import short_duration
 

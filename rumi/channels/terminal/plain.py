@@ -18,7 +18,7 @@ from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Phrases, is_ans
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
 from rumi.chats.status import title_of
 from rumi.errors import RumiError
-from rumi.models.types import Waiting
+from rumi.models.model import Waiting
 from rumi.platform.printable import clean, one_line
 from rumi.platform.texts import error_text
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rumi.models.types import Usage
+from rumi.models.model import Usage
 from rumi.platform.config.providers import OFFLINE, PROVIDERS, is_local
 
 PRICES_OF: Final = "2026-11-23"

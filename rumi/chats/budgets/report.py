@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from rumi.chats.budgets.amounts import as_usd
-from rumi.chats.budgets.keeping import Budgets, state_json
+from rumi.chats.budgets.meter import Budgets, state_json
 from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.prices import PRICES_OF
 from rumi.errors import UsageError

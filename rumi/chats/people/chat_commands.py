@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from actors import ActorError
 from rumi.chats.budgets.amounts import amount_text
-from rumi.chats.budgets.keeping import Budgets
+from rumi.chats.budgets.meter import Budgets
 from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
-from rumi.memory.types import Share, Shared, Unshare
+from rumi.memory.messages import Share, Shared, Unshare
 from rumi.memory.writing import written
 from rumi.platform import texts
 from rumi.platform.texts import Language

@@ -28,8 +28,8 @@ from rumi.chats.recorder.recording import (
     dump_result,
     dump_spec,
 )
-from rumi.models.room import context_of
-from rumi.models.types import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, Model, ModelError, ModelRequest, Reply
+from rumi.models.token_budget import context_of
 from rumi.platform.redact import Redactor
 
 logger = logging.getLogger(__name__)

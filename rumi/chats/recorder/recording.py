@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError, UsageError
-from rumi.models.types import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
+from rumi.models.model import Message, ModelRequest, Picture, Reply, ToolCall, ToolSpec, Usage
 from rumi.platform.openat import read_foreign
 
 VERSION: Final = 1

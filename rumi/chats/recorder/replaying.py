@@ -19,8 +19,8 @@ from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.chats.recorder.recording import Json, RecordedTurn, dump_request, in_bytes, load_message
 from rumi.errors import single
-from rumi.models.room import context_of
-from rumi.models.types import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
+from rumi.models.model import Emit, Message, Model, ModelError, ModelRequest, Reply, ToolSpec
+from rumi.models.token_budget import context_of
 from rumi.platform.redact import Redactor
 
 NOT_RECORDED: Final = ToolResult(

@@ -14,7 +14,7 @@ from rumi.app.engine import close_engine, find_engine, image_state, sandbox_limi
 from rumi.cli.doctor.check import Check
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
-from rumi.sandbox.types import Command, Engine, SandboxError, SandboxLimits
+from rumi.sandbox.engine import Command, Engine, SandboxError, SandboxLimits
 
 REMOVAL_S = 25.0
 REBUILD = "Rebuild it: rumi sandbox build"

@@ -1,7 +1,7 @@
 """Checks of servers that bring tools. They start no server: `rumi mcp test` does."""
 
 from rumi.agent.mcp.bwrap import find
-from rumi.agent.mcp.types import ServerSettings
+from rumi.agent.mcp.messages import ServerSettings
 from rumi.app.settings import mcp_settings_of
 from rumi.cli.doctor.check import Check
 from rumi.errors import RumiError

@@ -12,7 +12,7 @@ from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 
 if TYPE_CHECKING:
-    from rumi.models.room import TokenBudget
+    from rumi.models.token_budget import TokenBudget
 
 CLOCK_OFF_S = 60.0
 """More than the time that an answer may travel, less than the tolerance of certificates."""

@@ -14,8 +14,8 @@ from rumi.app.engine import (
 from rumi.cli.doctor.check import Check
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.home import Home
+from rumi.sandbox.engine import ContainerInfo, SandboxError, SandboxLimits
 from rumi.sandbox.identity import sandbox_user
-from rumi.sandbox.types import ContainerInfo, SandboxError, SandboxLimits
 
 
 async def bubblewrap(home: Home, loaded: Loaded) -> list[Check]:

@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 
 from actors import Actor, ActorError, ActorRef, Refused, Request, answers
-from rumi.memory.recall.store import RecallStore
-from rumi.memory.recall.types import (
+from rumi.memory.recall.messages import (
     CatchUp,
     CountPassages,
     Prune,
@@ -18,6 +17,7 @@ from rumi.memory.recall.types import (
     RecallUnavailable,
     SearchPassages,
 )
+from rumi.memory.recall.store import RecallStore
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.threads import Offload
 from rumi.store.backend import PostgresServer

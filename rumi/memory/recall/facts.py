@@ -5,9 +5,9 @@ from datetime import datetime
 from math import log
 from typing import Final
 
+from rumi.memory.messages import Fact
 from rumi.memory.recall.query import read_query
 from rumi.memory.recall.words import stems_of
-from rumi.memory.types import Fact
 
 LEAST: Final = 0.3
 """The share of the best fact's score that another one needs."""

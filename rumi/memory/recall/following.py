@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from rumi.memory.recall.indexing import StoredPassage, add, remove
+from rumi.memory.recall.messages import CatchUp, Prune, Unindex
 from rumi.memory.recall.state import Indexing, StateTables
 from rumi.memory.recall.steps import steps
-from rumi.memory.recall.types import CatchUp, Prune, Unindex
 from rumi.platform.chat_ids import BOT, TASK, ChatIds
 from rumi.store.journal.history import load_message
 from rumi.store.protocol import Database

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rumi.memory.recall.types import Kind
+from rumi.memory.recall.messages import Kind
 from rumi.memory.recall.words import flags_of, stems_of
 from rumi.store.protocol import Database
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from rumi.memory.recall.types import Passage
+from rumi.memory.recall.messages import Passage
 from rumi.platform.texts import Language, pick
 
 MOST_CHARS: Final = 700

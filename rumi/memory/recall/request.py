@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 
 from rumi.errors import UsageError
 from rumi.memory.recall.dates import DateSpan, span_in
-from rumi.memory.recall.types import MOST, MOST_QUERY_CHARS, SearchPassages, Who
+from rumi.memory.recall.messages import MOST, MOST_QUERY_CHARS, SearchPassages, Who
 from rumi.store.journal.reading import folded
 
 MOST_LIMIT = 20

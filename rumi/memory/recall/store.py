@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 from actors import Request
 from rumi.memory.recall import following, search  # noqa: F401  # they register their steps
+from rumi.memory.recall.messages import CountPassages, Prune, RecallUnavailable, SearchPassages, Unindex
 from rumi.memory.recall.schema import RECALL
 from rumi.memory.recall.state import MOST_ENTRIES, AttachedFile, Indexing, SharedDatabase, StateTables
 from rumi.memory.recall.steps import steps
-from rumi.memory.recall.types import CountPassages, Prune, RecallUnavailable, SearchPassages, Unindex
 from rumi.store.backend import PostgresServer
 from rumi.store.sqlite import (
     OPEN_S,

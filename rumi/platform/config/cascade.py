@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rumi.errors import ConfigError
 from rumi.platform.config.editing import as_toml
-from rumi.platform.config.given import ConfigLayers
+from rumi.platform.config.layers import ConfigLayers
 from rumi.platform.config.providers import PROVIDERS
 from rumi.platform.config.schema import (
     McpSection,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rumi.errors import ConfigError
 from rumi.platform.atomic_write import atomic_write, folder_lock
 from rumi.platform.config.files import read_text
-from rumi.platform.config.given import ConfigLayers, Key
+from rumi.platform.config.layers import ConfigLayers, Key
 from rumi.platform.config.secrets import key_references, load_secrets
 
 if TYPE_CHECKING:

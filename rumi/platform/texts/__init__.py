@@ -254,7 +254,7 @@ from rumi.platform.texts.telegram import (
     unsupported,
     winding_down,
 )
-from rumi.platform.texts.told import error_text, translate
+from rumi.platform.texts.translation import error_text, translate
 from rumi.platform.texts.undo import (
     not_undone,
     not_yours_to_undo,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from rumi.platform.texts.language import Language, pick
-from rumi.platform.texts.told import translate
+from rumi.platform.texts.translation import translate
 
 _REASONS_ES: Final[Mapping[str, str]] = {
     "auth": "el servidor rechazó la clave",

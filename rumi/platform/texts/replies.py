@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from rumi.platform.texts.language import Language, pick
-from rumi.platform.texts.told import translate
+from rumi.platform.texts.translation import translate
 
 Breaker: TypeAlias = Literal["max_turns", "repeated_call", "consecutive_errors", "timeout", "budget"]
 

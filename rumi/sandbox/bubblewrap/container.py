@@ -17,10 +17,10 @@ from rumi.sandbox.bubblewrap import keeper
 from rumi.sandbox.bubblewrap.plan import ContainerPlan, Inherited
 from rumi.sandbox.bubblewrap.spare import LOST, Spare
 from rumi.sandbox.cgroups import Cgroup, Cgroups
+from rumi.sandbox.engine import Command, ContainerGoneError, SandboxError, Sink
 from rumi.sandbox.lease import Lease, heartbeat, is_lost, require
 from rumi.sandbox.pipes import pump
 from rumi.sandbox.processes import descendants, descendants_at_a_glance, processes_holding
-from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 10.0
 KILL_S = 2.0

@@ -18,11 +18,11 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.bubblewrap.container import BubblewrapContainer
 from rumi.sandbox.bubblewrap.plan import ContainerPlan
 from rumi.sandbox.cgroups import Cgroups
+from rumi.sandbox.engine import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Leases, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
 from rumi.sandbox.processes import counts_by_namespace
-from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.programs import CORE_ONLY, Selection
 
 log = logging.getLogger("rumi.sandbox")

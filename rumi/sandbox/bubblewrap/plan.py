@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.processes import counts_by_namespace
-from rumi.sandbox.types import SandboxLimits
 
 
 @dataclass(frozen=True, slots=True)

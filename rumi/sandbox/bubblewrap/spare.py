@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import trio
 
+from rumi.sandbox.engine import SandboxError, Sink
 from rumi.sandbox.lease import LeaseLostError
 from rumi.sandbox.pipes import file_in_memory, fill, pipe, pump
-from rumi.sandbox.types import SandboxError, Sink
 
 LINGER_S = 2.0
 LOST = ("The sandbox has ended.", "Send the request again: it gets a new sandbox.")

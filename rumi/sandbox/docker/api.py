@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import httpx
 import trio
 
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.engine import SandboxError
 
 Json: TypeAlias = Any  # the daemon's answer; each caller extracts the fields that it knows
 

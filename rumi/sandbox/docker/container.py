@@ -9,8 +9,8 @@ import trio
 from rumi.sandbox.docker.api import HUNG, ApiError, Duplex, EngineApi, Json
 from rumi.sandbox.docker.frames import Demultiplexer, listen, not_started
 from rumi.sandbox.docker.init import Init
+from rumi.sandbox.engine import Command, ContainerGoneError, SandboxError, Sink
 from rumi.sandbox.lease import Lease
-from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 START_S = 5.0
 """How long the daemon may take to start a program. Not cancellable meanwhile."""

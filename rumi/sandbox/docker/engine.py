@@ -20,10 +20,10 @@ from rumi.sandbox.docker.spec import (
     is_rumis,
 )
 from rumi.sandbox.docker.watched import Watched
+from rumi.sandbox.engine import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from rumi.sandbox.identity import sandbox_user
 from rumi.sandbox.lease import Lease, Leases, is_lost, no_leases, require
 from rumi.sandbox.leftovers import end_leftovers
-from rumi.sandbox.types import ContainerInfo, EngineKind, SandboxError, SandboxLimits, skills_folder
 from runner.init import VERSION, WITHOUT_LEASES
 
 log = logging.getLogger("rumi.sandbox")

@@ -3,8 +3,8 @@
 import trio
 
 from rumi.sandbox.docker.api import Duplex
+from rumi.sandbox.engine import Sink
 from rumi.sandbox.pipes import ReadPace
-from rumi.sandbox.types import Sink
 
 HEAD = 8
 _START_FAILED = b"OCI runtime exec failed"

@@ -21,7 +21,7 @@ import trio
 from rumi.sandbox.docker.api import ApiError, EngineApi
 from rumi.sandbox.docker.engine import DockerEngine
 from rumi.sandbox.docker.spec import FIRST_PROCESS, INIT, LABEL_INIT, is_rumis
-from rumi.sandbox.types import Command, SandboxError, SandboxLimits
+from rumi.sandbox.engine import Command, SandboxError, SandboxLimits
 from runner.programs import CORE_ONLY, Selection
 
 FORMAT = "5"

@@ -15,9 +15,9 @@ import trio
 
 from rumi.platform.openat import opened
 from rumi.sandbox.docker.frames import not_started
+from rumi.sandbox.engine import Command, ContainerGoneError, SandboxError, Sink
 from rumi.sandbox.lease import Lease, LeaseLostError, heartbeat, is_lost
 from rumi.sandbox.pipes import ReadPace, file_in_memory, fill, pipe, pump
-from rumi.sandbox.types import Command, ContainerGoneError, SandboxError, Sink
 
 CONNECT_S = 5.0
 """How long a container that was started may take to connect."""

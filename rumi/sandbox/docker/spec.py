@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rumi.platform.atomic_write import atomic_write
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.lease import Lease, nanoseconds
 from rumi.sandbox.seccomp import docker_profile
-from rumi.sandbox.types import SandboxLimits
 from runner.rootfs import accounts
 
 FIRST_PROCESS = "/usr/lib/rumi/first"

@@ -9,7 +9,7 @@ import trio
 
 from rumi.platform.openat import opened
 from rumi.sandbox.docker import watcher
-from rumi.sandbox.types import SandboxError
+from rumi.sandbox.engine import SandboxError
 
 END_S: Final = 5.0
 

@@ -12,7 +12,7 @@ from rumi.store.backend import PostgresServer
 from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.files import SandboxLease
 from rumi.store.cluster.lease import SPARE, ClusterSettings
-from rumi.store.cluster.listening import Notifications, PostgresNotifications
+from rumi.store.cluster.notifications import Notifications, PostgresNotifications
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership
@@ -83,7 +83,7 @@ class Cluster:
         self.ask.close()
 
 
-def cluster_of(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
+def make_cluster(url: str, settings: ClusterSettings, password: str = "") -> Cluster:
     """Return what is needed to be a worker. Nothing is connected yet.
 
     Raises:

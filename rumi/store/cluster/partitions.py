@@ -10,7 +10,7 @@ import trio
 from actors import Actor, Request, answers
 from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
-from rumi.store.cluster.listening import Notifications
+from rumi.store.cluster.notifications import Notifications
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Claim, Claimed, Leave, Member, Members, Owners, Release, Touch
 from rumi.store.journal.spending import SettleLeft

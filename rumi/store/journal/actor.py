@@ -14,10 +14,10 @@ from actors import Actor, Backoff, Refused, Request, answers
 from rumi.platform.disk_reserve import Large, Reserve, largest
 from rumi.platform.threads import Offload
 from rumi.store.backend import Backend
+from rumi.store.journal.extraction import MarkExtracted, SkipExtraction
 from rumi.store.journal.forgetting import Expire, ExpiryCursor, Sweep
 from rumi.store.journal.history import NewSession
 from rumi.store.journal.inbox import Accept
-from rumi.store.journal.lessons import MarkExtracted, SkipExtraction
 from rumi.store.journal.records import NotStored
 from rumi.store.journal.spending import SettleLeft
 from rumi.store.journal.store import NOT_NOW, NotOwner, Store, Unwritable

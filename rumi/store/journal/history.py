@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from rumi.models.fitting import in_short
-from rumi.models.types import Message, Picture, ToolCall
+from rumi.models.model import Message, Picture, ToolCall
 from rumi.store.journal.parked import forget_parked
 from rumi.store.journal.records import HistoryEntry, Summary
 from rumi.store.journal.transaction import JournalRequest, OwnedWrite, clean, steps

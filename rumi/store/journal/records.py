@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.texts import Language
 from rumi.store.protocol import Trouble
 

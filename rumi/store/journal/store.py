@@ -17,10 +17,10 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 from rumi.store.backend import Backend, SqliteFile, as_values, backend_of, closed
 from rumi.store.journal import (  # noqa: F401  # they register their steps
+    extraction,
     forgetting,
     inbox,
     leases,
-    lessons,
     outbox,
     reading,
     schedules,

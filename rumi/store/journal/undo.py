@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 from rumi.store.journal.history import load_message
 from rumi.store.journal.records import Undone
 from rumi.store.journal.transaction import OwnedWrite, Read, clean, steps

@@ -15,7 +15,7 @@ from rumi.chats.budgets.amounts import Amount, parse_amount
 from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
 from rumi.platform.texts import Language

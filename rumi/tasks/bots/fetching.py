@@ -17,12 +17,12 @@ import trio
 from rumi.chats.services import ChatWorkspaces
 from rumi.errors import RumiError
 from rumi.platform.openat import FOLDER, is_ordinary, openat2, opened
+from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes
-from rumi.sandbox.types import Command, CommandResult, SandboxLimits
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.files import MOST_SKILL_CHARS, BotFiles, BotSkill
 from rumi.tasks.bots.foreign import MOST_SKILLS, SKILL
-from rumi.web.types import StreamFetcher
+from rumi.web.messages import StreamFetcher
 
 if TYPE_CHECKING:
     from rumi.tasks.research.repository.cache import RepositoryCache

@@ -11,7 +11,7 @@ from typing import Final
 
 from rumi.agent.skills.front_matter import read as values_of
 from rumi.agent.skills.front_matter import split as split_front
-from rumi.agent.skills.types import SkillError
+from rumi.agent.skills.messages import SkillError
 from rumi.errors import RumiError
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key

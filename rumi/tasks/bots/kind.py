@@ -22,17 +22,17 @@ from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
 from rumi.chats.budgets.amounts import amount_text
 from rumi.errors import RumiError
-from rumi.memory.actor import AskMemory as AskMemory
+from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped, memory_block
-from rumi.memory.types import Facts
-from rumi.models.types import Message
+from rumi.memory.messages import Facts
+from rumi.models.model import Message
 from rumi.platform import texts
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.policy import CommandPolicy
-from rumi.sandbox.types import SandboxLimits
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.parked import KeepParked, LoadParked
 from rumi.store.journal.reading import ReadHistory

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from rumi.models.types import Message, ToolCall
+from rumi.models.model import Message, ToolCall
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.untrusted_text import one_line
 

@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.bots.config import BotError
 from rumi.tasks.bots.plans import Approved

@@ -12,11 +12,11 @@ import trio
 
 from rumi.agent.tool import Tool
 from rumi.errors import RumiError
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform import texts
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
-from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits
 from rumi.store.journal.records import Reason
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from rumi.tasks.research.prose import commits_in, file_references_in
@@ -29,8 +29,8 @@ from rumi.tasks.research.tool import Ask, ResearchTool
 from rumi.tasks.research.web import Note, WebResearch
 from rumi.tasks.research.workspace import workspace_tools
 from rumi.web.links import urls_in_words
+from rumi.web.messages import StreamFetcher
 from rumi.web.tree import Web
-from rumi.web.types import StreamFetcher
 from rumi.web.url import parse_target
 
 PROMPTS: Final = Path(__file__).parent / "prompts"

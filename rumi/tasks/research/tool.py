@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import trio
 
 from rumi.agent.tool import Progress, Question, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.texts import Detail, Value
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.records import TaskRecord

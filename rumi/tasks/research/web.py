@@ -13,8 +13,8 @@ from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.web_fetch import WebFetch, page_inside, page_result
 from rumi.agent.tools.web_search import WebSearch
 from rumi.agent.tools.write_file import WriteFile
-from rumi.models.room import prompt_share
-from rumi.models.types import ToolSpec, text_tokens
+from rumi.models.model import ToolSpec, text_tokens
+from rumi.models.token_budget import prompt_share
 from rumi.platform.openat import shown
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload, Threads
@@ -22,7 +22,7 @@ from rumi.platform.untrusted_text import harmless, one_line
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import NOTE_CHARS, Source, Sources, SourcesFull
 from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
-from rumi.web.types import FetchError, Method, Page, SearchResults, Topic
+from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 
 PAGE_SHARE: Final = 1 / 8
 """The share of a prompt that one page may take."""

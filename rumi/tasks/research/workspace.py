@@ -14,9 +14,9 @@ from rumi.agent.tools.bash import CommandShell
 from rumi.agent.tools.file_access import NO_LINKS, FileTool, named
 from rumi.agent.tools.read_file import ReadFile
 from rumi.agent.tools.text_file import TextFile
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import untrusted_block
-from rumi.sandbox.types import Command
+from rumi.sandbox.engine import Command
 from rumi.tasks.research.sources import Source
 
 MOST_LINES: Final = 2000

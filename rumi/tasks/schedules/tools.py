@@ -7,7 +7,7 @@ from typing import Final
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform import texts
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules

@@ -8,10 +8,10 @@ import trio
 
 from rumi.platform.texts import short_size
 from rumi.web.fetch.decoding import Broken, decoder_for
-from rumi.web.fetch.exchange import HttpExchange, Interrupted
 from rumi.web.fetch.headers import Headers
+from rumi.web.fetch.http_exchange import HttpExchange, Interrupted
+from rumi.web.messages import FetchError
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, readable
-from rumi.web.types import FetchError
 
 STEP_BYTES: Final = 100_000
 """From this size on, the reading of a body shows its progress."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from rumi.web.types import Page
+from rumi.web.messages import Page
 
 LONGEST_S: Final = 300.0
 MOST_PAGES: Final = 64

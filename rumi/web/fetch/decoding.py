@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from rumi.web.types import FetchError
+from rumi.web.messages import FetchError
 
 ACCEPTED: Final = "gzip, deflate"
 

@@ -13,9 +13,9 @@ from rumi import __version__
 from rumi.web.fetch.body import PartialBody, read_body
 from rumi.web.fetch.cache import LONGEST_S
 from rumi.web.fetch.decoding import ACCEPTED
-from rumi.web.fetch.exchange import HttpExchange, connected
 from rumi.web.fetch.headers import Headers
-from rumi.web.types import FetchError, FetchRefused, Method
+from rumi.web.fetch.http_exchange import HttpExchange, connected
+from rumi.web.messages import FetchError, FetchRefused, Method
 from rumi.web.url import Target, join_target
 
 USER_AGENT: Final = f"Rumi/{__version__}"

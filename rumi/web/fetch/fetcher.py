@@ -17,10 +17,10 @@ from rumi.web.fetch.body import STEP_BYTES, PartialBody
 from rumi.web.fetch.cache import Cache
 from rumi.web.fetch.download import Download, Downloader, FetchLimits
 from rumi.web.fetch.headers import Headers
+from rumi.web.messages import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, looks_like
 from rumi.web.readers.pages.readers import Readers
 from rumi.web.tabstack import Tabstack
-from rumi.web.types import Fetch, FetchError, Page, PageText, SearchResults, SearchWeb, WebMessage
 from rumi.web.url import parse_target
 
 A = TypeVar("A")

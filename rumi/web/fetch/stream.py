@@ -9,8 +9,8 @@ import httpcore
 
 from rumi.platform.http import Tls
 from rumi.web.fetch.download import Journey, Response, on_the_way, redirect
-from rumi.web.fetch.exchange import HttpExchange, Interrupted, connected
-from rumi.web.types import FetchError, Streamed
+from rumi.web.fetch.http_exchange import HttpExchange, Interrupted, connected
+from rumi.web.messages import FetchError, Streamed
 from rumi.web.url import Target, parse_target
 
 _OURS: Final = (("Accept-Encoding", "identity"), ("Connection", "close"))

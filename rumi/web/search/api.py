@@ -9,8 +9,8 @@ import trio
 
 from rumi import __version__
 from rumi.platform import http
+from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
-from rumi.web.types import FetchError, SearchResult
 
 if TYPE_CHECKING:
     import httpx

@@ -10,8 +10,8 @@ from typing import Any, Final
 import trio
 
 from rumi.sandbox.confined.parent import Child, ChildFailed
+from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.provider import MAX_ANSWER_BYTES, Fields, SearchQuery, found, malformed
-from rumi.web.types import FetchError, SearchResult
 
 _PROGRAM: Final = Path(__file__).with_name("ddgs_process.py")
 _AT_ONCE: Final = 4

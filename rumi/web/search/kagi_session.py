@@ -4,9 +4,9 @@ import html
 import re
 from typing import Final
 
+from rumi.web.messages import FetchError, SearchResult
 from rumi.web.search.api import Api
 from rumi.web.search.provider import Fields, SearchQuery, found, malformed
-from rumi.web.types import FetchError, SearchResult
 
 _TAG: Final = re.compile(r"<([a-z][a-z0-9]*)\b([^<>]{0,5000})>", re.IGNORECASE)
 _CLASS: Final = re.compile(r"""\bclass\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)

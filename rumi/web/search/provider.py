@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rumi.web.types import FetchError, SearchResult, Topic
+from rumi.web.messages import FetchError, SearchResult, Topic
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 """The maximum size of an answer that is read."""

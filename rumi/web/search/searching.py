@@ -4,11 +4,11 @@ from typing import Final
 
 import trio
 
+from rumi.web.messages import FetchError, ProviderName, SearchResults, SearchWeb
 from rumi.web.search.api import Kagi, Tavily
 from rumi.web.search.duck import Duck
 from rumi.web.search.kagi_session import KagiSession
 from rumi.web.search.provider import SearchProvider, SearchQuery
-from rumi.web.types import FetchError, ProviderName, SearchResults, SearchWeb
 
 MAX_RESULTS: Final = 20
 """The smallest maximum of all providers."""

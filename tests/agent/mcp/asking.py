@@ -7,12 +7,12 @@ from typing import Any
 import trio
 
 from rumi.agent.events import ConfirmationAsked
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.mcp.tool import McpTool
-from rumi.agent.mcp.types import RemoteTool
 from rumi.agent.permissions.gate import Gate
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool, ToolResult
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.texts import Verdict
 
 FREE: Mapping[str, object] = {"type": "object", "properties": {}}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, TypeAlias
 
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.mcp.tool import McpTool
-from rumi.agent.mcp.types import RemoteTool
 from rumi.agent.permissions.declare import Declaration
 from rumi.agent.permissions.destinations import is_destination
 from tests.agent.mcp.asking import bound

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rumi.agent.mcp.types import RemoteTool
-from rumi.models.types import Message, ToolCall
+from rumi.agent.mcp.messages import RemoteTool
+from rumi.models.model import Message, ToolCall
 from rumi.platform.texts import Value
 from tests.agent.mcp.asking import FREE, Asking, bound, schema_of
 

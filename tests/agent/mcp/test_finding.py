@@ -13,7 +13,7 @@ from rumi.agent.tool import Tool
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.models.chain import Chain
 from rumi.models.fitting import request_tokens
-from rumi.models.types import Message, ModelRequest, ToolCall
+from rumi.models.model import Message, ModelRequest, ToolCall
 from rumi.platform.config.schema import Settings
 from tests.agent.mcp.world import fake, house
 
@@ -51,7 +51,7 @@ async def test_what_was_found_can_be_called_in_the_same_turn(tmp_path: Path) -> 
                 pass
 
             async def reply(self, request: ModelRequest, emit: object) -> object:  # type: ignore[override]
-                from rumi.models.types import Reply
+                from rumi.models.model import Reply
 
                 seen.append(request)
                 calls = {
@@ -135,7 +135,7 @@ def _is_taken(server: str) -> bool:
 
 
 def _tool(name: str) -> Tool:
-    from rumi.agent.mcp.types import RemoteTool
+    from rumi.agent.mcp.messages import RemoteTool
     from tests.agent.mcp.asking import bound
 
     tool = bound(RemoteTool("x", "", {"type": "object"}))

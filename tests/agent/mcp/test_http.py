@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from rumi.agent.mcp.messages import McpError, ServerSettings
 from rumi.agent.mcp.servers import try_once
-from rumi.agent.mcp.types import McpError, ServerSettings
 from tests.agent.mcp.world import house, until
 from tests.conftest import ROOT
 

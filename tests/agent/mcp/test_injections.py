@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from rumi.agent.permissions.declare import Declaration, DeclareTool
-from rumi.models.types import Message, ToolSpec
+from rumi.models.model import Message, ToolSpec
 from tests.agent.mcp.asking import Asking
 from tests.agent.mcp.injections import EARLIER, TASKS, Task, attacks, declared, tools
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from rumi.agent.mcp.types import RemoteTool
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.permissions import carried, consent, declare, gate
 from rumi.agent.permissions.consent import ArgumentValue, Words, plain
 from rumi.agent.permissions.declare import Declaration

@@ -14,9 +14,9 @@ import pytest
 import trio
 
 from rumi.agent.mcp.described import changes_of, said_of
+from rumi.agent.mcp.messages import McpError
 from rumi.agent.mcp.pins import AcceptedTools
 from rumi.agent.mcp.servers import try_once
-from rumi.agent.mcp.types import McpError
 from rumi.platform.redact import HIDDEN, Redactor
 from tests.agent.mcp.world import House, fake, house, processes_with, until
 from tests.conftest import ROOT
@@ -292,7 +292,7 @@ KILLED = """
 import sys, trio
 from pathlib import Path
 from rumi.agent.mcp.process import running
-from rumi.agent.mcp.types import ServerSettings
+from rumi.agent.mcp.messages import ServerSettings
 async def main(home, marker):
     Path(home).parent.mkdir(exist_ok=True)
     print("starts", flush=True)

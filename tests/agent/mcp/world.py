@@ -10,11 +10,11 @@ from pathlib import Path
 import trio
 
 from actors import Supervisor
+from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.mcp.servers import ForChat, McpServers
-from rumi.agent.mcp.types import ServerSettings
 from rumi.agent.tool import Tool, ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import Message, Picture
+from rumi.models.model import Message, Picture
 from rumi.web.readers.files.viewer import Seen
 from tests.conftest import ROOT
 

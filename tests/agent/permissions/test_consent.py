@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from rumi.agent.permissions.consent import Words, chooses, own_words
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.untrusted_text import untrusted_block
 
 SCHEMA: Mapping[str, object] = {

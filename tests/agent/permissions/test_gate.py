@@ -11,7 +11,7 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolStarted, TurnEvent, TurnFinished
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
-from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.texts import Verdict
 from tests.fakes.tools import Unasked
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.agent.mcp.types import RemoteTool
+from rumi.agent.mcp.messages import RemoteTool
 from rumi.agent.permissions.declare import Declaration, DeclareTool
 from rumi.agent.permissions.intent import declaring
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply, ToolCall
 from tests.agent.mcp.asking import FREE, Asking, bound
 
 ID: Mapping[str, object] = {"type": "integer"}

@@ -16,8 +16,8 @@ import trio
 
 from rumi.app.app import App, open_app
 from rumi.channels.telegram import Telegram
-from rumi.memory.types import NewFact, Remember
-from rumi.models.types import text_tokens
+from rumi.memory.messages import NewFact, Remember
+from rumi.models.model import text_tokens
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from tests.fakes.containers import FakeEngine

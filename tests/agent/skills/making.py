@@ -11,7 +11,7 @@ import trio
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.agent.skills.actor import Skills
 from rumi.agent.skills.catalogue import Catalogue, sources
-from rumi.agent.skills.types import SkillsMessage, SkillSource
+from rumi.agent.skills.messages import SkillsMessage, SkillSource
 
 T = TypeVar("T")
 

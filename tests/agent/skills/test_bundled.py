@@ -14,16 +14,16 @@ from actors import ActorRef, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import ToolFinished, TurnEvent
 from rumi.agent.skills.catalogue import Catalogue, sources
+from rumi.agent.skills.messages import SkillsMessage
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import SkillsMessage
 from rumi.agent.tools.bash import Bash
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
-from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
+from rumi.sandbox.engine import Command, CommandResult, SandboxLimits
 from rumi.sandbox.sandboxes import Sandboxes, add_sandboxes
-from rumi.sandbox.types import Command, CommandResult, SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from tests.agent.skills.making import Threads, asked
 from tests.fakes.engines import cleaned_up

@@ -8,8 +8,7 @@ import pytest
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import Disabled, DisabledSkills
 from rumi.agent.skills.folder import snapshot
-from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import (
+from rumi.agent.skills.messages import (
     FileOf,
     ForPrompt,
     Info,
@@ -21,6 +20,7 @@ from rumi.agent.skills.types import (
     SkillFile,
     SkillSource,
 )
+from rumi.agent.skills.trust import TrustedSkills
 from tests.agent.skills.making import asked, home_only, write_skill
 
 

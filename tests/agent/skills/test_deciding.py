@@ -11,9 +11,9 @@ from rumi.agent.skills.command import skills_command
 from rumi.agent.skills.creating import create_skill
 from rumi.agent.skills.disabled import DisabledSkills, set_disabled
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import SkillError
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.skills.trying import Trial
-from rumi.agent.skills.types import SkillError
 from rumi.errors import ConfigError
 from tests.agent.skills.making import asked, home_only, write_skill
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rumi.agent.skills.format import class_name, decode, is_name, parse, same
-from rumi.agent.skills.types import Header, SkillError
+from rumi.agent.skills.messages import Header, SkillError
 
 
 def header(front: str) -> Header:

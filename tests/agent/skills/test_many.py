@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.prompt import skills_block
-from rumi.models.types import text_tokens
+from rumi.models.model import text_tokens
 from tests.agent.skills.making import home_only, write_skill
 
 MANY = 500

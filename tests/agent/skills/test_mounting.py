@@ -10,10 +10,10 @@ import pytest
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.disabled import Disabled
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import SkillSource
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import SkillSource
-from rumi.sandbox.types import Command, Container, Engine, SandboxLimits, skills_folder
+from rumi.sandbox.engine import Command, Container, Engine, SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 from tests.agent.skills.making import write_skill
 from tests.fakes.engines import cleaned_up

@@ -9,11 +9,11 @@ import pytest
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.agent.skills.disabled import Disabled
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import ForPrompt, Listing, Opened, ReadInstructions, SkillError
 from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import ForPrompt, Listing, Opened, ReadInstructions, SkillError
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.types import SandboxLimits, skills_folder
+from rumi.sandbox.engine import SandboxLimits, skills_folder
 from rumi.sandbox.workspace import prepare_workspace
 from tests.agent.skills.making import asked, write_skill
 from tests.agent.skills.test_mounting import ran

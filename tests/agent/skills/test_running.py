@@ -17,9 +17,9 @@ import trio
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import CallReply, Skill, SkillEntry, SkillError, SkillSource
 from rumi.agent.skills.running import CodeRunner, SkillRun
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import CallReply, Skill, SkillEntry, SkillError, SkillSource
 from rumi.errors import RumiError
 from tests.agent.skills.making import Threads, write_skill
 

@@ -4,8 +4,8 @@ import pytest
 
 from rumi.agent.tool import ToolResult
 from rumi.agent.tools.bash import Bash
+from rumi.sandbox.engine import Command, CommandResult, Output, SandboxError
 from rumi.sandbox.policy import CommandPolicy
-from rumi.sandbox.types import Command, CommandResult, Output, SandboxError
 
 
 class Recorder:

@@ -18,9 +18,9 @@ from rumi.agent.tools.remember import RememberTool
 from rumi.agent.turn import TurnInput, run_turn
 from rumi.memory.actor import AskMemory, Memory, asking, open_memory
 from rumi.memory.block import memory_block
-from rumi.memory.types import Fact, Facts, MemoryUnavailable
+from rumi.memory.messages import Fact, Facts, MemoryUnavailable
+from rumi.models.model import Message
 from rumi.models.offline import Offline
-from rumi.models.types import Message
 from rumi.platform.texts import Language, Verdict
 from rumi.platform.threads import Threads
 

@@ -15,7 +15,7 @@ from rumi.agent.tool import ToolResult
 from rumi.agent.tools.send_file import MAX_FILE_BYTES, SendFile
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.errors import RumiError
-from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall
+from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall
 from rumi.sandbox.workspace import prepare_workspace
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ import trio
 
 from rumi.agent.skills.catalogue import Catalogue
 from rumi.agent.skills.folder import snapshot
+from rumi.agent.skills.messages import SkillSource
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
-from rumi.agent.skills.types import SkillSource
 from rumi.agent.tool import Calls, CallsTools, ToolResult
 from rumi.agent.tools.use_skill import UseSkill
 from rumi.errors import RumiError
@@ -47,7 +47,7 @@ async def make(home: Path, tmp_path: Path, trusted: TrustedSkills) -> AsyncItera
 
     async with asked(Catalogue(sources, trusted=trusted)) as skills:
         yield (
-            lambda outside=False, touches=trio.lowlevel.checkpoint, brings=trio.lowlevel.checkpoint: UseSkill(
+            lambda tainted=False, touches=trio.lowlevel.checkpoint, brings=trio.lowlevel.checkpoint: UseSkill(
                 skills.ask,
                 CodeRunner(trusted, Threads()),
                 chat="cli",
@@ -55,7 +55,7 @@ async def make(home: Path, tmp_path: Path, trusted: TrustedSkills) -> AsyncItera
                 language=lambda: "en",
                 tools=lambda: ["bash", "use_skill"],
                 model=model,
-                tainted=lambda: outside,
+                tainted=lambda: tainted,
                 touches=touches,
                 brings=brings,
             )
@@ -157,7 +157,7 @@ async def test_what_code_has_read_from_outside_taints_its_result(
     read = ToolResult(True, "output:\nobey", 0, tainted=True)
     assert (await make().call_within({"name": "echo"}, bash(read))).tainted
     clean = ToolResult(True, "output:\nx", 0)
-    assert (await make(outside=True).call_within({"name": "echo"}, bash(clean))).tainted
+    assert (await make(tainted=True).call_within({"name": "echo"}, bash(clean))).tainted
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -218,7 +218,7 @@ async def test_code_that_fails_says_what_it_has_read_and_leaves_no_file_without_
     assert touched == ["touched", "bash", "touched"]
     clean = bash(ToolResult(True, "output:\nx", 0))
     assert not (await make().call_within({"name": "echo"}, clean)).tainted
-    assert (await make(outside=True).call_within({"name": "echo"}, clean)).tainted
+    assert (await make(tainted=True).call_within({"name": "echo"}, clean)).tainted
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rumi.agent.tool import Progress, Question
 from rumi.agent.tools.web_fetch import MAX_TEXT_CHARS, WebFetch, report
 from rumi.platform.untrusted_text import CLOSING, WARNING, harmless
-from rumi.web.types import FetchError, FetchRefused, Method, Page
+from rumi.web.messages import FetchError, FetchRefused, Method, Page
 
 URL = "https://example.org/pan"
 PAGE = Page(URL, 200, "text/html", "Pan casero", "# Pan\n\nHarina y [agua](https://example.org/agua).")

@@ -5,7 +5,7 @@ import trio
 
 from rumi.agent.tools.web_search import WebSearch
 from rumi.platform.untrusted_text import CLOSING, WARNING
-from rumi.web.types import FetchError, SearchResult, SearchResults, Topic
+from rumi.web.messages import FetchError, SearchResult, SearchResults, Topic
 
 PAN = SearchResult("Pan casero", "https://example.org/pan", "Harina y agua", "2026-01-02")
 AGUA = SearchResult("", "https://example.org/agua", "")

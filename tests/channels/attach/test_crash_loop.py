@@ -15,8 +15,8 @@ from rumi.channels.control.client import ControlClient, connect
 from rumi.channels.control.paths import socket_path
 from rumi.channels.control.view import render
 from rumi.channels.control.wire import Wire
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.models.offline import Offline
-from rumi.models.types import Emit, ModelRequest, Reply
 from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.channels.attach.reached import RoutedChat
+from rumi.channels.attach.routed import RoutedChat
 from rumi.chats.events import VERSION, Moved, Replied, from_json
 from rumi.errors import NotServed
 from rumi.platform.caller import TERMINAL
@@ -14,7 +14,7 @@ from rumi.store.journal.inbox import Accept
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Incoming, NotStored
 from rumi.store.ownership import partition_of
-from tests.channels.attach.holding import DaemonHouse, running_daemon
+from tests.channels.attach.daemon import DaemonHouse, running_daemon
 
 
 async def hand_over(daemon: DaemonHouse, chat: str = "cli") -> None:

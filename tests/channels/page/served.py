@@ -21,7 +21,7 @@ from rumi.channels.page import PageChannel, open_entrance
 from rumi.chats.events import ChatEvent
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
-from rumi.sandbox.types import Engine
+from rumi.sandbox.engine import Engine
 from rumi.store.journal.records import Incoming
 from tests.cli.telegram_model import think
 from tests.fakes.containers import FakeEngine

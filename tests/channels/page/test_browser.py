@@ -14,7 +14,7 @@ from rumi.agent.tool import ToolResult
 from rumi.channels.telegram.formatting.reply import format_reply
 from rumi.channels.terminal.paint import AnswerMarkdown, Painter
 from rumi.chats.events import ChatEvent, Happening, TurnStarted
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 from tests.channels.page.served import ELSEWHERE, Served
 
 BOUND_S = 10.0
@@ -460,7 +460,7 @@ def test_a_chat_is_the_one_of_the_terminal_and_is_joined_in_the_middle_of_a_turn
 
 
 def test_earlier_messages_come_when_they_are_asked_for(page: Page, served: Served) -> None:
-    from rumi.models.types import Message
+    from rumi.models.model import Message
     from rumi.store.journal.history import Append
     from rumi.store.journal.inbox import Load
     from rumi.store.journal.records import HistoryEntry

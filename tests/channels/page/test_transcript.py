@@ -5,10 +5,10 @@ import json
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnFinished
 from rumi.agent.tool import ToolResult
 from rumi.channels.page.board import Board
+from rumi.channels.page.browser_view import BrowserView
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript, stored_entries
-from rumi.channels.page.windows import BrowserView
 from rumi.chats.events import MOST_STEPS, ChatEvent, Happening, Queued, Replied, TurnStarted
-from rumi.models.types import Message, TextDelta, ToolCall
+from rumi.models.model import Message, TextDelta, ToolCall
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.sandbox.incoming import about_file

@@ -16,15 +16,15 @@ from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.channels.built_in import BUILT_IN
+from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.reading import Who
-from rumi.channels.telegram.room import Telegram
 from rumi.chats.context import ChatContext, ChatLimits
+from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox, add_chats
-from rumi.chats.lessons import FactExtraction, add_fact_extraction
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor

@@ -22,7 +22,7 @@ from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.sender import Sender
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted
 from rumi.chats.hub import Hub
-from rumi.models.types import TextDelta, ToolCall
+from rumi.models.model import TextDelta, ToolCall
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.inbox import Accept
 from rumi.store.journal.outbox import Settle, Undelivered, UndeliveredChats

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.app.serve import wind_down
+from rumi.app.shutdown import wind_down
 from tests.channels.telegram.house import ANA, BEN, EVE, asking, telegram_house
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Flood, Redelivered, Reset, Silent, Slow

@@ -25,7 +25,7 @@ from rumi.models.transcription import Transcriber
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
 from rumi.platform.texts import Language
-from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.records import Attachment
 from tests.channels.telegram.file_server import (
@@ -163,7 +163,7 @@ def no_token_in_any_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Ite
     """Neither in what anybody logs of a download, at any level, nor in the program's log of all the rest."""
     log = tmp_path / "rumi.jsonl"
     log.touch()
-    with program_log(log, max_mb=10, keep=1, redact=Redactor([TOKEN]), level=logging.DEBUG):
+    with program_log(log, max_mb=10, backup_count=1, redact=Redactor([TOKEN]), level=logging.DEBUG):
         for name in ("httpx", "httpcore"):
             logging.getLogger(name).setLevel(logging.DEBUG)
         yield

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.errors import NotTaken
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.store import backend as store_module
 from rumi.store.journal.records import Attachment, Incoming
 from tests.channels.telegram.house import ANA, BEN, telegram_house

@@ -18,8 +18,8 @@ from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Who, read_batch
 from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
-from rumi.memory.types import Facts, NewFact, Remember
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall
+from rumi.memory.messages import Facts, NewFact, Remember
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
 from rumi.platform.untrusted_text import CLOSING, WARNING
 from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import Answer

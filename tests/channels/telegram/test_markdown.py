@@ -8,8 +8,8 @@ import pytest
 from rumi.channels.telegram.formatting import markdown as module
 from rumi.channels.telegram.formatting.markdown import read
 from rumi.channels.telegram.formatting.reply import format_reply
+from rumi.models.model import Message, ModelRequest, ToolSpec
 from rumi.models.offline import Offline
-from rumi.models.types import Message, ModelRequest, ToolSpec
 from tests.channels.telegram.readings import reading, seen
 
 A = "https://a.io"

@@ -14,7 +14,7 @@ from rumi.channels.telegram.moves import Moves, moves_in
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.destination import Destination, SharedDelivery
 from rumi.channels.telegram.sending.limits import Rate, SendLimits
-from rumi.models.types import Emit, ModelRequest, Reply, TextDelta
+from rumi.models.model import Emit, ModelRequest, Reply, TextDelta
 from rumi.store.journal.inbox import Accept, MovedGroups, Previewed, RecordMove
 from rumi.store.journal.outbox import Settle, Undelivered
 from rumi.store.journal.records import Incoming

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.models.types import Emit, ModelRequest, Reply
+from rumi.models.model import Emit, ModelRequest, Reply
 from tests.channels.telegram.house import ANA, BEN, asking, sends_what_it_is_told, telegram_house
 from tests.fakes.bot_api import BotApi
 
@@ -65,7 +65,7 @@ async def test_a_forward_that_waited_is_still_asked_about(
         said = [message.content for message in request.messages if message.role == "user"][-1]
         if "send" not in said or request.messages[-1].role == "tool":
             return await slowly(request, emit)
-        from rumi.models.types import ToolCall
+        from rumi.models.model import ToolCall
 
         await trio.lowlevel.checkpoint()
         return Reply("", (ToolCall("c1", "send", '{"path": "a.txt"}'),))

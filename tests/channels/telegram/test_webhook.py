@@ -17,8 +17,8 @@ import trio
 from rumi.app.status import StatusSource
 from rumi.channels.http.listener import Listener, open_listener
 from rumi.channels.http.server import MOST_CONNECTIONS
+from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.webhook import MOST_BYTES, PATH, SECRET_HEADER, secret_of, with_path
-from rumi.channels.telegram.room import Telegram
 from rumi.store.journal import actor as journal_module
 from rumi.store.journal.actor import Journal
 from tests.channels.telegram.house import ANA, EVE, TelegramHouse, telegram_house

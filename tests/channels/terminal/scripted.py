@@ -22,7 +22,7 @@ from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_of
 from rumi.chats.local import PastTurn
 from rumi.errors import ConfigError
-from rumi.models.types import TextDelta, ToolCall, Usage
+from rumi.models.model import TextDelta, ToolCall, Usage
 from rumi.store.journal.records import Attachment, Reason
 
 BUSY = "⏳ Already working on something. Wait for it, or send /stop."

@@ -21,7 +21,7 @@ from rumi.channels.terminal.plain import converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import ChatEvent, Happening, Queued, TurnStarted
-from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Waiting
 from tests.channels.terminal.scripted import Ask, Page, ScriptedChat, Typist, finish, signals, tool
 
 WORDS = words_for("en")

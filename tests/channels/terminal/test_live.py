@@ -25,7 +25,7 @@ from rumi.channels.terminal.paint import Called, Painter
 from rumi.channels.terminal.session import Settled, TerminalSession
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
-from rumi.models.types import Discarded, TextDelta, ToolCall, Usage, Waiting
+from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Waiting
 from rumi.store.journal.records import Reason
 from tests.channels.terminal.scripted import (
     STOPPED,

@@ -13,7 +13,7 @@ from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import InputStream
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied, TurnStarted, turn_of
-from rumi.models.types import Discarded, Waiting
+from rumi.models.model import Discarded, Waiting
 from rumi.store.journal.records import Reason
 from tests.channels.terminal.scripted import (
     BUSY,

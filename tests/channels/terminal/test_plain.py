@@ -11,7 +11,7 @@ from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import TerminalSession
 from rumi.channels.terminal.streams import Lines
 from rumi.channels.terminal.words import help_of_own, words_for
-from rumi.models.types import ToolCall
+from rumi.models.model import ToolCall
 from tests.channels.terminal.scripted import (
     NOTHING,
     STOPPED,

@@ -9,7 +9,7 @@ from rumi.chats.budgets.amounts import Amount, amount_text, parse_amount
 from rumi.chats.budgets.periods import days_of, renewal
 from rumi.chats.budgets.prices import OWN_PRICES, Price, price_of
 from rumi.errors import UsageError
-from rumi.models.types import Usage
+from rumi.models.model import Usage
 
 MADRID = ZoneInfo("Europe/Madrid")
 NEW_YORK = ZoneInfo("America/New_York")

@@ -11,11 +11,11 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.breakers import TurnLimits
-from rumi.chats.budgets.keeping import Rules
+from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import Price
 from rumi.chats.events import Replied
-from rumi.memory.types import Facts, NewFact, Remember
-from rumi.models.types import Emit, Message, Model, ModelRequest, Reply, Usage
+from rumi.memory.messages import Facts, NewFact, Remember
+from rumi.models.model import Emit, Message, Model, ModelRequest, Reply, Usage
 from rumi.store.journal.records import Attachment, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import AddSchedule
 from rumi.tasks.schedules.stored import ScheduleLimits

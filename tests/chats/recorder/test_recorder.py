@@ -17,7 +17,7 @@ from rumi.chats.recorder.recorder import Recorder, delete_recordings, recorded
 from rumi.chats.recorder.recording import find_recording, read_recording
 from rumi.chats.recorder.replaying import Now, fork, replay
 from rumi.chats.recorder.report import contents, pack
-from rumi.models.types import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.platform.redact import Redactor
 from tests.chats.house import FunctionModel
 from tests.fakes.tools import Unasked

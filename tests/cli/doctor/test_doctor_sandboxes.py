@@ -16,7 +16,7 @@ from rumi.cli.doctor.sandboxes import leftovers
 from rumi.platform.config.cascade import load_settings
 from rumi.platform.home import Home
 from rumi.sandbox.docker.image import FORMAT, LABEL_FORMAT
-from rumi.sandbox.types import SandboxError, SandboxLimits
+from rumi.sandbox.engine import SandboxError, SandboxLimits
 from tests.cli.doctor.doctoring import by_name, failures, real_daemon, sound_home
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.docker_daemon import fake_daemon

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from actors import Request
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.journal.history import Append
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.store import Store

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rumi.channels.built_in import BUILT_IN
+from rumi.memory.recall.messages import CatchUp, CountPassages, Passage, Prune, SearchPassages, Unindex
 from rumi.memory.recall.store import RecallStore
-from rumi.memory.recall.types import CatchUp, CountPassages, Passage, Prune, SearchPassages, Unindex
 from rumi.store.backend import PostgresServer
+from rumi.store.journal.extraction import MarkExtracted
 from rumi.store.journal.forgetting import DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep
 from rumi.store.journal.history import NewSession
-from rumi.store.journal.lessons import MarkExtracted
 from tests.memory.recall.states import State
 
 

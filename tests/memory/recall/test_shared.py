@@ -13,9 +13,7 @@ import trio
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.channels.built_in import BUILT_IN
 from rumi.memory.recall.actor import Recall, asking
-from rumi.memory.recall.state import cursor
-from rumi.memory.recall.store import RecallStore
-from rumi.memory.recall.types import (
+from rumi.memory.recall.messages import (
     CatchUp,
     CountPassages,
     Prune,
@@ -23,6 +21,8 @@ from rumi.memory.recall.types import (
     RecallUnavailable,
     SearchPassages,
 )
+from rumi.memory.recall.state import cursor
+from rumi.memory.recall.store import RecallStore
 from rumi.platform.threads import Offload, Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.forgetting import DeleteChat

@@ -21,7 +21,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def test_records_become_lines(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "rumi.jsonl"
-    with program_log(path, max_mb=1, keep=1, redact=Redactor([])):
+    with program_log(path, max_mb=1, backup_count=1, redact=Redactor([])):
         log.info("%d things and %s", 2, "ñ\n")
         log.debug("not this")
         log.warning("odd", stack_info=True)
@@ -37,7 +37,7 @@ def test_records_become_lines(tmp_path: Path) -> None:
 
 def test_secrets_are_hidden_in_messages_arguments_and_tracebacks(tmp_path: Path) -> None:
     path = tmp_path / "rumi.jsonl"
-    with program_log(path, max_mb=1, keep=1, redact=Redactor(["sesame-open"])):
+    with program_log(path, max_mb=1, backup_count=1, redact=Redactor(["sesame-open"])):
         log.error("sesame-open %s %r", "sesame-open", {"k": "sesame-open"})
         try:
             try:
@@ -57,7 +57,7 @@ def test_secrets_are_hidden_in_messages_arguments_and_tracebacks(tmp_path: Path)
 
 async def test_what_httpx_logs_of_requests_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "rumi.jsonl"
-    with program_log(path, max_mb=1, keep=1, redact=Redactor([]), level=logging.DEBUG):
+    with program_log(path, max_mb=1, backup_count=1, redact=Redactor([]), level=logging.DEBUG):
         transport = httpx.MockTransport(lambda request: httpx.Response(200))
         async with httpx.AsyncClient(transport=transport) as client:
             await client.get(f"https://api.telegram.org/bot{TOKEN}/getMe")
@@ -72,7 +72,7 @@ def test_a_wrong_call_is_told_and_raises_nothing(tmp_path: Path, capsys: pytest.
     others = root.handlers[:]
     root.handlers.clear()  # pytest's own would raise
     try:
-        with program_log(path, max_mb=1, keep=1, redact=Redactor([])):
+        with program_log(path, max_mb=1, backup_count=1, redact=Redactor([])):
             log.info("%d", "x")
     finally:
         root.handlers[:] = others
@@ -84,13 +84,16 @@ def test_a_log_that_cannot_be_written_takes_nothing_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    with program_log(tmp_path / "file" / "rumi.jsonl", max_mb=1, keep=1, redact=Redactor([])):
+    with program_log(tmp_path / "file" / "rumi.jsonl", max_mb=1, backup_count=1, redact=Redactor([])):
         log.error("lost")
     assert capsys.readouterr() == ("", "")
 
 
 def test_levels_are_as_before_when_it_ends(tmp_path: Path) -> None:
     before = [logging.getLogger(name).level for name in ("", "httpx", "httpcore")]
-    with warnings.catch_warnings(), program_log(tmp_path / "x", max_mb=1, keep=1, redact=Redactor([])):
+    with (
+        warnings.catch_warnings(),
+        program_log(tmp_path / "x", max_mb=1, backup_count=1, redact=Redactor([])),
+    ):
         assert logging.getLogger("httpx").level == logging.WARNING
     assert [logging.getLogger(name).level for name in ("", "httpx", "httpcore")] == before

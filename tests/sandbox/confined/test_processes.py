@@ -13,8 +13,8 @@ from tests.cli.forks import PROCESSES
 
 BEGIN = """
 import os, resource, sys, time
-from rumi.sandbox.confined.child import Parent, framed
-parent = Parent({resource.RLIMIT_NOFILE: 40, resource.RLIMIT_CPU: 1}, nice=3)
+from rumi.sandbox.confined.child import ParentProcess, framed
+parent = ParentProcess({resource.RLIMIT_NOFILE: 40, resource.RLIMIT_CPU: 1}, nice=3)
 parent.ready()
 asked = parent.hear()
 """

@@ -13,7 +13,7 @@ import trio
 from actors import ActorError
 from actors.testing import crash
 from rumi.agent.events import TurnFinished
-from rumi.app.serve import wind_down
+from rumi.app.shutdown import wind_down
 from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
@@ -40,9 +40,9 @@ from tests.simulation.history import Telegram
 from tests.simulation.ledger import Ledger
 from tests.simulation.money import Purse
 from tests.simulation.people import People
-from tests.simulation.places import WHO, SimChat, by_chat, make_sim_chats
 from tests.simulation.process import Process, Setting
 from tests.simulation.reminders import Reminders
+from tests.simulation.sim_chats import WHO, SimChat, by_chat, make_sim_chats
 from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World

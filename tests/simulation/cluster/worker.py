@@ -10,9 +10,9 @@ import trio
 from telegram.request import RequestData
 
 from actors import ActorRef, ChildSpec, Request
-from rumi.chats.budgets.keeping import SharedLedger
+from rumi.chats.budgets.meter import SharedLedger
+from rumi.sandbox.engine import ContainerInfo
 from rumi.sandbox.lease import LeaseLostError
-from rumi.sandbox.types import ContainerInfo
 from rumi.store.cluster.lease import ClusterSettings, WorkerLease
 from rumi.store.cluster.partitions import Dependents, Drain, Partitioned, Partitions
 from rumi.store.journal.leases import Join, Renew

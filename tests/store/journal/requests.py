@@ -7,13 +7,13 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from hypothesis import strategies as st
 
-from rumi.models.types import Message, ToolCall
+from rumi.models.model import Message, ToolCall
 from rumi.platform.chat_ids import LOCAL, task_key
+from rumi.store.journal.extraction import MarkExtracted
 from rumi.store.journal.forgetting import Expire, ExpiryCursor
 from rumi.store.journal.history import Append, NewSession, Summarize
 from rumi.store.journal.inbox import Accept, Begin, Load
 from rumi.store.journal.leases import Claim, Touch
-from rumi.store.journal.lessons import MarkExtracted
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.parked import KeepParked
 from rumi.store.journal.records import (

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from actors import ActorCrashed, ActorStopped, ChildSpec, RestartLimitExceeded, Supervisor
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.threads import Threads
 from rumi.store.journal.actor import Journal
 from rumi.store.journal.history import Append

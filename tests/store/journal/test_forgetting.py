@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import ChildSpec, Supervisor
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.threads import Threads
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.journal import reading as steps_of_reading
 from rumi.store.journal.history import Append, NewSession
 from rumi.store.journal.reading import ListChats, NameChat, ReadHistory, SearchHistory

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.history import Append
 from rumi.store.journal.inbox import Accept, Knows, OpenMessages
@@ -260,8 +260,8 @@ def test_claims_of_three_workers_at_once_never_overlap(url: str) -> None:
 
 MIGRATE = """
 import sys
-from rumi.store.journal import ON_A_SERVER, STATE
-from rumi.memory import MEMORY
+from rumi.store.journal.schema import ON_A_SERVER, STATE
+from rumi.memory.schema import MEMORY
 from rumi.store.backend import PostgresServer
 for name, schema in (("state", STATE), ("memory", MEMORY)):
     PostgresServer(sys.argv[1], ON_A_SERVER).open(name, schema).close()

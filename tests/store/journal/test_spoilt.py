@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rumi.models.types import Message
+from rumi.models.model import Message
+from rumi.store.journal.extraction import ReadUnextracted
 from rumi.store.journal.history import UNREADABLE, Append
 from rumi.store.journal.inbox import Begin, Load
-from rumi.store.journal.lessons import ReadUnextracted
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import HistoryEntry
 from rumi.store.journal.store import Store

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rumi.models.types import Message, ToolCall
+from rumi.models.model import Message, ToolCall
 from rumi.store.journal.forgetting import Sweep
 from rumi.store.journal.history import Append, MarkFiles, NewSession, dump_message, load_message
 from rumi.store.journal.inbox import Accept, Begin, Count, Load, OpenChats, Previewed, Retriable
@@ -165,7 +165,9 @@ def test_what_a_model_thought_on_the_way_is_not_stored() -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from rumi.store.journal import Accept, Incoming, Settle
+from rumi.store.journal.inbox import Accept
+from rumi.store.journal.records import Incoming
+from rumi.store.journal.outbox import Settle
 from rumi.store.journal.store import Store
 store = Store(Path(sys.argv[1]))
 first = int(sys.argv[2])

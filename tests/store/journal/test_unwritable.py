@@ -21,7 +21,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.models.types import Message
+from rumi.models.model import Message
 from rumi.platform.disk_reserve import Reserve, free_bytes
 from rumi.platform.texts import translate
 from rumi.store import backend as store_module
@@ -158,14 +158,17 @@ FILLED = """
 import os, sys, time, trio
 from pathlib import Path
 from actors import ChildSpec, Supervisor
-from rumi.store.journal import Accept, Append, HistoryEntry, Journal, Load, Shelf
+from rumi.store.journal.inbox import Accept, Load
+from rumi.store.journal.history import Append
+from rumi.store.journal.records import HistoryEntry
+from rumi.store.journal.actor import Journal, JournalState
 from rumi.platform.threads import Threads
-from rumi.models import Message
+from rumi.models.model import Message
 from rumi.platform.disk_reserve import Reserve
 
 async def main(disk):
     root = Supervisor("root")
-    shelf = Shelf(Reserve(disk / "reserve"))
+    shelf = JournalState(Reserve(disk / "reserve"))
     journal = root.add(ChildSpec("journal", lambda: Journal(disk / "state.db", Threads(), time.time, shelf)))
     async with root.running():
         await journal.ask(Load("a", 1))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.models.types import Message, ToolCall
+from rumi.models.model import Message, ToolCall
 from rumi.tasks.bots.receipts import BotClaim, check_claims, claims_in
 
 

@@ -18,7 +18,7 @@ import trio
 from rumi.agent.conversation import NO_RESULT
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
-from rumi.models.types import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
+from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
 from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, NextIteration, TaskContext, TaskWork
 from rumi.tasks.tasks import Tasks

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rumi.sandbox.types import Engine, SandboxLimits
+from rumi.sandbox.engine import Engine, SandboxLimits
 from rumi.tasks.research.sources import Sources
 from tests.fakes.engines import MakeEngine, cleaned_up
 from tests.sandbox.conftest import make_bubblewrap, make_docker, make_engine, new_installation

@@ -11,14 +11,14 @@ import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
 from rumi.sandbox.docker.engine import DockerEngine
-from rumi.sandbox.types import Engine
+from rumi.sandbox.engine import Engine
 from rumi.tasks.research.repository.repository import CloneLimits
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
 from tests.fakes.git_server import RESULT, body_of, git, history, imported, line, serves
 from tests.fakes.web_server import Answering, Asked, gives, until_gone
 from tests.sandbox.desk import image_of
-from tests.tasks.research.rooms import LIMITS, RepositoryHouse, call, repository_house
+from tests.tasks.research.repository_house import LIMITS, RepositoryHouse, call, repository_house
 from tests.web.fetching import children, open_sockets
 
 SELECTION = Selection("core", extra=("git", "chmod"))

@@ -17,8 +17,8 @@ from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.remote import MOST_REFS, FetchRequest, Refs, Remote
 from rumi.web.fetch.stream import GuardedStreams
 from rumi.web.guard import AddressGuard
+from rumi.web.messages import FetchError, FetchRefused
 from rumi.web.network import GuardedNetwork
-from rumi.web.types import FetchError, FetchRefused
 from tests.fakes.git_server import (
     CAPABILITIES,
     RESULT,

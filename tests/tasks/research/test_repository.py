@@ -8,12 +8,12 @@ import pytest
 import trio
 
 from rumi.sandbox.bubblewrap.engine import BubblewrapEngine
-from rumi.sandbox.types import Engine
+from rumi.sandbox.engine import Engine
 from runner.programs import Selection
 from tests.fakes.engines import cleaned_up
 from tests.fakes.git_server import git, history, imported, serves
 from tests.fakes.web_server import Answering
-from tests.tasks.research.rooms import LIMITS, RepositoryHouse, call, repository_house
+from tests.tasks.research.repository_house import LIMITS, RepositoryHouse, call, repository_house
 
 pytestmark = pytest.mark.bubblewrap
 SELECTION = Selection("core", extra=("git", "chmod"))

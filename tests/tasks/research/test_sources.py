@@ -122,7 +122,7 @@ async def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
 WRITER = """
 import sys, trio
 from pathlib import Path
-from rumi.tasks.research import Sources
+from rumi.tasks.research.sources import Sources
 
 async def main():
     sources = await Sources.open(Path(sys.argv[1]))

@@ -17,16 +17,16 @@ from rumi.agent.tool import Progress
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.chat_completions import ChatCompletions
+from rumi.models.model import Message, Model
 from rumi.models.offline import Offline
-from rumi.models.room import TokenBudget
 from rumi.models.server import ModelServer
-from rumi.models.types import Message, Model
+from rumi.models.token_budget import TokenBudget
 from rumi.platform.texts import Language
 from rumi.tasks.research.kinds import PROMPTS
 from rumi.tasks.research.sources import Sources
 from rumi.tasks.research.web import WebResearch
+from rumi.web.messages import Fetch, Method, Page, SearchResults, SearchWeb, Topic
 from rumi.web.search.searching import Searching
-from rumi.web.types import Fetch, Method, Page, SearchResults, SearchWeb, Topic
 from tests.fakes import fifty_pages as island
 from tests.fakes.fifty_pages import Island, fifty_pages
 from tests.fakes.groq_server import KEY, Answer, Body, Script, answered_calls, serve_groq

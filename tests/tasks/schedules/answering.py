@@ -16,7 +16,7 @@ from rumi.agent.events import ConfirmationAsked
 from rumi.agent.permissions.parking import answers_in
 from rumi.agent.tool import Question, ToolResult
 from rumi.chats.commands import answer_in
-from rumi.models.types import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.when import Every
 from tests.chats.house import House

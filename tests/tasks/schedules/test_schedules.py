@@ -11,7 +11,7 @@ import trio.testing
 
 from rumi.chats.events import Replied
 from rumi.errors import RumiError, UsageError
-from rumi.models.types import Emit, ModelError, ModelRequest, Reply
+from rumi.models.model import Emit, ModelError, ModelRequest, Reply
 from rumi.store.journal.records import ScheduleRecord
 from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.times import instant_of, quiet_hours

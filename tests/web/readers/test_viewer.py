@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rumi.models.types import Message, Picture
+from rumi.models.model import Message, Picture
 from rumi.platform.threads import Threads
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file
-from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, prepare_workspace
 from rumi.web.readers.files.reading import ViewLimits, ViewRefused
 from rumi.web.readers.files.viewer import PICTURES_FOLDER, Viewer

@@ -16,8 +16,8 @@ from rumi.channels.telegram.files.download import (
 from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
 from rumi.platform.texts import Language
 from rumi.platform.threads import Offload
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file
-from rumi.sandbox.types import SandboxLimits
 from rumi.store.journal.records import Attachment
 
 _MEGA: Final = 1024 * 1024

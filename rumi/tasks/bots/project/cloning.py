@@ -15,8 +15,8 @@ from rumi.agent.tools.bash import CommandShell
 from rumi.errors import RumiError
 from rumi.platform.openat import FOLDER, openat2, opened
 from rumi.platform.threads import Offload
+from rumi.sandbox.engine import Command, SandboxLimits
 from rumi.sandbox.incoming import put_file
-from rumi.sandbox.types import Command, SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError
 from rumi.sandbox.workspace import remove as remove_workspace
 from rumi.tasks.bots.config import BotError

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from rumi.tasks.research.repository.errors import CloneError
-from rumi.web.types import FetchRefused
+from rumi.web.messages import FetchRefused
 from rumi.web.url import parse_target
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://|:)")

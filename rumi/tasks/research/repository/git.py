@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rumi.agent.tools.bash import CommandShell
-from rumi.sandbox.types import Command, CommandResult
+from rumi.sandbox.engine import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
 
 ROOT: Final = "/workspace"

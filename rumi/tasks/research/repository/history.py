@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rumi.sandbox.types import SandboxLimits
+from rumi.sandbox.engine import SandboxLimits
 from rumi.tasks.research.repository.address import RepositoryAddress
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.repository import FULL, Repository

@@ -18,7 +18,7 @@ from rumi.platform.texts import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git
-from rumi.web.types import Streamed, StreamFetcher
+from rumi.web.messages import Streamed, StreamFetcher
 
 ObjectFormat: TypeAlias = Literal["sha1", "sha256"]
 

@@ -17,8 +17,8 @@ from rumi.platform.openat import opened
 from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line, untrusted_block
+from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import put_file
-from rumi.sandbox.types import SandboxLimits
 from rumi.sandbox.workspace import WorkspaceError, open_beneath
 from rumi.tasks.research.repository.address import RepositoryAddress, parse_address
 from rumi.tasks.research.repository.cache import CloneState, RepositoryCache
@@ -27,7 +27,7 @@ from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import Git
 from rumi.tasks.research.repository.local import LocalRepository
 from rumi.tasks.research.repository.remote import EVERYTHING, FetchRequest, Ref, Refs, Remote, is_oid
-from rumi.web.types import FetchError, StreamFetcher
+from rumi.web.messages import FetchError, StreamFetcher
 
 log = logging.getLogger("rumi.tasks.research")
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from rumi.agent.tool import CommandTrace, Question, Tool, ToolResult
-from rumi.models.types import ToolSpec
+from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.git import MOST_BYTES, MOST_LINES, GitOutput

@@ -13,7 +13,7 @@ MOST_PIXELS: Final = 64_000_000
 """A larger picture is not decoded: its header says so before any memory is taken."""
 
 SCALED_PIXELS: Final = 1_200_000
-"""What a scaled picture has at most; see `PER_PICTURE` in `rumi.models.types`."""
+"""What a scaled picture has at most; see `PER_PICTURE` in `rumi.models.model`."""
 
 _ORIENTATION: Final = 0x0112
 _QUALITIES: Final = (85, 70, 50, 30)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from rumi.web.types import FetchRefused
+from rumi.web.messages import FetchRefused
 from rumi.web.url import Target, join_target, parse_target
 
 MOST_CHARS: Final = 2048  # what is longer carries data, and is of no use to a reader

@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from rumi.web.links import links_in
+from rumi.web.messages import PageText
 from rumi.web.readers.pages.charset import decode
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, looks_like
-from rumi.web.types import PageText
 
 _TOO_DEEP: Final = "it is nested too deeply, and all from there on is missing"
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n){3,}")

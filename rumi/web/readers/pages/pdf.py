@@ -5,8 +5,8 @@ import time
 from typing import Final
 
 from rumi.web.links import links_in
+from rumi.web.messages import PageText
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
-from rumi.web.types import PageText
 
 _PATIENCE_S: Final = 6.0  # then what has been read so far is what there is
 # The mark of pdfium for the hyphen in a word that was divided at the end of a line.

@@ -13,7 +13,7 @@ from pathlib import Path
 import trio
 
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
-from rumi.web.types import FetchError, PageText
+from rumi.web.messages import FetchError, PageText
 
 READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000

@@ -1,0 +1,136 @@
+"""Serves channels until a signal ends the process."""
+
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from actors import ActorError
+from rumi.channels.channel import Channel
+from rumi.chats.fact_extraction import FactExtraction
+from rumi.chats.inbox import Inbox
+from rumi.platform import texts
+from rumi.platform.texts import Language
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 20.0
+"""How long running turns may continue after a signal."""
+
+REPORT_S: Final = 15.0
+"""How long ending and reporting the remaining turns may then take."""
+
+FLUSH_S: Final = 10.0
+"""How long a channel may take to store its last messages, and to send its last replies; the next process
+sends the rest."""
+
+EXTRACTION_WAIT_S: Final = 5.0
+"""How long the extraction of facts from open sessions may then take."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopSignals:
+    """The signals so far: to end, and then to end quickly."""
+
+    end: trio.Event = field(default_factory=trio.Event)
+    hurry: trio.Event = field(default_factory=trio.Event)
+
+
+@asynccontextmanager
+async def stop_signals() -> AsyncIterator[StopSignals]:
+    """Handle the signals that end a program, until the block ends. Must be called in the main thread.
+
+    The tree belongs inside the block: it ends in bounded time, and a signal that killed the process meanwhile
+    would leave containers behind.
+    """
+    stop = StopSignals()
+
+    async def receive(signals: AsyncIterator[int]) -> None:
+        async for _ in signals:
+            (stop.hurry if stop.end.is_set() else stop.end).set()
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored, as nohup sets it
+        numbers.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*numbers) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive, signals)
+            yield stop
+            nursery.cancel_scope.cancel()
+
+
+async def serve_channels(
+    channels: Sequence[Channel],
+    inbox: Inbox,
+    fact_extraction: FactExtraction,
+    language: Language,
+    say: Callable[[str], None],
+    stop: StopSignals,
+    ending: Callable[[], None],
+    drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    drain_s: float = 0.0,
+) -> None:
+    """Serve until told to end, and then wind down; a second signal shortens that.
+
+    `say` shows a line to the user who started the program. `ending` is called when no message may be accepted
+    any more. `drain` hands the chats over to other workers, in about `drain_s`.
+
+    Raises:
+        RumiError: A channel can never work.
+    """
+    for channel in channels:
+        await channel.introduce(say)
+    await stop.end.wait()
+    say(texts.winding_down(language, PATIENCE_S))
+    ending()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_when_hurried, stop, nursery.cancel_scope)
+        await wind_down(channels, inbox, fact_extraction, drain, drain_s)
+        nursery.cancel_scope.cancel()
+
+
+async def _cancel_when_hurried(stop: StopSignals, scope: trio.CancelScope) -> None:
+    await stop.hurry.wait()
+    scope.cancel()
+
+
+async def wind_down(
+    channels: Sequence[Channel],
+    inbox: Inbox,
+    fact_extraction: FactExtraction,
+    drain: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    drain_s: float = 0.0,
+) -> None:
+    """Take no more messages, let turns finish or report them, send the last replies, extract facts. All
+    bounded.
+
+    Cancelled, it leaves the rest to the end of the tree and to the next process.
+    """
+    for channel in channels:
+        with _bounded_step(channel.name, FLUSH_S):
+            await channel.stop_receiving()
+    if drain_s:
+        with _bounded_step("partitions", drain_s + REPORT_S):
+            await drain()
+    with _bounded_step("turns", PATIENCE_S + REPORT_S):
+        await inbox.wind_down(PATIENCE_S, REPORT_S)
+    for channel in channels:
+        with _bounded_step(channel.name, FLUSH_S):
+            await channel.flush()
+    with _bounded_step("facts", EXTRACTION_WAIT_S):  # the rest at the next start
+        if await fact_extraction.request_extraction():
+            await fact_extraction.extract_now()
+
+
+@contextmanager
+def _bounded_step(what: str, seconds: float) -> Iterator[None]:
+    """Run a step of the shutdown. If an actor fails in it, log that, so that the next step still runs."""
+    try:
+        with trio.move_on_after(seconds):
+            yield
+    except ActorError as error:
+        logger.warning("the end was not orderly (%s): %r", what, error)

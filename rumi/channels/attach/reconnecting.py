@@ -1,0 +1,203 @@
+"""A chat that outlasts the process that holds the home: a front end goes on when another one takes over."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import trio
+
+from rumi.channels.attach.client import DaemonGone, NotAccepting
+from rumi.chats.events import ChatEvent, Moved, Replied
+from rumi.chats.local import ChatPort, ChatSubscription, PastTurn
+from rumi.errors import RumiError
+from rumi.platform import texts
+from rumi.platform.texts import Language
+from rumi.store.journal.records import Attachment
+
+ACKNOWLEDGED = 64
+"""How many of the last read replies are acknowledged again: the process may have ended before it knew."""
+
+
+class ReconnectingChat:
+    """A `ChatPort` over one process after the other.
+
+    Its owner calls `move` with each process's port and `lose` when that process is gone; until the next one,
+    calls wait. `left` is set when the front end is done. The events of a turn end with its process:
+    listeners get a `Moved` then.
+    """
+
+    def __init__(self, chat: str, language: Language) -> None:
+        self.chat = chat
+        self._language = language
+        self.left = trio.Event()
+        self._port: ChatPort | None = None
+        self.model = ""
+        self.chosen_model = ""
+        """The model that was chosen since the window was opened: the next process is asked for it as well."""
+        self._final_error: DaemonGone | None = None
+        self._changed = trio.Event()
+        self._followers: list[_ReconnectingEvents] = []
+        self._read: deque[int] = deque(maxlen=ACKNOWLEDGED)
+
+    # For its owner
+
+    def connect(self, port: ChatPort, note: str = "") -> None:
+        """Continue with this port. Listeners get the `note`."""
+        self._port = port
+        self.model = port.model
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=True))
+        self._notify_changed()
+
+    def disconnect(self, note: str) -> None:
+        """Note that the process is gone. Listeners get the `note`."""
+        self._port = None
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=False))
+        self._notify_changed()
+
+    def notify(self, note: str) -> None:
+        """Tell the listeners something about the move."""
+        for follower in self._followers:
+            follower.notes.append(Moved(note, back=False))
+        self._notify_changed()
+
+    def fail(self, gone: DaemonGone) -> None:
+        """Note that the process is gone and no other one comes: calls and waits raise this from now on."""
+        self._final_error = gone
+        self._notify_changed()
+
+    # As a front end uses it
+
+    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
+        """Store a message and hand it to the chat; return its number. Between two processes this waits.
+
+        Raises:
+            RumiError: it was not stored; or the process ended, and whether it was stored is not known.
+        """
+        while True:
+            port = await self._connected_port()
+            try:
+                return await port.send(text, attachments)
+            except NotAccepting:
+                await self._until_port_changes(port)
+            except DaemonGone as gone:
+                await self._until_port_changes(port)
+                if gone.sent:
+                    raise RumiError(*texts.perhaps_lost(self._language, text)) from None
+
+    def subscribe(self) -> "_ReconnectingEvents":
+        """Listen from now on, to each process in turn."""
+        follower = _ReconnectingEvents(self)
+        self._followers.append(follower)
+        return follower
+
+    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
+        """Return replies that no one has acknowledged, oldest first, without those that were read here; and
+        those `to` these messages, which another window may have acknowledged.
+        """
+        while True:
+            port = await self._connected_port()
+            try:
+                for delivery in self._read:
+                    await port.delivered(delivery)
+                return [reply for reply in await port.undelivered(to) if reply.delivery not in self._read]
+            except DaemonGone:
+                await self._until_port_changes(port)
+
+    async def use_model(self, name: str) -> None:
+        """Have this model work on what is sent from now on, also in the next process.
+
+        Raises:
+            RumiError: it cannot be used.
+        """
+        while True:
+            port = await self._connected_port()
+            try:
+                await port.use_model(name)
+            except DaemonGone:
+                await self._until_port_changes(port)
+            else:
+                self.model = self.chosen_model = port.model
+                return
+
+    async def recent(self) -> list[PastTurn]:
+        """Return the last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        while True:
+            port = await self._connected_port()
+            try:
+                return await port.recent()
+            except DaemonGone:
+                await self._until_port_changes(port)
+
+    def shown(self, question: str) -> None:
+        """Note that a person can read the question. Between two processes this does nothing."""
+        if self._port is not None:
+            self._port.shown(question)
+
+    def unasked(self, question: str) -> None:
+        """Note that nobody could answer the question. Between two processes this does nothing."""
+        if self._port is not None:
+            self._port.unasked(question)
+
+    async def delivered(self, delivery: int) -> None:
+        """Note that a person has it."""
+        self._read.append(delivery)
+        if self._port is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._port.delivered(delivery)
+
+    async def _connected_port(self) -> ChatPort:
+        while self._port is None:
+            await self._wait()
+        return self._port
+
+    async def _until_port_changes(self, port: ChatPort) -> None:
+        while self._port is port:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        if self._final_error is not None:
+            raise self._final_error
+        await self._changed.wait()
+
+    def _notify_changed(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+class _ReconnectingEvents:
+    """Listens to one process after the other, each to its last word."""
+
+    def __init__(self, chat: ReconnectingChat) -> None:
+        self.notes: deque[Moved] = deque()
+        self._chat = chat
+        self._port = chat._port
+        self._events: ChatSubscription | None = self._port.subscribe() if self._port is not None else None
+
+    async def receive(self) -> ChatEvent:
+        """Return the next event. Cancelled, it loses nothing."""
+        while True:
+            if self._events is not None:
+                try:
+                    return await self._events.receive()
+                except DaemonGone:
+                    self._events.close()
+                    self._events = None
+            if self.notes:
+                return ChatEvent(self._chat.chat, "", time.time(), self._next_note())
+            await self._chat._wait()
+
+    def _next_note(self) -> Moved:
+        note = self.notes.popleft()
+        port = self._chat._port
+        if note.back and port is not None and port is not self._port:
+            self._port, self._events = port, port.subscribe()
+        return note
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._chat._followers.remove(self)
+        if self._events is not None:
+            self._events.close()

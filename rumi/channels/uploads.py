@@ -1,0 +1,101 @@
+"""Files that clients of this machine hand over, to the chats that belong to no channel."""
+
+import mimetypes
+import os
+from collections.abc import AsyncIterable
+from functools import partial
+from typing import BinaryIO, Final
+
+import trio
+
+from rumi.agent.tool import Tool
+from rumi.agent.tools.send_file import SendFile
+from rumi.channels.channel import Channel
+from rumi.chats.inbox import Inbox
+from rumi.platform.home import Home
+from rumi.platform.openat import opened
+from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
+from rumi.platform.threads import Threads
+from rumi.sandbox.engine import SandboxLimits
+from rumi.sandbox.incoming import about_file, put_file
+from rumi.sandbox.workspace import open_beneath, prepare_workspace
+from rumi.store.journal.records import Attachment
+
+AT_ONCE: Final = 4
+"""Files that come at the same time; others wait."""
+
+_MEGA: Final = 1024 * 1024
+
+
+async def _is_there(name: str, content: bytes) -> None:
+    """Send nothing: the people of these chats see the workspace."""
+    await trio.lowlevel.checkpoint()
+
+
+class LocalUploads(Channel):
+    """Puts files into workspaces, and tells the model of them when their message's turn begins.
+
+    Every file comes from outside, also one of the owner's: the chat's files are marked before it is there.
+    """
+
+    name = "handed"
+
+    def __init__(self, home: Home, user: tuple[int, int], limits: SandboxLimits, max_mb: int) -> None:
+        self._home = home
+        self._user = user
+        self._limits = limits
+        self.max_bytes = max_mb * _MEGA
+        self._offload = Threads(AT_ONCE)
+        self._receiving = trio.CapacityLimiter(AT_ONCE)
+
+    async def put(self, inbox: Inbox, chat: str, name: str, pieces: AsyncIterable[bytes]) -> Attachment:
+        """Put a file into the chat's workspace; return it as an attachment for a message.
+
+        Cancelled, nothing of it is left, unless it was already complete and in place.
+
+        Raises:
+            RumiError: It is too large, or it cannot be stored.
+        """
+        async with self._receiving:
+            with SpooledFile(self._home.run, self._offload) as spooled:
+                await spooled.reset()
+                async for piece in pieces:
+                    if spooled.size + len(piece) > self.max_bytes:
+                        raise FileError(f"It is larger than {self.max_bytes / _MEGA:g} MB.")
+                    await spooled.write(piece)
+                await spooled.flush()
+                await inbox.taint_files(chat)
+                put = await self._offload(partial(self._put, chat, name, spooled.file))
+                await inbox.taint_files(chat)
+        return self.attachment(put, spooled.size)
+
+    @staticmethod
+    def attachment(name: str, size: int | None = None) -> Attachment:
+        """Return a file of the workspace as an attachment."""
+        kind = mimetypes.guess_type(name)[0] or ""
+        return Attachment("file", reference=name, name=name, media_type=kind, size_bytes=size)
+
+    def tools_for(self, chat: str) -> tuple[Tool, ...]:
+        """Return the tool that shows a file: on the page as a picture or a link, in a terminal as a path."""
+        return (SendFile(self._home.workspaces / chat, _is_there, self._offload, shows=True),)
+
+    async def bring(self, chat: str, attachment: Attachment) -> str:
+        """Return the text about a file that is in the workspace already."""
+        return await self._offload(partial(self._about, chat, attachment))
+
+    def _about(self, chat: str, attachment: Attachment) -> str:
+        with opened(open_beneath(self._home.workspaces / chat, attachment.reference)) as file:
+            return about_file(attachment.reference, attachment.media_type, os.fstat(file).st_size)
+
+    def _put(self, chat: str, name: str, file: BinaryIO) -> str:
+        uid, gid = self._user
+        return put_file(
+            prepare_workspace(self._home.root, chat, uid, gid),
+            name,
+            file,
+            uid=uid,
+            gid=gid,
+            limits=self._limits,
+            max_bytes=self.max_bytes,
+            checkpoint=check_cancelled,
+        )

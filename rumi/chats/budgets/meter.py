@@ -1,0 +1,443 @@
+"""The meter of all model calls: reserves before each attempt, settles after it.
+
+Where no budget applies nothing waits: what was used is gathered, and written once in a second. Where one
+does, the reservation is on the disk before the call, in the transaction that looked at the budget. A call
+that was cut off is settled by what it had reserved: soon, or at the next start.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import tzinfo
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+import trio
+
+from actors import Actor, ActorError, ActorRef, Request, answers
+from rumi.chats.budgets.amounts import amount_text, as_usd
+from rumi.chats.budgets.periods import day_of, days_of, renewal
+from rumi.chats.budgets.prices import OWN_PRICES, Price, price_of
+from rumi.models.metering import Account, Counted, Hold, Limit
+from rumi.models.model import ModelError, Usage
+from rumi.platform import texts
+from rumi.platform.config.providers import OFFLINE
+from rumi.platform.grace import with_grace
+from rumi.platform.texts import Language
+from rumi.store.journal.actor import AskJournal
+from rumi.store.journal.spending import (
+    Bound,
+    BudgetState,
+    RecordUsage,
+    ReserveCall,
+    SettleCall,
+    Spending,
+    Standing,
+    UsageRow,
+)
+
+logger = logging.getLogger(__name__)
+
+GATHER_S: Final = 1.0
+"""How long what was used is gathered before it is written."""
+
+WRITE_S: Final = 5.0
+"""How long one who leaves waits for the journal."""
+
+STOP_S: Final = 2.0
+"""How long the end of a process waits for the last write."""
+
+MOST_TOOL_CHARS: Final = 64
+"""Models invent names of tools: longer ones are cut."""
+
+MOST_NOTICES: Final = 1000
+"""So many notices wait for a turn of their chats."""
+
+_KEY: Final = 8
+"""So many fields of a row say whose it is; the others count."""
+_FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageRow))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The prices and limits of the configuration. `reply_tokens` are reserved for each reply."""
+
+    prices: Mapping[str, Price] = field(default_factory=lambda: OWN_PRICES)
+    limits: tuple[Limit, ...] = ()
+    reply_tokens: int = 4096
+
+
+class Budgets:
+    """The meter of a process's model calls. `ask` is the journal's; `zone` is the local one by default.
+
+    It outlives its `Ledger`, the actor that writes what was gathered.
+    """
+
+    def __init__(
+        self, ask: AskJournal, rules: Rules, now: Callable[[], float], zone: tzinfo | None = None
+    ) -> None:
+        self.rules = rules
+        self.now = now
+        self.zone = zone
+        self.ask = ask
+        self.work = trio.Event()
+        self.figures: dict[str, object] = {}
+        self.calls = 0
+        self.used = Usage()
+        """What all calls since the process began have used."""
+        self._gathered: dict[tuple[Any, ...], list[int]] = {}
+        self._unsettled: deque[SettleCall] = deque()
+        self._notices: dict[str, tuple[str, BudgetState]] = {}
+
+    # The meter
+
+    async def reserve(
+        self, account: Account, model: str, prompt_tokens: int, language: Language
+    ) -> Hold | ModelError:
+        """Return a hold for one attempt at a call.
+
+        Returns the error that says why, if a budget does not allow it or cannot know what it costs.
+        Cancelled, it reserves nothing that lasts.
+        """
+        price = price_of(model, self.rules.prices)
+        bounds = self._bounds(account) if model != OFFLINE else ()
+        # All of it may be written into the server's cache, which can cost more.
+        whole = Usage(prompt_tokens, self.rules.reply_tokens, written_tokens=prompt_tokens)
+        begun = _CallAttempt(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
+        if not bounds:
+            return begun
+        if price is None and any(bound.limit.unit == "usd" for bound in bounds):
+            return ModelError("budget", texts.no_price(language, model), model=model)
+        try:
+            refused = await self.ask(
+                ReserveCall(
+                    begun.key,
+                    account,
+                    model,
+                    begun.day,
+                    whole.prompt_tokens,
+                    whole.completion_tokens,
+                    price.of(whole) if price is not None else 0,
+                    price is not None,
+                    bounds,
+                )
+            )
+        except trio.Cancelled:
+            self.settle_later(SettleCall(begun.key, account, ()))
+            raise
+        if refused is not None:
+            return ModelError("budget", self._refusal(refused, begun, language), model=model)
+        return begun
+
+    def _bounds(self, account: Account) -> tuple[Bound, ...]:
+        """Return the limits that apply to a call, in their periods."""
+        limits = (*self.rules.limits, *account.limits)
+        return tuple(self.bound(limit) for limit in limits if account.name(limit.scope))
+
+    def bound(self, limit: Limit) -> Bound:
+        """Return a limit in the period that runs."""
+        return Bound(limit, *days_of(limit.period, self.now(), self.zone))
+
+    def today(self) -> str:
+        """Return the local date."""
+        return day_of(self.now(), self.zone).isoformat()
+
+    def _refusal(self, state: BudgetState, begun: "_CallAttempt", language: Language) -> str:
+        limit, whole = state.bound.limit, begun.whole
+        need = 1 if limit.unit == "calls" else whole.prompt_tokens + whole.completion_tokens
+        if limit.unit == "usd" and begun.price is not None:
+            need = begun.price.of(whole)
+        asked = amount_text(limit.unit, need)
+        used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
+        renews = renewal(limit.period, self.now(), self.zone)
+        return texts.budget_refused(language, limit.scope, limit.period, used, most, asked, renews)
+
+    # What was used
+
+    def gather(self, rows: tuple[UsageRow, ...]) -> None:
+        """Take what was used, to be written soon."""
+        for row in rows:
+            values = [getattr(row, name) for name in _FIELDS]
+            counts = self._gathered.setdefault(tuple(values[:_KEY]), [0] * len(values[_KEY:]))
+            counts[:] = [sum(pair) for pair in zip(counts, values[_KEY:], strict=True)]
+        self.work.set()
+
+    def settle_later(self, request: SettleCall) -> None:
+        """Settle a reservation soon, and wait for nothing. The next start does it otherwise."""
+        self._unsettled.append(request)
+        self.work.set()
+
+    async def write(self, grace_s: float = WRITE_S) -> None:
+        """Write what was gathered. Cancelled, it may go on for `grace_s`, so that nothing is written twice.
+
+        One at a time may write. Reservations that are not settled when it is cancelled wait for the next one.
+
+        Raises:
+            ActorError: The journal has stopped. What it did not take waits.
+        """
+        self.work = trio.Event()
+        gathered, self._gathered = self._gathered, {}
+        if gathered:
+            rows = tuple(UsageRow(*key, *counts) for key, counts in gathered.items())
+            try:
+                await with_grace(partial(self.ask, RecordUsage(rows)), grace_s)
+            except ActorError:
+                self.gather(rows)
+                raise
+        while self._unsettled:  # each stays until it is written: a second time, it does nothing
+            request = self._unsettled[0]
+            self.queue_notices(request.account, await with_grace(partial(self.ask, request), grace_s))
+            self._unsettled.popleft()
+
+    # Notices
+
+    def queue_notices(self, account: Account, states: tuple[BudgetState, ...]) -> None:
+        """Keep the budgets that are nearly used up for the next reply of the account's chat."""
+        for state in states:
+            if account.chat and len(self._notices) < MOST_NOTICES:
+                self._notices.setdefault(state.key, (account.chat, state))
+
+    def notices(self, chat: str, language: Language) -> tuple[tuple[str, str], ...]:
+        """Return the notices for a chat, by their keys; its reply says them, and `told` takes them away."""
+        return tuple(
+            (key, self._notice(state, language)) for key, (of, state) in self._notices.items() if of == chat
+        )
+
+    def drop_notices(self, keys: Iterable[str]) -> None:
+        """Forget notices that the journal knows as told."""
+        for key in keys:
+            self._notices.pop(key, None)
+
+    def _notice(self, state: BudgetState, language: Language) -> str:
+        limit = state.bound.limit
+        used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
+        percent = state.used * 100 // max(1, state.most)
+        renews = renewal(limit.period, self.now(), self.zone)
+        return texts.budget_notice(language, limit.scope, limit.period, used, most, percent, renews)
+
+    # For the status
+
+    async def look(self) -> None:
+        """Read what was used today and this month, and how far the budgets are used."""
+        today, (first, last) = self.today(), days_of("month", self.now(), self.zone)
+        sums = {}
+        for name, days in (("today", (today, today)), ("month", (first, last))):
+            rows = await self.ask(Spending("all", *days))
+            sums[name] = _figures(rows[0] if rows else UsageRow())
+        bounds = tuple(self.bound(limit) for limit in self.rules.limits)
+        states = await self.ask(Standing(bounds)) if bounds else ()
+        self.figures = {**sums, "budgets": [state_json(state, self) for state in states[:50]]}
+
+
+def _figures(row: UsageRow) -> dict[str, object]:
+    return {
+        "calls": row.calls,
+        "tokens": row.prompt + row.completion,
+        "usd": as_usd(row.nano),
+        "unpriced_tokens": row.unpriced,
+    }
+
+
+def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
+    """Return how far a budget is used, as programs read it."""
+    limit = state.bound.limit
+    money = limit.unit == "usd"
+    renews = renewal(limit.period, budgets.now(), budgets.zone)
+    amounts = {
+        "limit": limit.most,
+        "granted": state.granted,
+        "used": state.used,
+        "reserved": state.reserved,
+    }
+    return {
+        "budget": f"{limit.scope}_{limit.unit}_per_{limit.period}",
+        "of": state.name,
+        **{name: as_usd(value) if money else value for name, value in amounts.items()},
+        "share": round(state.used / max(1, state.most), 4),
+        "renews": renews.isoformat() if renews is not None else None,
+    }
+
+
+class _CallAttempt:
+    """One attempt at a model call; reserved where `bounds` apply to it."""
+
+    __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
+
+    def __init__(
+        self,
+        budgets: Budgets,
+        key: str,
+        account: Account,
+        model: str,
+        day: str,
+        price: Price | None,
+        whole: Usage,
+        bounds: tuple[Bound, ...],
+    ) -> None:
+        self._budgets = budgets
+        self._bounds = bounds
+        self._over = False
+        self.key = key
+        self.account = account
+        self.model = model
+        self.day = day
+        self.price = price
+        self.whole = whole
+
+    @property
+    def most_reply(self) -> int | None:
+        """Return what is reserved for the reply."""
+        return self.whole.completion_tokens if self._bounds else None
+
+    async def settle(self, counted: Counted | None) -> Usage:
+        """Count what was used; cancelled, it is counted all the same."""
+        if self._over:
+            return Usage()
+        self._over = True
+        rows, usage = self._rows(counted)
+        if not self._bounds:
+            self._budgets.gather(rows)
+            return usage
+        request = SettleCall(self.key, self.account, rows if counted is not None else None, self._bounds)
+        try:
+            self._budgets.queue_notices(self.account, await self._budgets.ask(request))
+        except (trio.Cancelled, ActorError):
+            self._budgets.settle_later(request)
+            raise
+        self._budgets.work.set()
+        return usage
+
+    def abandon(self) -> None:
+        """Count what was reserved, or, of a call that nothing bounds, its prompt."""
+        if self._over:
+            return
+        self._over = True
+        rows, _ = self._rows(None)
+        if self._bounds:
+            self._budgets.settle_later(SettleCall(self.key, self.account, None, self._bounds))
+        else:
+            self._budgets.gather(rows)
+
+    def _rows(self, counted: Counted | None) -> tuple[tuple[UsageRow, ...], Usage]:
+        """Return the rows to count, and what was used with its price."""
+        if counted is None:
+            whole = self.whole if self._bounds else replace(self.whole, completion_tokens=0)
+            counted = Counted(whole, estimated=True)
+        usage = counted.usage
+        if usage == Usage():
+            return (), usage
+        usage = replace(usage, nano_usd=self.price.of(usage) if self.price is not None else 0)
+        self._budgets.calls += 1
+        self._budgets.used += usage
+        tools = [name[:MOST_TOOL_CHARS] for name in counted.tools]
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        row = UsageRow(
+            *(self.day, self.account.owner, self.account.chat, self.account.task, self.account.bot),
+            self.model,
+            person=self.account.person,
+            calls=1,
+            prompt=usage.prompt_tokens,
+            completion=usage.completion_tokens,
+            cached=usage.cached_tokens,
+            nano=usage.nano_usd,
+            unpriced=tokens if self.price is None else 0,
+            estimated=int(counted.estimated),
+        )
+        return tuple(_shared(row, tools)), usage
+
+
+def _shared(row: UsageRow, tools: list[str]) -> list[UsageRow]:
+    """Share a reply's tokens and price between the tools that it called; the first takes the rest."""
+    if not tools:
+        return [row]
+    parts = {
+        name: (value // len(tools), value % len(tools))
+        for name in ("prompt", "completion", "cached", "nano", "unpriced")
+        for value in (getattr(row, name),)
+    }
+    first = {name: share + rest for name, (share, rest) in parts.items()}
+    others = {name: share for name, (share, _) in parts.items()}
+    return [
+        replace(row, tool=tool, tool_calls=1, **first)
+        if at == 0
+        else replace(row, tool=tool, tool_calls=1, calls=0, estimated=0, **others)
+        for at, tool in enumerate(tools)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNow(Request[None]):
+    """Write what was gathered before returning."""
+
+
+class Ledger(Actor[WriteNow]):
+    """Writes what model calls have used, once in a second at most."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._writing = trio.Lock()
+
+    async def started(self) -> None:
+        """Begin to write."""
+        self.start_soon(self._write)
+
+    async def _write(self) -> None:
+        self._budgets.work.set()  # the figures of the status
+        while True:
+            await self._budgets.work.wait()
+            await trio.sleep(GATHER_S)
+            try:
+                await self.write_now(WriteNow())
+            except ActorError as error:  # the journal is down, and takes this actor along soon
+                logger.info("usage is not written now: %r", error)
+
+    @answers(WriteNow)
+    async def write_now(self, message: WriteNow) -> None:
+        """Write what was gathered."""
+        async with self._writing:
+            await self._budgets.write()
+            await self._budgets.look()
+
+    async def stopped(self, reason: str) -> None:
+        """Write the rest."""
+        try:
+            with trio.move_on_after(STOP_S):
+                await self._budgets.write(0.0)
+        except ActorError as error:
+            logger.warning("what model calls have used is not written: %r", error)
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return what was used today, this month and in all by this process, and how far budgets are used."""
+        used = self._budgets.used
+        total = {
+            "calls": self._budgets.calls,
+            "prompt_tokens": used.prompt_tokens,
+            "completion_tokens": used.completion_tokens,
+            "cached_tokens": used.cached_tokens,
+            "usd": as_usd(used.nano_usd),
+        }
+        return {**self._budgets.figures, "total": total}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLedger:
+    """The ledger of a worker that shares its database: a `rumi.store.cluster.partitions.Part`.
+
+    It writes everything before partitions are handed over, because the next worker counts what is reserved
+    there then as used.
+    """
+
+    ledger: ActorRef[WriteNow]
+
+    async def take_over(self, numbers: frozenset[int]) -> None:
+        """Return: there is nothing to go on with."""
+        await trio.lowlevel.checkpoint()
+
+    async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
+        """Write what was gathered and what is to be settled."""
+        try:
+            await self.ledger.ask(WriteNow())
+        except ActorError as error:
+            logger.warning("what model calls have used is not written: %r", error)

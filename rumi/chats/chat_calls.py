@@ -1,0 +1,102 @@
+"""The chats' calls for other processes: requests and answers as JSON objects.
+
+`list`; `show` (a `chat`, its entries `before` a number); `search` (`words`, in a `chat` or in all, `before` a
+number); `delete` (a `chat`). A caller sees and deletes the chats of its scope; the home's owner all of them.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Final
+
+from rumi.errors import UsageError
+from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
+from rumi.platform.logs.audit import utc
+from rumi.store.journal.actor import AskJournal
+from rumi.store.journal.inbox import Knows
+from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
+from rumi.store.journal.records import StoredEntry
+
+PAGE: Final = 200
+"""Entries in one answer."""
+
+MOST_CHATS: Final = 10_000
+
+
+def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
+    """Return the function that serves such requests. `delete` deletes all of a chat but its facts."""
+
+    def sees(caller: Caller, chat: str) -> bool:
+        return caller.scope in (None, ids.owner_of(chat))
+
+    async def known(caller: Caller, request: Mapping[str, object]) -> str:
+        chat = check_chat_id(str(request.get("chat", "")))
+        if not sees(caller, chat) or not await ask(Knows(chat)):
+            raise unknown_chat(chat)
+        return chat
+
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or the chat is unknown.
+            JournalError: `state.db` cannot be used.
+        """
+        match request.get("do"):
+            case "list":
+                chats = await ask(ListChats(limit=MOST_CHATS))
+                return [
+                    asdict(stored_chat) | {"at": utc(stored_chat.at)}
+                    for stored_chat in chats
+                    if sees(caller, stored_chat.chat)
+                ]
+            case "show":
+                chat = await known(caller, request)
+                entries = await ask(ReadHistory(chat, _before(request), PAGE))
+                return {"entries": [entry_as_json(entry) for entry in entries]}
+            case "search":
+                chat = await known(caller, request) if request.get("chat") else ""
+                found = await ask(_search(request, chat))
+                seen = [entry_as_json(entry) for entry in found.entries if sees(caller, entry.chat)]
+                return {"entries": seen, "next": found.next}
+            case "delete":
+                await delete(await known(caller, request))
+                return None
+            case _:
+                raise UsageError(
+                    "The chats do not know this request.", "They can list, show, search and delete."
+                )
+
+    return answer
+
+
+def entry_as_json(stored: StoredEntry) -> dict[str, object]:
+    """Return the entry as JSON; times as in RFC 3339."""
+    message = stored.entry.message
+    return {
+        "id": stored.id,
+        "chat": stored.chat,
+        "session": stored.session,
+        "time": utc(stored.at),
+        "turn": stored.entry.turn,
+        "role": message.role,
+        "text": message.content,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ],
+        "tool_call_id": message.tool_call_id,
+        "tainted": stored.entry.tainted,
+        "undone": stored.undone,
+    }
+
+
+def _before(request: Mapping[str, object]) -> int:
+    value = request.get("before")
+    return value if isinstance(value, int) and value > 0 else ReadHistory("").before
+
+
+def _search(request: Mapping[str, object], chat: str) -> SearchHistory:
+    words = request.get("words")
+    if not isinstance(words, str) or not words.strip():
+        raise UsageError("There is nothing to search for.", "Name a word.")
+    return SearchHistory(words, chat, before=_before(request))

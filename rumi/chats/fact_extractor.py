@@ -1,0 +1,247 @@
+"""Extracts facts from sessions when they end, in the background.
+
+When a session ends is a date in the journal, so an end is met whether its chat is in memory or not, and
+also when it came while no process ran. What was learned is stored before the journal hears of it; if the
+process ends in between, the memory knows that it has it already.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Final, Protocol, TypeAlias
+
+import trio
+
+from actors import Actor, ActorError, ActorRef, Request, answers
+from rumi.chats.context import ChatContext
+from rumi.errors import RumiError
+from rumi.memory.extractor import Extracted
+from rumi.memory.messages import Fact, Facts, IsExtracted, StoreExtracted
+from rumi.models.model import Message, Model, ModelError
+from rumi.models.token_budget import context_of
+from rumi.platform.texts import Language
+from rumi.store.journal.extraction import (
+    FindDueSessions,
+    MarkExtracted,
+    PostponeExtraction,
+    ReadUnextracted,
+    SkipExtraction,
+)
+from rumi.store.journal.records import SessionExcerpt
+from rumi.store.journal.store import NotOwner
+from rumi.store.journal.transaction import JournalMessage
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 4
+"""Sessions that are learned from at the same time: the model is for the chats first."""
+
+EXTRACT_S: Final = 60.0
+"""How long the model may take for one session."""
+
+AGAIN_S: Final = (60.0, 360.0, 2160.0, 12960.0)
+"""How long after each try in vain the next one comes. There is one more than that."""
+
+LOOK_S: Final = 300.0
+"""How often it is looked for what is due, at least."""
+
+
+class Extract(Protocol):
+    """Draws facts from a session."""
+
+    async def __call__(
+        self,
+        model: Model,
+        language: Language,
+        messages: Sequence[Message],
+        known: Sequence[Fact],
+        today: date,
+    ) -> Extracted:
+        """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+
+        And a line on what they are about.
+
+        They were said `today`.
+
+        Raises:
+            ModelError: the model cannot be reached or refuses.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """A session has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractNow(Request[int]):
+    """Learn from what is due of a chat, or of all chats; how many facts are new.
+
+    Answered when all of it was tried once. Cancelled, the work goes on behind.
+    """
+
+    chat: str | None = None
+
+
+ExtractorMessage: TypeAlias = SessionEnded | ExtractNow
+
+
+@dataclass(eq=False, slots=True)
+class _ExtractionAttempt:
+    """A session that is being learned from. `new` is how many facts came of it when `done` is set."""
+
+    done: trio.Event = field(default_factory=trio.Event)
+    new: int = 0
+
+
+class FactExtractor(Actor[ExtractorMessage]):
+    """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later.
+
+    Without an `extract`, or with a model that does not think, it learns nothing.
+    """
+
+    concurrency = 1000
+
+    def __init__(
+        self, journal: ActorRef[JournalMessage], context: ChatContext, extract: Extract | None
+    ) -> None:
+        self._journal = journal
+        self._context = context
+        self._extract = extract
+        self._attempts: dict[tuple[str, int], _ExtractionAttempt] = {}
+        self._limit = trio.CapacityLimiter(AT_ONCE)
+        self._woken = trio.Event()
+
+    async def started(self) -> None:
+        """Begin to look for what is due: earlier processes' sessions too."""
+        self.start_soon(self._watch)
+
+    async def receive(self, message: ExtractorMessage) -> None:
+        """Wake up."""
+        self._woken.set()
+
+    def activity(self) -> str:
+        """Return how many sessions it learns from."""
+        return f"learning from {len(self._attempts)}" if self._attempts else ""
+
+    def metrics(self) -> Mapping[str, object]:
+        """Return how many sessions it learns from."""
+        return {"sessions": len(self._attempts)}
+
+    async def _watch(self) -> None:
+        most_s = min(LOOK_S, max(1.0, self._context.limits.session_ttl_s))
+        while True:
+            self._woken = trio.Event()
+            pause_s = most_s
+            try:
+                pause_s = min(most_s, await self._look())
+            except ActorError as error:
+                logger.info("what is to be learned cannot be looked up: %r", error)
+            with trio.move_on_after(pause_s):
+                await self._woken.wait()
+
+    async def _look(self) -> float:
+        """Begin with what is due; how many seconds until the next is, as far as is known now."""
+        if not self._context.thinks or self._extract is None:
+            await self._journal.ask(SkipExtraction(ever=self._extract is None))
+            return LOOK_S
+        due = await self._journal.ask(FindDueSessions())
+        for chat, session in due.now:
+            self._begin(chat, session)
+        return max(0.0, due.next - self._context.now())
+
+    @answers(ExtractNow)
+    async def extract_now(self, message: ExtractNow) -> int:
+        """Try all that is due once."""
+        new = 0
+        begun: set[tuple[str, int]] = set()
+        while self._context.thinks and self._extract is not None:
+            due = await self._journal.ask(FindDueSessions(message.chat))
+            wanted = [key for key in due.now if key not in begun]
+            if not wanted:
+                break
+            # Of those that others had begun, something may be left that came too late for them.
+            begun.update(key for key in wanted if key not in self._attempts)
+            for attempt in [self._begin(*key) for key in wanted]:
+                await attempt.done.wait()
+                new += attempt.new
+        return new
+
+    def _begin(self, chat: str, session: int) -> _ExtractionAttempt:
+        """Learn from a session in a task of its own, if none does yet."""
+        attempt = self._attempts.get((chat, session))
+        if attempt is None:
+            attempt = self._attempts[chat, session] = _ExtractionAttempt()
+            self.start_soon(self._run_attempt, chat, session, attempt)
+        return attempt
+
+    async def _run_attempt(self, chat: str, session: int, attempt: _ExtractionAttempt) -> None:
+        try:
+            async with self._limit:
+                attempt.new = await self._extract_session(chat, session)
+        except (ActorError, NotOwner) as error:  # the journal is gone, or another worker learns from it
+            logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
+        finally:
+            del self._attempts[chat, session]
+            attempt.done.set()
+
+    async def _extract_session(self, chat: str, session: int) -> int:
+        """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
+        excerpt = await self._journal.ask(ReadUnextracted(chat, session))
+        line = ""
+        try:
+            new, line = await self._extract_facts(chat, session, excerpt)
+        except Exception as error:  # whatever it is, the chats must not suffer from it
+            trace = None if isinstance(error, RumiError) else error
+            logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
+            if excerpt.tries < len(AGAIN_S):
+                await self._journal.ask(
+                    PostponeExtraction(chat, session, self._context.now() + AGAIN_S[excerpt.tries])
+                )
+                self._woken.set()
+                return 0
+            new = 0
+        began = excerpt.began or self._context.now()
+        await self._journal.ask(MarkExtracted(chat, session, excerpt.upto, line, began))
+        return new
+
+    async def _extract_facts(self, chat: str, session: int, excerpt: SessionExcerpt) -> tuple[int, str]:
+        """Ask the model, and store the facts; how many are new, and the line on the session.
+
+        Raises:
+            ModelError: the model cannot be reached, refuses, or is silent.
+            MemoryUnavailable: nothing can be stored.
+        """
+        context = self._context
+        assert context.memory is not None
+        assert self._extract is not None
+        if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
+            return 0, ""
+        language: Language = (
+            "es" if excerpt.language == "es" else "en" if excerpt.language else context.language
+        )
+        owner = context.ids.owner_of(chat)
+        known = await context.memory(Facts(owner))
+        model = context.model_for(chat, language, "")
+        messages = _latest(excerpt.messages, context_of(model, self._context.limits.context_tokens) // 2)
+        today = datetime.fromtimestamp(excerpt.began or context.now()).astimezone().date()
+        found = None
+        with trio.move_on_after(EXTRACT_S):
+            found = await self._extract(model, language, messages, known, today)
+        if found is None:
+            raise ModelError("timeout", f"The model took longer than {EXTRACT_S:g} s.")
+        request = StoreExtracted(owner, chat, session, excerpt.upto, found.facts, excerpt.began)
+        return await context.memory(request), found.line
+
+
+def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
+    """The latest messages that fit, and at least one."""
+    kept = 0
+    for message in reversed(messages):
+        max_tokens -= message.tokens
+        if kept and max_tokens < 0:
+            break
+        kept += 1
+    return tuple(messages[-kept:])

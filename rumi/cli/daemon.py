@@ -1,0 +1,150 @@
+"""How a command reaches the process that holds the home, and starts it if none does."""
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from rumi.cli.printing import echo
+
+if TYPE_CHECKING:
+    import trio
+
+    from rumi.app.daemon import StartingDaemon
+    from rumi.errors import RumiError
+    from rumi.platform.config.cascade import Loaded
+    from rumi.platform.home import Home
+    from rumi.platform.texts import Language
+
+T = TypeVar("T")
+
+LOCKED_WAIT_S = 10.0
+"""How long to wait for a process that holds the home and takes no windows: it ends, or is a short command."""
+
+START_S = 60.0
+"""How long to wait for a process that will take windows: its first start builds a sandbox."""
+
+DAEMON_COMMANDS = ("rumi chat", "rumi telegram", "rumi serve", "rumi web")
+
+AGAIN_S = 0.1
+
+QUIET_S = 1.0
+"""The command does not mention a wait that is shorter."""
+
+
+class Reattaching(Protocol):
+    """Who was attached to an earlier process, and may leave while the command waits for the next one."""
+
+    left: "trio.Event"
+
+    def notify(self, note: str) -> None:
+        """Tell a line."""
+        ...
+
+
+@dataclass(slots=True)
+class Launch:
+    """What the command knows, and the process that it has started, before its event loop runs."""
+
+    chat: str
+    flags: dict[str, str | None]
+    home: "Home"
+    loaded: "Loaded"
+    language: "Language"
+    project: Path
+    starting_daemon: "StartingDaemon | None" = None
+
+
+def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
+    """Read the configuration, and start the process that holds the home if none does."""
+    from rumi.channels.built_in import BUILT_IN
+    from rumi.cli.control import yield_home
+    from rumi.platform import texts
+    from rumi.platform.config.cascade import load_settings
+    from rumi.platform.config.files import home_from
+    from rumi.platform.home import Home, HomeLocked
+
+    BUILT_IN.check_chosen(chat_id)
+    home = Home(home_from(os.environ)).make()
+    loaded = load_settings(home.root, os.environ, flags)
+    home = home.with_files(loaded.settings.store.workspaces)
+    language = texts.detect_language(loaded.settings.language, os.environ)
+    launch = Launch(chat_id, flags, home, loaded, language, Path.cwd())
+    yield_home(home, loaded.marks())
+    if not home.lock_holder():
+        import rumi.channels.attach.client  # noqa: F401  # both processes need it
+        from rumi.app.daemon import fork_daemon
+
+        with suppress(HomeLocked):  # another command was faster: this is a window on its process
+            launch.starting_daemon = fork_daemon(home, loaded, language)
+    return launch
+
+
+@asynccontextmanager
+async def attached_to_daemon(
+    launch: Launch,
+    attach: Callable[["Home"], AbstractAsyncContextManager[T]],
+    reattaching: "Reattaching | None" = None,
+) -> AsyncIterator[T | None]:
+    """Yield what `attach` yields of the process that holds the home; start that one if none does.
+
+    `attach` raises `NotThere` for a process that does not take it yet, or no more. Yield None if `again`, who
+    was attached before, has left meanwhile.
+    """
+    import trio
+
+    from rumi.app.daemon import spawn_daemon
+    from rumi.channels.attach.client import NotAccepting
+    from rumi.channels.terminal import show_progress
+    from rumi.platform import texts
+    from rumi.platform.home import HomeLocked
+
+    home, language, since, announced = launch.home, launch.language, time.monotonic(), False
+    while (
+        reattaching is None or not reattaching.left.is_set()
+    ):  # the holder may end just now, or not listen yet
+        async with AsyncExitStack() as stack:
+            try:
+                started = launch.starting_daemon
+                if started is None and not home.lock_holder():
+                    started = await stack.enter_async_context(spawn_daemon(launch.flags))
+                if started is not None:
+                    stack.callback(started.close)
+                    launch.starting_daemon = None
+                    if reattaching is None:
+                        async with show_progress(language) as steps:
+                            await started.ready(steps.step)
+                    else:
+                        await started.ready(lambda step: None)
+                attached = await stack.enter_async_context(attach(home))
+            except (NotAccepting, HomeLocked) as error:
+                lock_holder, waited_s = home.lock_holder(), time.monotonic() - since
+                if waited_s > (START_S if lock_holder.startswith(DAEMON_COMMANDS) else LOCKED_WAIT_S):
+                    raise _why_not_attached(home, lock_holder, error) from None
+                if lock_holder and not announced and waited_s > QUIET_S:
+                    announced = True
+                    (reattaching.notify if reattaching else say)(texts.waiting_for(language, lock_holder))
+            else:
+                yield attached
+                return
+        await trio.sleep(AGAIN_S)
+    yield None
+
+
+def _why_not_attached(home: "Home", lock_holder: str, error: "RumiError") -> "RumiError":
+    from rumi.platform.home import HomeLocked
+
+    if isinstance(error, HomeLocked) or not lock_holder:
+        return error
+    return HomeLocked(
+        f"{home.root} is held by {lock_holder}.", "End that one first, or set another RUMI_HOME."
+    )
+
+
+def say(line: str) -> None:
+    """Print a line for people; ignore a closed terminal."""
+    with suppress(OSError):
+        echo(line, err=True)

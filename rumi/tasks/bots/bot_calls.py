@@ -1,0 +1,245 @@
+"""The calls of bots for other processes: requests and answers as JSON objects.
+
+`list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
+`remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`),
+`install_skills` (`skills`, each a `name`, a `description` and a `text`); `import` (a `folder` of openbot);
+where tasks run: `fetch_skills` (a `source`, an address), `begin` (a `goal`, `iterations`, a `model`, a
+`sandbox`, a `workspace` with `skip_git_check` and `discard`, for a `chat`), `resume` (a `session`), `stop`,
+`wake` (a `text`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rumi.errors import RumiError
+from rumi.memory.actor import AskMemory
+from rumi.memory.messages import Facts, Forget, Remember
+from rumi.memory.writing import checked
+from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
+from rumi.platform.logs.audit import utc
+from rumi.platform.texts import Language
+from rumi.platform.threads import Offload
+from rumi.store.journal.records import IterationRecord, TaskRecord
+from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, SessionStart
+from rumi.tasks.bots.config import BotConfig, BotError, check_name
+from rumi.tasks.bots.fetching import FetchedSkills
+from rumi.tasks.bots.files import BotFiles, BotSkill
+from rumi.tasks.bots.importing import Foreign, foreign_bots, take_over_skills
+from rumi.tasks.task_calls import task_as_json as task_json
+from rumi.tasks.tasks import StoredTasks
+
+
+def bot_call(
+    files: BotFiles,
+    tasks: StoredTasks,
+    memory: AskMemory,
+    offload: Offload,
+    bots: Bots | None = None,
+    fetched: FetchedSkills | None = None,
+) -> ControlCall:
+    """Return the function that serves such calls; without `bots` and `fetched` nothing runs here."""
+    return _BotCalls(files, tasks, memory, offload, bots, fetched).answer
+
+
+class _BotCalls:
+    def __init__(
+        self,
+        files: BotFiles,
+        tasks: StoredTasks,
+        memory: AskMemory,
+        offload: Offload,
+        bots: Bots | None,
+        fetched: FetchedSkills | None,
+    ) -> None:
+        self._files = files
+        self._tasks = tasks
+        self._memory = memory
+        self._offload = offload
+        self._bots = bots
+        self._fetched = fetched
+
+    async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
+        """Execute a request. Bots belong to the home: no caller that sees one owner alone reaches them.
+
+        Raises:
+            UsageError: The request is invalid, or the bot is unknown.
+            NotAllowed: The caller sees one owner alone.
+            RumiError: It cannot be done.
+        """
+        caller.check_all()
+        do, bot_name = request.get("do"), request.get("name")
+        if do == "list":
+            names = await self._offload(self._files.names)
+            return [await self._listed(name) for name in names]
+        if do == "fetch_skills" and self._fetched is not None:
+            skills, problems = await self._fetched.skills(str(request.get("source") or ""))
+            return {"skills": [_skill(skill) for skill in skills], "problems": problems}
+        if do == "import":
+            return await self._import(Path(str(request.get("folder") or "")))
+        if not isinstance(bot_name, str):
+            raise BotError("The request names no bot.")
+        name = check_name(bot_name)
+        if do == "create":
+            about = str(request.get("description") or "")
+            return {
+                "name": name,
+                "folder": str(await self._offload(partial(self._files.create, name, about))),
+            }
+        config = await self._offload(partial(self._files.read, name))
+        return await self._of(caller, config, request)
+
+    async def _of(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
+        name, owner = config.name, bot_key(config.name)
+        match request.get("do"):
+            case "show":
+                return await self._shown(config)
+            case "history":
+                return [await self._session(task) for task in await self._sessions(name)]
+            case "memory":
+                return [asdict(fact) for fact in await self._memory(Facts(owner))]
+            case "remember":
+                fact = checked(str(request.get("key") or ""), str(request.get("value") or ""))
+                await self._memory(Remember(owner, fact))
+                return {"key": fact.key, "value": fact.value}
+            case "forget":
+                return {"forgotten": await self._memory(Forget(owner, str(request.get("key") or "")))}
+            case "clear":
+                return {"forgotten": await self._clear(owner)}
+            case "skills":
+                skills, problems = await self._offload(partial(self._files.skills, name))
+                listed = [{**asdict(skill), "path": str(skill.path)} for skill in skills]
+                return {"skills": listed, "problems": problems}
+            case "install_skills":
+                return await self._install(name, request.get("skills"))
+            case "remove_skill":
+                await self._offload(partial(self._files.remove_skill, name, str(request.get("skill") or "")))
+                return None
+            case "delete":
+                await self._delete(name)
+                return None
+        return await self._run(caller, config, request)
+
+    async def _run(self, caller: Caller, config: BotConfig, request: Mapping[str, object]) -> object:
+        bots, name = self._bots, config.name
+        match request.get("do"):
+            case "begin" | "resume" | "stop" | "wake" if bots is None:
+                raise RumiError("No Rumi runs, so no bot runs.", "Start one with: rumi serve")
+            case "begin" if bots is not None:
+                chat = str(request.get("chat") or config.report_to or DEFAULT_CHAT)
+                return task_json(
+                    await bots.start(name, SessionStart.of(request), caller.owner, chat, _language(request))
+                )
+            case "resume" if bots is not None:
+                return task_json(await bots.resume(request))
+            case "stop" if bots is not None:
+                return task_json(await bots.stop(name, caller.scope))
+            case "wake" if bots is not None:
+                await bots.say(name, caller.scope, str(request.get("text") or ""))
+                return None
+            case _:
+                raise BotError(
+                    "The bots do not know this request.", "rumi bot --help lists what they can do."
+                )
+
+    async def _install(self, name: str, skills: object) -> list[str]:
+        """Write skills into the bot's own."""
+        written = []
+        for skill in skills if isinstance(skills, list) else ():
+            values = [str(skill.get(key) or "") for key in ("name", "description", "text")]
+            await self._offload(partial(self._files.write_skill, name, *values))
+            written.append(values[0])
+        return written
+
+    async def _import(self, folder: Path) -> dict[str, object]:
+        """Take over the bots of another program, one after the other; those that are there stay."""
+        bots = [await self._take_over(bot) for bot in await self._offload(partial(foreign_bots, folder))]
+        came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
+        return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}
+
+    async def _take_over(self, foreign: Foreign) -> dict[str, object]:
+        name, problems = foreign.name, list(foreign.problems)
+        if foreign.fault:
+            return {"name": name, "taken": False, "problems": [foreign.fault]}
+        try:
+            await self._offload(partial(self._files.take_over, name, foreign.config, foreign.skills))
+        except RumiError as error:
+            return {"name": name, "taken": False, "problems": [str(error)]}
+        try:
+            config = await self._offload(partial(self._files.read, name))
+            problems += config.notes
+        except RumiError as error:
+            problems.append(str(error))
+        facts = 0
+        for key, value in foreign.facts:
+            try:
+                await self._memory(Remember(bot_key(name), checked(key, value)))
+                facts += 1
+            except RumiError as error:
+                problems.append(f"{key[:80]}: {error}")
+        if foreign.history:
+            await self._tasks.past_session(name, foreign.history)
+        return {
+            "name": name,
+            "taken": True,
+            "facts": facts,
+            "iterations": len(foreign.history),
+            "problems": problems,
+        }
+
+    async def _listed(self, name: str) -> dict[str, object]:
+        last = await self._tasks.listed(None, limit=1, bot=name)
+        about, problem = "", ""
+        try:
+            about = (await self._offload(partial(self._files.read, name))).description
+        except RumiError as error:
+            problem = str(error)
+        return {
+            "name": name,
+            "description": about,
+            "problem": problem,
+            "state": last[0].state if last else None,
+            "session": last[0].id if last else None,
+            "goal": last[0].question if last else None,
+        }
+
+    async def _shown(self, config: BotConfig) -> dict[str, Any]:
+        return {
+            **asdict(config),
+            "folder": str(self._files.folder / config.name),
+            **{key: value for key, value in (await self._listed(config.name)).items() if key != "name"},
+        }
+
+    async def _sessions(self, name: str) -> tuple[TaskRecord, ...]:
+        return await self._tasks.listed(None, limit=MOST_SESSIONS, bot=name)
+
+    async def _session(self, task: TaskRecord) -> dict[str, object]:
+        iterations = await self._tasks.iterations(task.id)
+        return {**task_json(task), "iterations": [_iteration(iteration) for iteration in iterations]}
+
+    async def _clear(self, owner: str) -> int:
+        keys = {fact.key for fact in await self._memory(Facts(owner))}
+        return sum([await self._memory(Forget(owner, key)) for key in sorted(keys)])
+
+    async def _delete(self, name: str) -> None:
+        sessions = await self._sessions(name)
+        if any(not task.ended for task in sessions):
+            raise BotError(f"The bot {name} is at work.", f"Stop it first: rumi bot stop {name}")
+        await self._clear(bot_key(name))
+        await self._tasks.remove_files(bot_key(name))
+        await self._offload(partial(self._files.delete, name))
+
+
+def _skill(skill: BotSkill) -> dict[str, str]:
+    return {"name": skill.name, "description": skill.description, "text": skill.text}
+
+
+def _iteration(iteration: IterationRecord) -> dict[str, object]:
+    return {**asdict(iteration), "ended": utc(iteration.ended)}
+
+
+def _language(request: Mapping[str, object]) -> Language:
+    return "es" if request.get("language") == "es" else "en"

@@ -1,0 +1,97 @@
+"""The calls of tasks for other processes: requests and answers as JSON objects.
+
+`list` (of an `owner`, or of all); `show`, `stop`, `delete` (an `id`); `begin` (a `kind`, a `question`, its
+`options`, for a `chat`).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Final
+
+from rumi.errors import UsageError
+from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.logs.audit import utc
+from rumi.platform.texts import Language
+from rumi.store.journal.records import TaskRecord
+from rumi.tasks.tasks import StoredTasks, Tasks
+
+MOST_LISTED: Final = 1000
+
+
+def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
+    """Return the function that serves such calls; only where tasks run, one can begin.
+
+    A caller sees and changes the tasks of its scope, and begins its owner's.
+    """
+
+    async def answer(caller: Caller, request: Mapping[str, object]) -> object:
+        """Execute a request.
+
+        Raises:
+            UsageError: The request is invalid, or there is no such task.
+            RumiError: It cannot be done.
+        """
+        match request.get("do"):
+            case "list":
+                owner = str(request["owner"]) if request.get("owner") else None
+                listed = await tasks.listed(caller.scope_in(owner), MOST_LISTED)
+                return [task_as_json(task) for task in listed]
+            case "show":
+                return task_as_json(await tasks.show(task_id_of(request), caller.scope))
+            case "stop":
+                return task_as_json(await tasks.stop(task_id_of(request), caller.scope))
+            case "delete":
+                await tasks.delete(task_id_of(request), caller.scope)
+                return None
+            case "begin" if isinstance(tasks, Tasks):
+                task = task_of(caller, request)
+                caller.chat_in(task.chat, ids.owner_of)
+                return task_as_json(await tasks.begin(tasks.checked(task)))
+            case _:
+                raise UsageError(
+                    "The tasks do not know this request.", "They can list, show, stop, delete and begin."
+                )
+
+    return answer
+
+
+def task_as_json(task: TaskRecord) -> dict[str, object]:
+    """Return a task as JSON; times as in RFC 3339, None for what has not been."""
+    times = {
+        name: utc(at) if (at := getattr(task, name)) else None
+        for name in ("created", "started", "ended", "wake_at")
+    }
+    return {
+        **asdict(task),
+        **times,
+        "parent": task.parent or None,
+        "message": task.message or None,
+        "options": json.loads(task.options),
+        "report": json.loads(task.report),
+    }
+
+
+def task_id_of(request: Mapping[str, object]) -> int:
+    """Return the number that a request names.
+
+    Raises:
+        UsageError: It names none.
+    """
+    value = request.get("id")
+    if not isinstance(value, int):
+        raise UsageError("The request names no task.")
+    return value
+
+
+def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
+    """Return the task of the caller's owner that a request asks for."""
+    kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
+    if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
+        raise UsageError("The request names no task.")
+    language: Language = "es" if request.get("language") == "es" else "en"
+    chat, model = str(request.get("chat") or ""), str(request.get("model") or "")
+    return TaskRecord(
+        kind, caller.owner, question, chat, options=json.dumps(options), language=language, model=model
+    )

@@ -1,0 +1,167 @@
+"""One connection, one request, one answer; then the connection is closed."""
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import h11
+import httpcore
+import trio
+
+from rumi.platform.http import SetupError, close
+from rumi.web.fetch.headers import Headers
+from rumi.web.messages import FetchError
+from rumi.web.url import Target
+
+_READ_BYTES: Final = 16 * 1024
+_MOST_HEAD_BYTES: Final = 64 * 1024  # also all that comes before the head: 1xx answers
+_EVENTS_IN_A_ROW: Final = 50
+_MOST_EVENTS: Final = 50_000  # some half a second's work
+_BYTES_AN_EVENT: Final = 1024  # on average, where so many bytes may come that it takes more events
+
+
+class Interrupted(Exception):
+    """The server did not send its body to the end; the text says why, in Rumi's own words."""
+
+
+class HttpExchange:
+    """A request that was sent, and its answer as it arrives.
+
+    h11 reads it. Only one piece of it is in memory at a time, and other tasks get their turn: there is a
+    checkpoint after a few of many tiny chunks. `most_bytes` bounds all bytes that are read from the
+    connection.
+    """
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, host: str, most_bytes: int) -> None:
+        self._stream = stream
+        self._host = host
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
+        self._most_bytes = most_bytes
+        self._most_events = max(_MOST_EVENTS, most_bytes // _BYTES_AN_EVENT)
+        self._read_bytes = 0
+        self._events = 0
+
+    async def send(
+        self, method: str, target: Target, headers: Sequence[tuple[str, str]], body: bytes = b""
+    ) -> None:
+        """Send a request. The server may answer before it has read all of it."""
+        size = [("Content-Length", str(len(body)))] if body else []
+        try:
+            request = h11.Request(
+                method=method,
+                target=target.path_and_query,
+                headers=[("Host", target.authority), *headers, *size],
+            )
+            data = self._http.send(request) or b""
+        except h11.LocalProtocolError as error:
+            raise FetchError("The URL cannot be requested over HTTP.", "Check how it is written.") from error
+        if body:
+            data += self._http.send(h11.Data(body)) or b""
+        self._http.send(h11.EndOfMessage())
+        with suppress(httpcore.WriteError):
+            await self._stream.write(data)
+
+    async def head(self) -> tuple[int, Headers]:
+        """Return the status and the headers of the answer.
+
+        Raises:
+            FetchError: There is no answer, or it is not HTTP. The server's words are not repeated.
+        """
+        try:
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Response):
+                    return event.status_code, Headers(event.headers)
+                if self._read_bytes > 2 * _MOST_HEAD_BYTES:
+                    raise FetchError(f"{self._host} sent too much before its answer.", "", answered=True)
+                if isinstance(event, h11.ConnectionClosed | h11.EndOfMessage | h11.PAUSED):
+                    raise FetchError(f"{self._host} sent no answer.", "Try again later.")
+        except h11.RemoteProtocolError as error:
+            if not self._read_bytes:
+                raise FetchError(
+                    f"{self._host} closed the connection without an answer.", "Try again later."
+                ) from error
+            raise FetchError(f"The answer of {self._host} is not valid HTTP.", answered=True) from error
+        except httpcore.NetworkError as error:
+            raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
+
+    async def more(self) -> bytes:
+        """Return the next piece of the body, as it was sent; empty at its end.
+
+        Raises:
+            Interrupted: The body is longer, but the rest does not come.
+        """
+        try:
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Data):
+                    if event.data:
+                        return bytes(event.data)
+                elif self._http.their_state is not h11.SEND_BODY:
+                    return b""
+        except h11.RemoteProtocolError as error:
+            raise Interrupted("the server broke off in the middle") from error
+        except httpcore.NetworkError as error:
+            raise Interrupted("the connection broke in the middle") from error
+
+    async def _next_event(self) -> object:
+        self._events += 1
+        if self._events > self._most_events:
+            raise Interrupted("the server sent it in too many small pieces")
+        if self._events % _EVENTS_IN_A_ROW == 0:
+            await trio.lowlevel.checkpoint()
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._read_bytes > self._most_bytes:
+                raise Interrupted("the server wrapped it in too much else")
+            data = await self._stream.read(_READ_BYTES)
+            self._read_bytes += len(data)
+            self._http.receive_data(data)
+        return event
+
+
+@asynccontextmanager
+async def connected(
+    network: httpcore.AsyncNetworkBackend, target: Target, tls: Callable[[], Awaitable[ssl.SSLContext]]
+) -> AsyncIterator[httpcore.AsyncNetworkStream]:
+    """Connect to a target for a block, and close the connection at its end, in whatever state it is.
+
+    The handshake's server name and the certificate are checked for the target's host, not for its address.
+
+    Raises:
+        FetchRefused: The guard refuses the target.
+        FetchError: No server answers, or its certificate is not valid.
+    """
+    stream = tcp = await network.connect_tcp(target.host, target.port)
+    try:
+        if target.scheme == "https":
+            try:
+                judged_by = await tls()
+            except SetupError as error:
+                raise FetchError(error.message, error.advice) from None
+            stream = await _start_tls(tcp, target.host, judged_by)
+        yield stream
+    finally:
+        # The socket itself: closing it ends what TLS has begun, and takes no time.
+        await close(tcp.aclose)
+
+
+async def _start_tls(
+    tcp: httpcore.AsyncNetworkStream, host: str, tls: ssl.SSLContext
+) -> httpcore.AsyncNetworkStream:
+    try:
+        return await tcp.start_tls(tls, host.removesuffix("."))
+    except (httpcore.NetworkError, ssl.SSLError) as error:
+        raise _tls_failure(host, error) from error
+    except ValueError as error:  # a name that TLS has no way to write
+        raise FetchError(f"{host} is not a valid name for a certificate.", "Check its spelling.") from error
+
+
+def _tls_failure(host: str, error: BaseException) -> FetchError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = cause.verify_message.rstrip(".")
+            return FetchError(f"The certificate of {host} is not valid: {why}.", "Do not trust what it says.")
+        cause = cause.__cause__ or cause.__context__
+    return FetchError(f"No secure connection to {host}: the TLS handshake failed.", "Try again later.")
