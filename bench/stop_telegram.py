@@ -32,7 +32,7 @@ from bench import telegram_house as house
 from bench.rounds import percentile, ratios, row, spread
 from bench.telegram_house import Outside, Process, until
 from rumi.models.concurrency import AT_FIRST
-from rumi.platform import texts
+from rumi.platform.texts import replies as reply_texts
 from rumi.sandbox.processes import descendants
 from tests.fakes.bot_api import TOKEN
 from tests.fakes.bot_api_faults import Flood
@@ -224,7 +224,7 @@ class Bench:
             self.wrong.append(f"{chat_of(person)} has no reply to its /stop")
             return None
         reply, *more = replies[chat_of(person)][before:]
-        text = texts.stopped("en")
+        text = reply_texts.stopped("en")
         if more or len(reply["messages"]) != 2 or [shown_message.text for shown_message in shown()] != [text]:
             self.wrong.append(f"{chat_of(person)} was replied to with {reply['text']!r}, {more}")
         assert message.update_id is not None

@@ -25,7 +25,8 @@ from rumi.agent.tool import (
 from rumi.errors import RumiError, single
 from rumi.models.model import ToolCall
 from rumi.platform.redact import HIDDEN
-from rumi.platform.texts import Language, translate
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import translate
 from rumi.platform.untrusted_text import one_line
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rumi.agent.tool import ToolResult
 from rumi.models.model import ToolCall, Usage
-from rumi.platform.texts import Breaker
+from rumi.platform.texts.replies import Breaker
 
 ENDS_SOON = 2
 """With so many model calls left the model is told so."""

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from rumi.agent.tool import ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.platform.texts import Verdict
+from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Reason
 
 

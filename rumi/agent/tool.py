@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import trio
 
 from rumi.models.model import Picture, ToolSpec
-from rumi.platform.texts import ActionKind, Detail
+from rumi.platform.texts.questions import ActionKind, Detail
 
 
 @dataclass(frozen=True, slots=True)

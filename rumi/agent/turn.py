@@ -39,8 +39,11 @@ from rumi.models.model import (
     text_tokens,
 )
 from rumi.models.token_budget import context_of, prompt_share
-from rumi.platform import texts
-from rumi.platform.texts import Breaker, Language
+from rumi.platform.texts import models as model_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.replies import Breaker
+from rumi.platform.texts.translation import error_text
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +157,7 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             if error.kind == "budget":  # nothing has failed: this is the answer
                 finished = TurnFinished("budget", error.message, turn.usage)
             else:
-                answer = texts.model_failed(turn_input.language, texts.error_text(turn_input.language, error))
+                answer = reply_texts.model_failed(turn_input.language, error_text(turn_input.language, error))
                 finished = TurnFinished("model_error", answer, turn.usage)
     if deadline.cancelled_caught:
         finished = await turn.close("timeout")
@@ -212,8 +215,8 @@ class _Turn:
         language, limits = self.input.language, self.input.limits
         tripped = self.breakers.after_model_call(self.calls, self.usage)
         if tripped is None:
-            return TurnFinished("complete", f"{reply.text}\n\n{texts.cut_off(language)}", self.usage)
-        warning = texts.breaker(language, tripped, limits.max_turns)
+            return TurnFinished("complete", f"{reply.text}\n\n{model_texts.cut_off(language)}", self.usage)
+        warning = reply_texts.breaker(language, tripped, limits.max_turns)
         return TurnFinished(tripped, f"{reply.text}\n\n{warning}", self.usage)
 
     async def _think(self, so_far: str = "") -> Reply:
@@ -343,7 +346,7 @@ class _Turn:
         and the model is asked a second and last time. All of it is stored like the rest, so that the next
         prompt begins with the complete current one.
         """
-        warning = texts.breaker(self.input.language, reason, self.input.limits.max_turns)
+        warning = reply_texts.breaker(self.input.language, reason, self.input.limits.max_turns)
         found = ""
         self.watch(Thinking(0))
         with trio.move_on_after(CLOSING_S), suppress(ModelError):

@@ -21,13 +21,14 @@ from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
 from rumi.models.build import ModelSet, build_models
 from rumi.models.settings import lacks_key
-from rumi.platform import texts
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 from rumi.platform.disk_reserve import Reserve, largest
 from rumi.platform.home import Home
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import Redactor
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts.language import detect_language
 from rumi.sandbox.engine import Engine
 from rumi.store.cluster.building import Cluster
 from rumi.tasks.schedules.schedules import Schedules
@@ -77,7 +78,7 @@ async def open_app(
     Raises:
         RumiError: Something cannot be started. The error says what to do.
     """
-    language = texts.detect_language(loaded.settings.language, os.environ)
+    language = detect_language(loaded.settings.language, os.environ)
     notes = list(loaded.notes)
     home = home.with_files(loaded.settings.store.workspaces)
     try:
@@ -96,7 +97,7 @@ async def open_app(
         models = build_models(model_settings)
         notes.extend(f"degraded: {why}" for why in engine.degraded)
         if full:
-            notes.append(texts.started_on_full_disk(language))
+            notes.append(storage_texts.started_on_full_disk(language))
             notes.append(free_space_advice(language, Reserve(home.reserve), largest(home.root)))
         with log:
             async with AsyncExitStack() as stack:

@@ -8,7 +8,7 @@ from rumi.models.build import ModelSet
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Model
 from rumi.platform.chat_ids import ChatIds, task_key
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, TaskRecord
 from rumi.tasks.services import TaskLimits, account_of
 

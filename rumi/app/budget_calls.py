@@ -14,11 +14,12 @@ from rumi.chats.budgets.periods import days_of
 from rumi.chats.budgets.report import report
 from rumi.chats.commands import ChatCommand
 from rumi.errors import RumiError, UsageError
-from rumi.platform import texts
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import CHAT_ID, LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts import Language
+from rumi.platform.texts import budgets as budget_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import Grant, Spending, Standing, UsageRow
 
@@ -57,10 +58,10 @@ class BudgetCommands:
             await self.written()
             return await self._usage(message, language)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
+            return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("budgets do not answer: %r", error)
-            return f"❌ {texts.translate(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     def _is_admin(self, message: Incoming) -> bool:
         """Return True for who owns this home, on its terminal and its page, and for admins of a channel."""
@@ -88,23 +89,23 @@ class BudgetCommands:
             )
             for state in states[:MOST_BUDGETS]
         ]
-        return texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
+        return budget_texts.usage_text(language, sums[0], sums[1], shown, everybody=everybody)
 
     async def _allow(self, message: Incoming, language: Language, said: str) -> str:
         if not self._is_admin(message):
-            return texts.budget_admins_only(language)
+            return budget_texts.budget_admins_only(language)
         found = _ALLOW.fullmatch(said)
         if found is None:
-            return texts.allow_usage(language)
+            return budget_texts.allow_usage(language)
         amount, chat = parse_amount(found[1]), found[2] or message.chat
         if CHAT_ID.fullmatch(chat) is None:
-            return texts.allow_usage(language)
+            return budget_texts.allow_usage(language)
         nano, tokens = (amount.most, 0) if amount.unit == "usd" else (0, amount.most)
         owner = self._ids.owner_of(chat)
         await self._budgets.ask(Grant(self._budgets.today(), owner, chat, nano, tokens))
         shown = amount_text(amount.unit, amount.most)
         self._audit.write("budget_allowed", chat_id=chat, amount=shown, by=message.chat)
-        return texts.budget_allowed(language, shown, chat)
+        return budget_texts.budget_allowed(language, shown, chat)
 
 
 def usage_call(

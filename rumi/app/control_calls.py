@@ -11,7 +11,7 @@ from rumi.chats.inbox import Inbox
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds, check_chat_id
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rumi.errors import RumiError, answer_of, error_of, single
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.files import home_from
 from rumi.platform.home import Home, HomeLocked
-from rumi.platform.texts import Language, detect_language
+from rumi.platform.texts.language import Language, detect_language
 
 PURPOSE = "rumi chat"
 

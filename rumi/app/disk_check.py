@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Sequence
 
 from rumi.errors import UsageError
-from rumi.platform import texts
 from rumi.platform.disk_reserve import Large, Reserve, allocate, largest
 from rumi.platform.home import Home
-from rumi.platform.texts import Language
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts.language import Language
 from rumi.store.sqlite import FULL
 
 NEEDED_BYTES = 256_000
@@ -31,14 +31,14 @@ def require_writable_disk(home: Home, language: Language) -> bool:
         return used
     if error.errno not in FULL:
         raise home.unusable(error)
-    full = texts.cannot_start_on_full_disk(language, home.root)
+    full = storage_texts.cannot_start_on_full_disk(language, home.root)
     raise UsageError(full, free_space_advice(language, reserve, largest(home.root)))
 
 
 def free_space_advice(language: Language, reserve: Reserve, large: Sequence[Large]) -> str:
     """Say how much must be free, what is large, and how to delete it."""
     found = [(str(candidate.path), candidate.bytes / 1e6, candidate.command) for candidate in large]
-    return texts.how_to_free_space(language, reserve.wanted / 1e6, found)
+    return storage_texts.how_to_free_space(language, reserve.wanted / 1e6, found)
 
 
 def _try_to_write(home: Home) -> OSError | None:

@@ -12,10 +12,10 @@ from actors import ActorError, ActorRef
 from rumi.chats.commands import ChatCommand
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
-from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts import Language
+from rumi.platform.texts import recall as recall_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.forgetting import ForgetChat, LeaveNoTrace
 from rumi.store.journal.reading import ListChats
 from rumi.store.journal.records import Incoming
@@ -55,13 +55,13 @@ class Forgetting:
         owner = self.ids.owner_of(message.chat)
         if self.ids.may_be_group(message.chat) and not message.admin and owner != LOCAL:
             await trio.lowlevel.checkpoint()
-            return texts.forget_everything_refused(language)
+            return recall_texts.forget_everything_refused(language)
         if command.rest.casefold() not in SURE:
             await trio.lowlevel.checkpoint()
-            return texts.may_forget_everything(language, owner)
+            return recall_texts.may_forget_everything(language, owner)
         counts = await self.forget(owner, message)
         await self.inbox.accept(message.chat, "/reset", language, unattended=True)
-        return texts.everything_forgotten(language, counts)
+        return recall_texts.everything_forgotten(language, counts)
 
     async def forget(self, owner: str, asked: Incoming | None = None) -> dict[str, int | None]:
         """Delete all of an owner; the chat of the message that `asked` goes on. Each count; None: it failed.

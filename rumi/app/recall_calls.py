@@ -10,11 +10,12 @@ from rumi.errors import RumiError
 from rumi.memory.recall.actor import AskRecall
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
-from rumi.platform import texts
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import utc
-from rumi.platform.texts import Language
+from rumi.platform.texts import recall as recall_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.records import Incoming
 
 RECALL_S = 10.0
@@ -33,7 +34,7 @@ class RecallCommands:
         """Search what was said in the chats of the message's owner; return the reply."""
         if not command.rest:
             await trio.lowlevel.checkpoint()
-            return texts.recall_usage(language)
+            return recall_texts.recall_usage(language)
         try:
             with trio.move_on_after(RECALL_S):
                 request = {"query": command.rest}
@@ -41,11 +42,11 @@ class RecallCommands:
                 return (
                     f"```\n{shown(language, found).replace('```', '´´´')}\n```"
                     if found
-                    else texts.nothing_recalled(language)
+                    else recall_texts.nothing_recalled(language)
                 )
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
-        return f"❌ {texts.translate(language, 'The recall does not answer. Try again in a moment.')}"
+            return f"❌ {error_text(language, error)}"
+        return f"❌ {translate(language, 'The recall does not answer. Try again in a moment.')}"
 
 
 def recall_call(ask: AskRecall, ids: ChatIds, now: Callable[[], float]) -> ControlCall:

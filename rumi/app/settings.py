@@ -18,7 +18,6 @@ from rumi.chats.undo.snapshots import UndoLimits
 from rumi.errors import ConfigError
 from rumi.models.metering import Limit, Scope, Unit
 from rumi.models.settings import CustomServer, ModelSettings, missing_key
-from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import unread
@@ -28,6 +27,7 @@ from rumi.platform.config.providers import key_owner
 from rumi.platform.config.schema import McpSection, RoleSection, filled
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
+from rumi.platform.texts.language import Language
 from rumi.store.cluster.building import Cluster, make_cluster
 from rumi.store.cluster.lease import ClusterSettings
 from rumi.tasks.bots.kind import BotLimits
@@ -40,7 +40,7 @@ from rumi.web.tree import WebSettings
 
 
 def model_settings_of(
-    loaded: Loaded, language: texts.Language, *, default: str | None = None, lenient: bool = False
+    loaded: Loaded, language: Language, *, default: str | None = None, lenient: bool = False
 ) -> ModelSettings:
     """Return the models' part of the configuration, including their keys.
 

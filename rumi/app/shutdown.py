@@ -13,8 +13,8 @@ from actors import ActorError
 from rumi.channels.channel import Channel
 from rumi.chats.fact_extraction import FactExtraction
 from rumi.chats.inbox import Inbox
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ async def serve_channels(
     for channel in channels:
         await channel.introduce(say)
     await stop.end.wait()
-    say(texts.winding_down(language, PATIENCE_S))
+    say(telegram_texts.winding_down(language, PATIENCE_S))
     ending()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_when_hurried, stop, nursery.cancel_scope)

@@ -12,9 +12,10 @@ from actors import ActorError
 from rumi.chats.commands import ChatCommand
 from rumi.chats.inbox import Inbox
 from rumi.errors import RumiError
-from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL, ChatIds
-from rumi.platform.texts import Language
+from rumi.platform.texts import stopping as stop_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Incoming
 from rumi.tasks.tasks import Tasks
 
@@ -49,7 +50,7 @@ class Everything:
         """Do `/stop all` for an admin, or for the owner of this installation."""
         if not (message.admin or self.ids.owner_of(message.chat) == LOCAL):
             await trio.lowlevel.checkpoint()
-            return f"❌ {texts.stop_all_refused(language)}"
+            return f"❌ {stop_texts.stop_all_refused(language)}"
         self._asking[message.chat] = message.id
         try:
             return await self.stop(language)
@@ -73,11 +74,11 @@ class Everything:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stop_others, self.others)
             here = await self._stop(language)
-        return texts.stopped_everywhere(
+        return stop_texts.stopped_everywhere(
             language,
             here,
             {
-                name: outcome if isinstance(outcome, str) else texts.error_text(language, outcome)
+                name: outcome if isinstance(outcome, str) else error_text(language, outcome)
                 for name, outcome in said.items()
             },
         )
@@ -107,7 +108,7 @@ class Everything:
         working = sorted({chat for chat, _ in messages & self.inbox.unanswered()})
         left = sorted(tasks.keys() & self.tasks.open_tasks().keys())
         sessions = [(task.bot, id) for id, task in sorted(tasks.items()) if task.bot and id not in left]
-        return texts.stopped_all(language, len(chats), len(tasks), paused, working, left, sessions)
+        return stop_texts.stopped_all(language, len(chats), len(tasks), paused, working, left, sessions)
 
     def _messages(self) -> frozenset[tuple[str, int]]:
         """Return the messages that have no final reply: each one's chat and number.

@@ -101,7 +101,6 @@ from rumi.memory.recall.messages import RecallMessage, Unindex
 from rumi.models.build import ModelSet
 from rumi.models.model import Waiting
 from rumi.models.settings import models_with_pictures
-from rumi.platform import texts
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
@@ -110,6 +109,8 @@ from rumi.platform.disk_reserve import Reserve
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts.language import Language
 from rumi.platform.threads import Threads
 from rumi.sandbox.carrying import WorkspaceCarrier
 from rumi.sandbox.engine import Engine, skills_folder
@@ -163,7 +164,7 @@ class ActorTree:
         loaded: Loaded,
         models: ModelSet,
         engine: Engine,
-        language: texts.Language,
+        language: Language,
         redactor: Redactor,
         channels: Sequence[Channel],
         ids: ChatIds,
@@ -533,21 +534,21 @@ class ActorTree:
         self._event_stream.storage_changed(trouble)
         if trouble is not None:
             self.services.hub.publish_to_running(
-                lambda language: Waiting(0.0, texts.waits_for_the_disk(language, trouble)),
+                lambda language: Waiting(0.0, storage_texts.waits_for_the_disk(language, trouble)),
                 time.time(),
             )
 
-    def _whole_status(self, language: texts.Language) -> str:
+    def _whole_status(self, language: Language) -> str:
         """Return how the process is, for an admin's `/status`: trouble, then the workers, then the tree."""
         trouble, shown = self._journal_state.trouble, self._workers.shown
         workers = () if shown is None else shown()
         lines = [
-            *([texts.log_storage(language, trouble)] if trouble is not None else ()),
-            *(texts.worker_line(language, worker) for worker in workers),
+            *([storage_texts.log_storage(language, trouble)] if trouble is not None else ()),
+            *(storage_texts.worker_line(language, worker) for worker in workers),
         ]
         return "\n".join([*lines, f"```\n{outline(self.root.status())}\n```"])
 
-    def _free_space_advice(self, trouble: str, language: texts.Language) -> str:
+    def _free_space_advice(self, trouble: str, language: Language) -> str:
         if trouble != "full":
             return ""
         return free_space_advice(language, self._reserve, self._journal_state.large)

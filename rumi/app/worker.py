@@ -14,7 +14,7 @@ from rumi.channels.control.peers import Peer, peer_of
 from rumi.channels.control.server import ControlStream
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER, ControlCall
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.backend import PostgresServer
 from rumi.store.cluster.building import Cluster
 from rumi.store.cluster.lease import WorkerLease

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts import Language
+    from rumi.platform.texts.language import Language
     from rumi.sandbox.engine import SandboxLimits
     from rumi.store.journal.records import Attachment
     from rumi.store.journal.transaction import JournalMessage

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 
 from rumi.agent.permissions.parking import ParkedCalls, answers_in, in_words
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import parked as parked_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Button
 
@@ -22,10 +22,11 @@ def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
     numbers = tuple(number for number, _ in to_ask)
     return replace(
         settle,
-        text="\n\n".join(filter(None, (settle.text, texts.chat_needs_yes(language, to_ask)))),
+        text="\n\n".join(filter(None, (settle.text, parked_texts.chat_needs_yes(language, to_ask)))),
         asked=numbers,
         buttons=tuple(
-            Button(token_hex(8), label, words) for label, words in texts.parked_buttons(to_ask, "/yes", "/no")
+            Button(token_hex(8), label, words)
+            for label, words in parked_texts.parked_buttons(to_ask, "/yes", "/no")
         ),
     )
 
@@ -51,14 +52,14 @@ async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language
     answers = answers_in(answer)
     if not answers:
         waiting = [parked_call.number for parked_call in known.values() if parked_call.state == "waits"]
-        return HeardAnswers(texts.answer_usage(language, waiting))
+        return HeardAnswers(parked_texts.answer_usage(language, waiting))
     heard = await parked.hear([answer], known)
     late = sorted(answers.keys() - {parked_call.number for parked_call in heard})
     refused = [parked_call.number for parked_call in heard if parked_call.state == "refused"]
-    not_open = texts.calls_not_open(
+    not_open = parked_texts.calls_not_open(
         language,
         [number for number in late if number not in known],
         [number for number in late if number in known],
     )
-    reply = "\n".join(filter(None, (texts.calls_refused(language, refused), not_open)))
+    reply = "\n".join(filter(None, (parked_texts.calls_refused(language, refused), not_open)))
     return HeardAnswers(reply, in_words(heard) if len(refused) < len(heard) else "")

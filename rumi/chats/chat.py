@@ -39,8 +39,13 @@ from rumi.chats.session import ChatSession
 from rumi.chats.status import metrics_of, phase_of
 from rumi.chats.summing import Summing
 from rumi.chats.worker import Worker
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import tasks as task_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts import undo as undo_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import OpenMessages
 from rumi.store.journal.outbox import Settle
 from rumi.store.journal.records import Button, Incoming
@@ -286,7 +291,7 @@ class Chat(Actor[ChatMessage]):
                 elif not self._answers_offer(message) and not self._answers(message):
                     self._offer(self._new_job("turn", message, message.text))
             case UnknownCommand(name, meant):
-                self._reply(message, texts.unknown_command(self._language(message), name, meant))
+                self._reply(message, reply_texts.unknown_command(self._language(message), name, meant))
             case ChatCommand(name, rest) as command:
                 self._offered = None  # a later yes must not answer what a command has settled
                 handler, language = handler_for(self._services.handlers, command), self._language(message)
@@ -313,7 +318,7 @@ class Chat(Actor[ChatMessage]):
             case "status":
                 self._reply(message, self._status(message))
             case "start":
-                self._reply(message, texts.greeting(self._language(message)))
+                self._reply(message, reply_texts.greeting(self._language(message)))
             case "help":
                 self._reply(message, self._help(message))
             case "memory":
@@ -327,14 +332,14 @@ class Chat(Actor[ChatMessage]):
     def _help(self, message: Incoming) -> str:
         """Return the commands that the sender's role allows."""
         language, people = self._language(message), self._context.people
-        return texts.help_text(language, lambda name: not people.refusal(message, language, name))
+        return reply_texts.help_text(language, lambda name: not people.refusal(message, language, name))
 
     def _answers(self, message: Incoming) -> bool:
         """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
 
         A word that came before the question was there to be read answers something else.
         """
-        job, yes = self._job, texts.yes_or_no(message.text)
+        job, yes = self._job, question_texts.yes_or_no(message.text)
         if not message.by_hand:
             return False
         if job is None or job.asked is None or yes is None or fetched(message.attachments):
@@ -371,7 +376,7 @@ class Chat(Actor[ChatMessage]):
             if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
             else:
-                busy = texts.undo_is_busy if job.kind == "undo" else texts.busy
+                busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
                 self._reply(job.message, busy(job.language))
         else:
             self._job = job
@@ -379,16 +384,16 @@ class Chat(Actor[ChatMessage]):
     def _stop(self, message: Incoming) -> None:
         job, dropped, language = self._end_turn("stopped"), self._queue.drop(), self._language(message)
         running = self._services.running_tasks(self._chat)
-        note = texts.tasks_go_on(language, running) if running else ""
+        note = task_texts.tasks_go_on(language, running) if running else ""
         if job is not None:
             job.drop(dropped)
             job.note = note
             job.joined.append(message.id)
         elif dropped:  # the turn before them is just over
-            said = (texts.stopped(language), texts.dropped(language, len(dropped)), note)
+            said = (reply_texts.stopped(language), reply_texts.dropped(language, len(dropped)), note)
             self._reply(message, "\n\n".join(filter(None, said)), dropped)
         else:
-            self._reply(message, "\n\n".join(filter(None, (texts.nothing_running(language), note))))
+            self._reply(message, "\n\n".join(filter(None, (reply_texts.nothing_running(language), note))))
 
     def _end_turn(self, by: EndedBy) -> Job | None:
         """Cancel the turn that runs and return it; the first to end it says why it ended."""
@@ -404,7 +409,7 @@ class Chat(Actor[ChatMessage]):
     def _hear_reset(self, message: Incoming, what: str) -> None:
         """Reset. Where that deletes files and ends work, ask first: until a yes the work goes on."""
         if what == FILES_NO:
-            self._reply(message, texts.nothing_deleted(self._language(message), answered=True))
+            self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
             self.start_soon(self._offer_reset, message)
         else:
@@ -417,9 +422,11 @@ class Chat(Actor[ChatMessage]):
             self._reset(self._new_job("reset", message, FILES), before=message.id)
             return
         self._offered = Offered(message.user, self._context.now() + self._context.limits.confirm_timeout_s)
-        text = texts.reset_ends_work(language, use.files, texts.short_size(use.bytes), len(self._queue))
+        text = reply_texts.reset_ends_work(
+            language, use.files, operation_texts.short_size(use.bytes), len(self._queue)
+        )
         said = {True: f"/reset {FILES_YES}", False: f"/reset {FILES_NO}"}
-        buttons = [(texts.answer_button(language, yes), said[yes]) for yes in (True, False)]
+        buttons = [(telegram_texts.answer_button(language, yes), said[yes]) for yes in (True, False)]
         self._reply(message, text, buttons=buttons)
 
     def _answers_offer(self, message: Incoming) -> bool:
@@ -427,7 +434,7 @@ class Chat(Actor[ChatMessage]):
 
         What the turn itself asks has precedence: a yes to it must not delete files.
         """
-        offered, yes = self._offered, texts.yes_or_no(message.text)
+        offered, yes = self._offered, question_texts.yes_or_no(message.text)
         asks = self._job is not None and self._job.asked is not None
         if offered is None or offered.user != message.user or asks or not message.by_hand:
             return False
@@ -458,7 +465,7 @@ class Chat(Actor[ChatMessage]):
 
     def _status(self, message: Incoming) -> str:
         job = self._job
-        own = texts.chat_status(
+        own = reply_texts.chat_status(
             self._language(message),
             chat=self._chat,
             phase=phase_of(job, self._state()) if job else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from rumi.platform import texts
+from rumi.platform.texts import questions as question_texts
 from rumi.store.journal.records import Incoming
 
 CommandName: TypeAlias = Literal[
@@ -144,7 +144,7 @@ def asks_first(text: str) -> bool:
 def reset_of(rest: str) -> str:
     """Return what stands behind `/reset` in its one form: `files yes` for `files sí`."""
     first, _, second = rest.partition(" ")
-    answer = texts.yes_or_no(second) if first == FILES and second else None
+    answer = question_texts.yes_or_no(second) if first == FILES and second else None
     return rest if answer is None else FILES_YES if answer else FILES_NO
 
 

@@ -38,10 +38,11 @@ from rumi.memory.messages import Fact, Facts, Shared
 from rumi.models.fitting import request_tokens
 from rumi.models.model import Message, Model, ModelRequest
 from rumi.models.token_budget import context_of, prompt_share, takes_pictures
-from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.providers import OFFLINE
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.records import Attachment, Incoming
 from rumi.web.readers.files.viewer import Seen
 
@@ -251,24 +252,24 @@ class ChatContext:
     async def about_memory(self, chat: str, language: Language, rest: str) -> str:
         """Do what stands behind `/memory`; the reply, in Markdown. It waits no longer than a turn would."""
         if self.memory is None:
-            return texts.not_yet(language, "/memory")
+            return reply_texts.not_yet(language, "/memory")
         try:
             with trio.move_on_after(FACTS_S):
                 return await memory_command(self.memory, self.ids.owner_of(chat), language, rest)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
-        return f"❌ {texts.translate(language, 'The memory does not answer. Try again in a moment.')}"
+            return f"❌ {error_text(language, error)}"
+        return f"❌ {translate(language, 'The memory does not answer. Try again in a moment.')}"
 
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
         """Do what stands behind `/skills`; the reply, in Markdown."""
         if self.skills is None:
-            return texts.not_yet(language, "/skills")
+            return reply_texts.not_yet(language, "/skills")
         try:
             with trio.move_on_after(SKILLS_S):
                 return await skills_command(self.skills, language, rest, message.project)
         except (RumiError, ActorError) as error:
             logger.warning("the skills do not answer: %s", error)
-        return f"❌ {texts.translate(language, 'The skills do not answer. Try again in a moment.')}"
+        return f"❌ {translate(language, 'The skills do not answer. Try again in a moment.')}"
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
         """Return the limits of the turn that a message begins: those of the channel that it came through."""

@@ -11,7 +11,7 @@ from rumi.chats.chat import Chat, ChatMessage, EndTurn, HandOver
 from rumi.chats.commands import is_stop
 from rumi.chats.recovery import CrashReplies, Failed, LookAt, Open, Recovery
 from rumi.chats.services import ChatServices
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.inbox import OpenMessages
 from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of

@@ -19,7 +19,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import CommandTrace, ToolResult
 from rumi.models.model import Discarded, TextDelta, ToolCall, Usage, Used, Waiting
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
 
 T = TypeVar("T", covariant=True)

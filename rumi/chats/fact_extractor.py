@@ -20,7 +20,7 @@ from rumi.memory.extractor import Extracted
 from rumi.memory.messages import Fact, Facts, IsExtracted, StoreExtracted
 from rumi.models.model import Message, Model, ModelError
 from rumi.models.token_budget import context_of
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.extraction import (
     FindDueSessions,
     MarkExtracted,

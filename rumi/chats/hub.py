@@ -8,7 +8,7 @@ from actors import Backlog, Subscription, Topic
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models.model import TextDelta, Waiting
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000

@@ -18,10 +18,11 @@ from rumi.chats.jobs import EndedBy
 from rumi.chats.recovery import Failed
 from rumi.chats.services import ChatServices
 from rumi.errors import NotServed, NotTaken, RumiError
-from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds, unknown_chat
 from rumi.platform.grace import with_grace
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.forgetting import DeleteChat
 from rumi.store.journal.history import MarkFiles, NewSession
 from rumi.store.journal.inbox import Accept, JoinAlbums, Knows, NewestOpen, OpenMessages
@@ -121,7 +122,7 @@ class Inbox:
             (stored,) = await self._store([message], language)
         except NotTaken as error:
             if is_stop(message):
-                said = f"{texts.stopped(language)} {error.message}"
+                said = f"{reply_texts.stopped(language)} {error.message}"
                 raise NotTaken(said, error.advice, error.trouble) from None
             raise
         assert stored is not None, "without an update's number it is always new"
@@ -206,7 +207,7 @@ class Inbox:
             await self._stop_turns(stops)
             trouble = stored.trouble
             advice = self._free_space_advice(trouble, language)
-            raise NotTaken(texts.not_stored(language, trouble), advice, trouble)
+            raise NotTaken(storage_texts.not_stored(language, trouble), advice, trouble)
         return stored
 
     def _hand_on(self, stored: Sequence[Incoming | None]) -> None:

@@ -8,8 +8,10 @@ import trio
 
 from rumi.agent.prompts.message_entries import fetched
 from rumi.chats.events import Queued, turn_of
-from rumi.platform import texts
-from rumi.platform.texts import Language, Verdict
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.records import Incoming
 
 JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", "answer"]
@@ -102,7 +104,7 @@ class Job:
 
     def final_reply(self, text: str) -> str:
         """Return its final reply, with what was dropped, and its note."""
-        dropped = texts.dropped(self.language, self.dropped) if self.dropped else ""
+        dropped = reply_texts.dropped(self.language, self.dropped) if self.dropped else ""
         return "\n\n".join(filter(None, (text, dropped, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
@@ -144,14 +146,14 @@ class JobQueue:
         meant for a question.
         """
         said = job.message
-        answers = not fetched(said.attachments) and texts.yes_or_no(said.text) is not None
+        answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
         return job.kind == "turn" and not answers and len(self) < self.most
 
     def add(self, job: Job) -> Queued:
         """Have it wait, and return what to tell its sender."""
         self._jobs.append(job)
         position, said = len(self), job.message
-        return Queued(said.id, texts.queued(job.language, position, self.most), position, said.origin)
+        return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
         """Return the first one, whose time begins now."""

@@ -11,7 +11,7 @@ from rumi.chats.events import ChatEvent, Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
 from rumi.chats.session import ended
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import read_block
 from rumi.store.journal.outbox import Delivered, Undelivered
 from rumi.store.journal.reading import ReadHistory

@@ -13,7 +13,7 @@ from rumi.chats.events import ChatEvent, Happening, Replied, picked
 from rumi.chats.hub import Hub
 from rumi.models.model import ToolCall
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts import yes_or_no
+from rumi.platform.texts.questions import yes_or_no
 from rumi.store.journal.records import Incoming
 from rumi.store.ownership import partition_of
 

@@ -18,8 +18,10 @@ from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import CommandHandler, handler_for
 from rumi.chats.session import ending
 from rumi.chats.undoing import undo_reply
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.inbox import Count, Load, OpenChats
 from rumi.store.journal.outbox import Settle, Undelivered
 from rumi.store.journal.parked import KeepParked
@@ -97,8 +99,8 @@ class CrashReplies:
             self.publisher.reply(chat, turn, Replied(delivery, messages, text), finished)
             return ()
         said = described(message)
-        failed = texts.gave_up if chat in self.failed else texts.crashed
-        text = failed(language) if crashed else texts.restarted(language, said)
+        failed = operation_texts.gave_up if chat in self.failed else reply_texts.crashed
+        text = failed(language) if crashed else reply_texts.restarted(language, said)
         turn = message.turn or f"t{message.id}"
         asked = () if message.turn else opening(turn, message)
         entries = (*asked, ending(turn, reason))
@@ -166,7 +168,7 @@ def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, .
 def _is_answer(message: Incoming) -> bool:
     """Return True if it is a yes or a no, with which no turn began."""
     mine = _plainly_sent(message)
-    return mine and texts.yes_or_no(message.text) is not None
+    return mine and question_texts.yes_or_no(message.text) is not None
 
 
 def _asked(message: Incoming) -> bool:
@@ -182,12 +184,12 @@ def _plainly_sent(message: Incoming) -> bool:
 
 def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
-        return texts.stopped(language)  # the turn has ended, by the crash if not by this
+        return reply_texts.stopped(language)  # the turn has ended, by the crash if not by this
     if isinstance(command, UnknownCommand):
-        return texts.lost_command(language, command.name)
+        return reply_texts.lost_command(language, command.name)
     numbers = command.rest if command.name in ("yes", "no") else ""
     name = f"/{command.name} {numbers}".strip()
-    return texts.lost_command(language, name)
+    return reply_texts.lost_command(language, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from rumi.chats.session import ChatSession
 from rumi.chats.undo.restoring import Restoring
 from rumi.chats.undo.snapshots import Snapshots
 from rumi.errors import RumiError
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult
 from rumi.sandbox.policy import STRICT, CommandPolicy, may_write
@@ -205,7 +205,7 @@ class UnavailableHandler:
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
         """Say so."""
         await trio.lowlevel.checkpoint()
-        return texts.not_yet(language, f"/{command.name}")
+        return reply_texts.not_yet(language, f"/{command.name}")
 
 
 @runtime_checkable

@@ -17,8 +17,8 @@ from rumi.chats.undo.snapshots import Unrestorable
 from rumi.errors import RumiError
 from rumi.memory.messages import TakeFactsBack
 from rumi.models.model import ToolCall
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import undo as undo_texts
+from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Incoming, Undone
 from rumi.store.journal.undo import EndUndo, FindLastTurn, FindUndo, TakeBack
@@ -52,17 +52,17 @@ class Undoing:
         """
         undo = self._services.undo
         if undo is None or not undo.snapshots.limits.turns:
-            return texts.undo_is_off(language)
+            return undo_texts.undo_is_off(language)
         done = await self._journal.ask(FindUndo(self._chat, message.id))
         if done is None:
             last = await self._journal.ask(FindLastTurn(self._chat))
             if last is None:
-                return texts.nothing_to_undo(language)
+                return undo_texts.nothing_to_undo(language)
             if last.behind >= undo.snapshots.limits.turns:
-                return texts.undone_enough(language, last.behind)
+                return undo_texts.undone_enough(language, last.behind)
             asker, mine = last.user, message.user
             if None not in (asker, mine) and asker != mine and not message.admin:
-                return texts.not_yours_to_undo(language)
+                return undo_texts.not_yours_to_undo(language)
             calls = tuple(_remaining(last.calls))
             done = await self._decide(undo, Undone(message.id, last.turn, last.text, calls=calls))
         if not done.done:
@@ -107,7 +107,7 @@ class Undoing:
 
 def undo_reply(undone: Undone, language: Language) -> str:
     """Return the reply that says what is as before, and what is not."""
-    return texts.undone(
+    return undo_texts.undone(
         language,
         one_line(undone.text, CALL_CHARS),
         files=undone.files,

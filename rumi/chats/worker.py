@@ -38,8 +38,14 @@ from rumi.chats.undoing import Undoing
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model
 from rumi.models.token_budget import takes_pictures
-from rumi.platform import texts
-from rumi.platform.texts import Verdict
+from rumi.platform.texts import models as model_texts
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts import people as people_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts import undo as undo_texts
+from rumi.platform.texts.questions import Verdict
+from rumi.platform.texts.translation import error_text
 from rumi.sandbox.engine import SandboxError
 from rumi.sandbox.workspace import WorkspaceUse
 from rumi.store.journal.inbox import Begin, Retriable
@@ -101,7 +107,7 @@ class Worker:
         if self._files_are_here:
             error = await self._services.workspaces.carry.store(self._chat, self._chat)
             if error is not None:
-                job.note = "\n\n".join(filter(None, (job.note, texts.error_text(job.language, error))))
+                job.note = "\n\n".join(filter(None, (job.note, error_text(job.language, error))))
 
     async def _run_by_kind(self, job: Job) -> Done:
         job.begun = True
@@ -143,7 +149,7 @@ class Worker:
         try:
             model = self._context.model_of(job.message, job.language)
         except RumiError as error:
-            why = texts.model_failed(job.language, texts.error_text(job.language, error))
+            why = reply_texts.model_failed(job.language, error_text(job.language, error))
             return TurnFinished("model_error", why)
         try:
             if not self._files_are_here:
@@ -152,7 +158,7 @@ class Worker:
             await self._bring(job, model)
         except RumiError as error:
             return TurnFinished(
-                "model_error", texts.not_brought(job.language, texts.error_text(job.language, error))
+                "model_error", telegram_texts.not_brought(job.language, error_text(job.language, error))
             )
         store = partial(self._session.append, job.turn)
         limits = self._context.turn_limits(job.message)
@@ -236,7 +242,7 @@ class Worker:
                 replace(brought_message, message=replace(brought_message.message, pictures=references))
             )
             if references and not takes_pictures(model):
-                job.note = texts.takes_no_pictures(job.language, model.name, self._context.sighted)
+                job.note = model_texts.takes_no_pictures(job.language, model.name, self._context.sighted)
         own = TurnMessage(Message("user", job.message.text), links=urls_in_words(job.message.text))
         for brought_message in (*came, own):
             if brought_message.message.content.strip():
@@ -257,11 +263,11 @@ class Worker:
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
         """The end of a turn that was cancelled."""
-        answer = texts.stopped(job.language)
+        answer = reply_texts.stopped(job.language)
         if job.ended_by == "interrupted":
-            answer = texts.restarted(job.language, described(job.message))
+            answer = reply_texts.restarted(job.language, described(job.message))
         if unconfirmed is not None:
-            answer = texts.not_confirmed(answer, texts.error_text(job.language, unconfirmed))
+            answer = reply_texts.not_confirmed(answer, error_text(job.language, unconfirmed))
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
@@ -305,9 +311,9 @@ class Worker:
         if job.kind == "retry":
             earlier = await services.journal.ask(Retriable(self._chat))
             if earlier is None:
-                return texts.nothing_to_retry(job.language)
+                return reply_texts.nothing_to_retry(job.language)
             if not self._context.people.may_retry(job.message, earlier):
-                return texts.retry_refused(job.language)
+                return people_texts.retry_refused(job.language)
             job.message = replace(
                 job.message,
                 text=earlier.text,
@@ -377,7 +383,9 @@ class Worker:
         await self._session.begin_session(forget=False)
         self._services.fact_extraction.session_ended()
         job.sealed = True
-        return Done(await self._settle(Settle(self._chat, job.messages, texts.new_session(job.language))))
+        return Done(
+            await self._settle(Settle(self._chat, job.messages, reply_texts.new_session(job.language)))
+        )
 
     async def _take_back(self, job: Job) -> Done:
         """Take the last turn back. No `/stop` ends that: it is short, and half of it helps nobody."""
@@ -385,7 +393,7 @@ class Worker:
         try:
             text = await self.undoing.take_back(job.message, job.language)
         except SandboxError as error:
-            text = texts.not_undone(job.language, texts.error_text(job.language, error))
+            text = undo_texts.not_undone(job.language, error_text(job.language, error))
         job.sealed = True
         return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
 
@@ -429,17 +437,17 @@ class Worker:
         files = there and troubles[-1] is None
         facts = await self._extract_facts(job)
         job.sealed = True
-        text = texts.reset(job.language, facts=facts, files=files)
+        text = reply_texts.reset(job.language, facts=facts, files=files)
         for trouble in troubles:
             if trouble is not None:
-                text = texts.not_confirmed(text, texts.error_text(job.language, trouble))
+                text = reply_texts.not_confirmed(text, error_text(job.language, trouble))
         text = job.final_reply(text)
         finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
         """Ask whether the files may go, as a turn asks; None for a yes, otherwise the end of the reset."""
-        text = texts.may_delete_files(job.language, use.files, texts.short_size(use.bytes))
+        text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
         started = TurnStarted(f"/reset {FILES}", job.message.id, job.language, job.message.origin)
@@ -456,11 +464,11 @@ class Worker:
             return None
         job.sealed = True
         reason: Reason = "complete"
-        answer = texts.nothing_deleted(job.language, answered=verdict == "no")
+        answer = reply_texts.nothing_deleted(job.language, answered=verdict == "no")
         if job.scope.cancelled_caught:
-            reason, answer = job.ended_by, texts.stopped(job.language)
+            reason, answer = job.ended_by, reply_texts.stopped(job.language)
             if job.ended_by == "interrupted":
-                answer = texts.lost_command(job.language, f"/reset {FILES}")
+                answer = reply_texts.lost_command(job.language, f"/reset {FILES}")
         answer = job.final_reply(answer)
         replied = await self._settle(Settle(self._chat, job.messages, answer))
         return Done(replied, TurnFinished(reason, answer))

@@ -40,7 +40,7 @@ def command(path: Path, with_keys: bool, without_files: bool) -> None:
     from rumi.cli.speaking import say, translate
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
-    from rumi.platform.texts import short_size
+    from rumi.platform.texts.operating import short_size
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete backup is removed
     home = Home(home_from(os.environ))

@@ -37,10 +37,10 @@ def command(ctx: click.Context) -> None:
 @click.option("-d", "--description", default="", metavar="TEXT", help="What it is to do.")
 def create(name: str, description: str) -> None:
     """Make the bot NAME: a folder with its config.md, to be edited."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     made = _ask("create", name=name, description=description)
-    echo(texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
+    echo(bot_texts.bot_made(reader(), name, f"{made['folder']}/config.md"))
 
 
 @command.command()
@@ -104,7 +104,7 @@ def run(
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the bots: name, state of the last session, description."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     found = _ask("list")
     if as_json:
@@ -112,9 +112,9 @@ def list_(as_json: bool = False) -> None:
         return
     language = reader()
     if not found:
-        say(texts.bot_list(language, ()))
+        say(bot_texts.bot_list(language, ()))
     for bot in found:
-        state = texts.bot_state(language, bot["state"] or "")
+        state = bot_texts.bot_state(language, bot["state"] or "")
         echo(f"{bot['name']:<20} {state:<16} {flat(bot['problem'] or bot['description'])}")
 
 
@@ -123,13 +123,13 @@ def list_(as_json: bool = False) -> None:
 @JSON
 def show(name: str, as_json: bool) -> None:
     """Show the bot NAME: its configuration, its instructions and its last session."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     found = _ask("show", name=name)
     if as_json:
         _print(found)
         return
-    state = texts.bot_state(reader(), found["state"] or "")
+    state = bot_texts.bot_state(reader(), found["state"] or "")
     echo(f"{found['name']} · {state} · {flat(found['folder'])}")
     keys = ("model", "max_iterations", "sleep_secs", "stop_phrase", "sandbox", "report_to")
     for key in keys:
@@ -143,10 +143,10 @@ def show(name: str, as_json: bool) -> None:
 @NAME
 def stop(name: str) -> None:
     """Stop the bot NAME. Its session can go on later."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     _ask("stop", name=name)
-    echo(texts.bot_stops(reader(), name))
+    echo(bot_texts.bot_stops(reader(), name))
 
 
 @command.command()
@@ -154,10 +154,10 @@ def stop(name: str) -> None:
 @click.argument("text", default="")
 def wake(name: str, text: str) -> None:
     """End the sleep of the bot NAME, and say TEXT to it."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     _ask("wake", name=name, text=text)
-    echo(texts.bot_wakes(reader(), name))
+    echo(bot_texts.bot_wakes(reader(), name))
 
 
 @command.command()
@@ -165,7 +165,7 @@ def wake(name: str, text: str) -> None:
 @JSON
 def history(name: str, as_json: bool) -> None:
     """Show the sessions of the bot NAME, the latest first, with the summaries of their iterations."""
-    from rumi.platform import texts
+    from rumi.platform.texts import tasks as task_texts
 
     found = _ask("history", name=name)
     if as_json:
@@ -173,10 +173,10 @@ def history(name: str, as_json: bool) -> None:
         return
     language = reader()
     for session in found:
-        state = texts.task_state(language, session["state"])
-        echo(f"{session['id']} · {state} · {flat(texts.shortly(session['question']))}")
+        state = task_texts.task_state(language, session["state"])
+        echo(f"{session['id']} · {state} · {flat(task_texts.shortly(session['question']))}")
         for iteration in session["iterations"]:
-            echo(f"  {iteration['number']}. {flat(texts.shortly(iteration['summary']))}")
+            echo(f"  {iteration['number']}. {flat(task_texts.shortly(iteration['summary']))}")
 
 
 command.add_command(diff)
@@ -219,18 +219,18 @@ def memory_set(name: str, key: str, value: str) -> None:
 @click.pass_obj
 def memory_remove(name: str, key: str) -> None:
     """Forget all facts under KEY."""
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
-    echo(texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
+    echo(memory_texts.forgotten(reader(), key, _ask("forget", name=name, key=key)["forgotten"]))
 
 
 @memory.command("clear")
 @click.pass_obj
 def memory_clear(name: str) -> None:
     """Forget all facts."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
-    echo(texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
+    echo(bot_texts.bot_forgot(reader(), name, _ask("clear", name=name)["forgotten"]))
 
 
 @command.group()
@@ -280,7 +280,7 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
 
     SOURCE is a folder, a file, or the https address of a git repository, also with #FOLDER behind it.
     """
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
     from rumi.tasks.bots.config import BotError
 
     language, found = (
@@ -292,7 +292,7 @@ def skills_install(name: str, source: str, wanted: tuple[str, ...], yes: bool) -
     for skill in found:
         echo(f"## {flat(skill.name)}: {flat(skill.description)}\n")
         echo("\n".join(flat(line) for line in skill.text.split("\n")) + "\n")
-    if not yes and not confirm(texts.bot_skills_question(language, name, len(found)), err=True):
+    if not yes and not confirm(bot_texts.bot_skills_question(language, name, len(found)), err=True):
         raise click.exceptions.Exit(1)
     shown = [
         {"name": bot_skill.name, "description": bot_skill.description, "text": bot_skill.text}
@@ -325,7 +325,7 @@ def import_(folder: str, as_json: bool) -> None:
 
     Bots and skills that are there already stay as they are.
     """
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     done = _ask("import", folder=os.path.abspath(os.path.expanduser(folder)))
     if as_json:
@@ -334,13 +334,13 @@ def import_(folder: str, as_json: bool) -> None:
     language = reader()
     for bot in done["bots"]:
         if bot["taken"]:
-            echo(texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
+            echo(bot_texts.bot_imported(language, bot["name"], bot["facts"], bot["iterations"]))
         for problem in bot["problems"]:
             say(f"{flat(bot['name'])}: {flat(problem)}")
     for skill in done["skills"]:
         echo(flat(skill))
     for skill in done["skills_there"]:
-        say(texts.bot_skill_there(language, flat(skill)))
+        say(bot_texts.bot_skill_there(language, flat(skill)))
     for problem in done["problems"]:
         say(flat(problem))
 

@@ -25,12 +25,12 @@ def diff(name: str, stat: bool) -> None:
 
     A is a new file, D a deleted one, M a changed one, R a moved one, m one whose mode changed.
     """
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     _, opened = _changed(name)
     with opened as changes:
         if not changes.all:
-            say(texts.bot_unchanged(reader(), name))
+            say(bot_texts.bot_unchanged(reader(), name))
         _print(changes, stat=stat)
 
 
@@ -42,7 +42,7 @@ def apply(name: str, yes: bool) -> None:
 
     If that folder has changed in the same places, nothing is applied.
     """
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
     from rumi.tasks.bots.project.applying import apply as carry_out
 
     language = reader()
@@ -50,16 +50,16 @@ def apply(name: str, yes: bool) -> None:
     with opened as changes:
         if not changes.all:
             _print(changes, stat=True)
-            say(texts.bot_unchanged(language, name))
+            say(bot_texts.bot_unchanged(language, name))
             return
         link = project.needed()
         _print(changes, stat=False)
         echo()
         _print_stat(changes)
-        question = texts.bot_apply_question(language, len(changes.all), link.folder)
+        question = bot_texts.bot_apply_question(language, len(changes.all), link.folder)
         if not yes and not confirm(question, err=True):
             raise click.exceptions.Exit(1)
-        echo(texts.bot_applied(language, carry_out(project, link, changes), link.folder))
+        echo(bot_texts.bot_applied(language, carry_out(project, link, changes), link.folder))
 
 
 def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
@@ -81,11 +81,11 @@ def _changed(name: str) -> "tuple[Project, AbstractContextManager[Changes]]":
 
 
 def _print(changes: "Changes", *, stat: bool) -> None:
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
     from rumi.tasks.bots.project.changes import unified
 
     for path, reason in changes.left_out:
-        say(texts.bot_left_out(reader(), path, reason))
+        say(bot_texts.bot_left_out(reader(), path, reason))
     if stat:
         _print_stat(changes)
     else:

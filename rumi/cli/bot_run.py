@@ -32,7 +32,7 @@ class BotRun:
 
 def run_bot(run: BotRun) -> None:
     """Run a bot, print its report, and exit as it ended."""
-    from rumi.platform import texts
+    from rumi.platform.texts import bots as bot_texts
 
     try:
         begun = launch_daemon(DEFAULT_CHAT, {})
@@ -51,14 +51,14 @@ def run_bot(run: BotRun) -> None:
         echo(text_of(done), err=done["state"] == "failed")
     if not run.background:
         if done["state"] != "succeeded":
-            say(texts.bot_resume(begun.language, run.name, done["id"]))
+            say(bot_texts.bot_resume(begun.language, run.name, done["id"]))
         raise click.exceptions.Exit(exit_code_of(done))
 
 
 async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
     """Have the process that holds the home do it; return the session."""
-    from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.texts import bots as bot_texts
 
     fields = {**run.asked, "name": run.name, "language": begun.language}
     async with attached_to_daemon(begun, partial(connected_to, TERMINAL)) as client:
@@ -72,7 +72,7 @@ async def _do(begun: Launch, run: BotRun) -> dict[str, Any]:
             return await _attached(client, begun.home, run, fields, started)
         except BaseException:
             if started:  # Ctrl-C: what was done is stored
-                say(texts.bot_resume(begun.language, run.name, started[0]))
+                say(bot_texts.bot_resume(begun.language, run.name, started[0]))
             raise
 
 

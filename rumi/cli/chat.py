@@ -91,9 +91,9 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal, what_to_send
     from rumi.cli.control import wait_for_daemon_exit
     from rumi.models.settings import lacks_key
-    from rumi.platform import texts
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
+    from rumi.platform.texts import operating as operation_texts
 
     home, loaded, language = begun.home, begun.loaded, begun.language
     files, most = options.pop("files"), loaded.settings.session.handed_chars
@@ -144,7 +144,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                 if not talks:
                     _introduce(begun, port, home.lock_holder())
                 service = port.service
-                chat.connect(port, texts.moved(language, port.model) if talks else "")
+                chat.connect(port, operation_texts.moved(language, port.model) if talks else "")
                 if not talks:
                     talks, request = True, replace(request, new=False)
                     await _explain_offline_model(home, loaded, request, port)
@@ -155,7 +155,7 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
                         chat.fail(over)
                         await chat.left.wait()
                     else:
-                        gone = texts.chat_moves if port.moved else texts.daemon_gone
+                        gone = operation_texts.chat_moves if port.moved else operation_texts.daemon_gone
                         chat.disconnect(gone(language))
     if not (person or service or loaded.settings.session.linger_s):
         wait_for_daemon_exit(home, marks)
@@ -182,17 +182,17 @@ async def _explain_offline_model(
     from rumi.app.settings import model_settings_of
     from rumi.models.settings import missing_key
     from rumi.models.trying import local_servers
-    from rumi.platform import texts
     from rumi.platform.config.providers import OFFLINE
+    from rumi.platform.texts import replies as reply_texts
 
     variable = missing_key(model_settings_of(loaded, request.language))
     if port.model != OFFLINE or not variable:
         return
     if not request.person:
-        say(texts.no_key(request.language, variable))
+        say(reply_texts.no_key(request.language, variable))
         return
     servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
-    say(texts.ways_on(request.language, str(home.root), servers, variable))
+    say(reply_texts.ways_on(request.language, str(home.root), servers, variable))
 
 
 async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
@@ -211,15 +211,16 @@ async def _first(*waits: Callable[[], Awaitable[None]]) -> None:
 
 def _introduce(launch: Launch, port: "RemoteChat", daemon: str) -> None:
     """Say what the user should know of the process before the chat begins."""
-    from rumi.platform import texts
+    from rumi.platform.texts import operating as operation_texts
+    from rumi.platform.texts.translation import translate
 
     language = launch.language
     if port.service:
-        say(texts.attached(language, daemon, port.model))
+        say(operation_texts.attached(language, daemon, port.model))
     for note in port.notes:
-        say(texts.translate(language, note))
+        say(translate(language, note))
     if port.differing_settings:
-        say(texts.other_settings(language, daemon, port.differing_settings))
+        say(operation_texts.other_settings(language, daemon, port.differing_settings))
 
 
 @asynccontextmanager

@@ -128,14 +128,14 @@ def delete(chat: str, yes: bool) -> None:
     A turn that runs is stopped first.
     """
     from rumi.errors import UsageError
-    from rumi.platform import texts
+    from rumi.platform.texts import questions as question_texts
 
     _ask("show", chat=chat, before=1)  # an unknown chat is told before the question
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting a chat needs --yes where no one can answer.")
         answer = prompt(translate(f"Delete all of {chat}, and its files? (y/n)"), prompt_suffix=" ")
-        if texts.yes_or_no(answer) is not True:
+        if question_texts.yes_or_no(answer) is not True:
             say("Nothing was deleted.")
             return
     _ask("delete", chat=chat)

@@ -223,22 +223,24 @@ async def _stop(home: Home, loaded: "Loaded", chat: str) -> str:
         UsageError: The chat is unknown.
     """
     from rumi.cli.stored import stored_of
-    from rumi.platform import texts
     from rumi.platform.chat_ids import DEFAULT_CHAT, unknown_chat
+    from rumi.platform.texts import replies as reply_texts
+    from rumi.platform.texts import stopping as stop_texts
+    from rumi.platform.texts.language import detect_language
     from rumi.store.journal.actor import open_journal
     from rumi.store.journal.inbox import Knows
     from rumi.store.journal.schedules import PauseSchedules
     from rumi.store.journal.tasks import MarkStopping, OpenTasks
 
-    language = texts.detect_language(loaded.settings.language, os.environ)
+    language = detect_language(loaded.settings.language, os.environ)
     folder = home.with_files(loaded.settings.store.workspaces).workspaces / (chat or DEFAULT_CHAT)
     with home.lock("rumi stop"):
         async with open_journal(stored_of(home).state) as ask:
             if chat:
                 if not (chat == DEFAULT_CHAT or folder.exists() or await ask(Knows(chat))):
                     raise unknown_chat(chat)
-                return texts.nothing_running(language)
+                return reply_texts.nothing_running(language)
             tasks = await ask(OpenTasks())
             for task in tasks:
                 await ask(MarkStopping(task.id))
-            return texts.stopped_at_rest(language, len(tasks), await ask(PauseSchedules()))
+            return stop_texts.stopped_at_rest(language, len(tasks), await ask(PauseSchedules()))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts import Language
+    from rumi.platform.texts.language import Language
 
 T = TypeVar("T")
 
@@ -62,16 +62,16 @@ def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
     """Read the configuration, and start the process that holds the home if none does."""
     from rumi.channels.built_in import BUILT_IN
     from rumi.cli.control import yield_home
-    from rumi.platform import texts
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home, HomeLocked
+    from rumi.platform.texts.language import detect_language
 
     BUILT_IN.check_chosen(chat_id)
     home = Home(home_from(os.environ)).make()
     loaded = load_settings(home.root, os.environ, flags)
     home = home.with_files(loaded.settings.store.workspaces)
-    language = texts.detect_language(loaded.settings.language, os.environ)
+    language = detect_language(loaded.settings.language, os.environ)
     launch = Launch(chat_id, flags, home, loaded, language, Path.cwd())
     yield_home(home, loaded.marks())
     if not home.lock_holder():
@@ -99,8 +99,8 @@ async def attached_to_daemon(
     from rumi.app.daemon import spawn_daemon
     from rumi.channels.attach.client import NotAccepting
     from rumi.channels.terminal import show_progress
-    from rumi.platform import texts
     from rumi.platform.home import HomeLocked
+    from rumi.platform.texts import operating as operation_texts
 
     home, language, since, announced = launch.home, launch.language, time.monotonic(), False
     while (
@@ -126,7 +126,9 @@ async def attached_to_daemon(
                     raise _why_not_attached(home, lock_holder, error) from None
                 if lock_holder and not announced and waited_s > QUIET_S:
                     announced = True
-                    (reattaching.notify if reattaching else say)(texts.waiting_for(language, lock_holder))
+                    (reattaching.notify if reattaching else say)(
+                        operation_texts.waiting_for(language, lock_holder)
+                    )
             else:
                 yield attached
                 return

@@ -217,7 +217,7 @@ def _secrets() -> tuple[str, ...]:
 
 def _explained(error: BaseException) -> str:
     from rumi.cli.speaking import reader
-    from rumi.platform.texts import error_text
+    from rumi.platform.texts.translation import error_text
 
     return error_text(reader(), error)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rumi.platform.logs.entries import Wanted
-    from rumi.platform.texts import Language
+    from rumi.platform.texts.language import Language
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -81,9 +81,9 @@ def command(
     elif following:
         run_async(_follow, path, wanted, LAST if lines is None else lines, as_json, language)
     elif not _print(_last(read(path, wanted), lines), as_json, language):
-        from rumi.platform import texts
+        from rumi.platform.texts import operating as operation_texts
 
-        echo(texts.log_empty(language, str(path)), err=True)
+        echo(operation_texts.log_empty(language, str(path)), err=True)
 
 
 def _language() -> "Language":
@@ -91,7 +91,7 @@ def _language() -> "Language":
     from rumi.errors import RumiError
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
-    from rumi.platform.texts import detect_language
+    from rumi.platform.texts.language import detect_language
 
     try:
         setting = load_settings(home_from(os.environ), os.environ, {}).settings.language

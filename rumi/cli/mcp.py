@@ -288,7 +288,7 @@ def _changes(known: "KnownServer") -> "dict[str, tuple[DescriptionChange, ...]]"
 
 def _show(changes: "Sequence[DescriptionChange]") -> None:
     """Print what was and what is of each change, whole: nothing of it may escape who accepts it."""
-    from rumi.platform.texts import visible
+    from rumi.platform.texts.questions import visible
 
     for change in changes:
         for mark, text in (("-", change.before), ("+", change.now)):

@@ -15,7 +15,7 @@ from rumi.cli.speaking import say, translate
 
 if TYPE_CHECKING:
     from rumi.platform.home import Home
-    from rumi.platform.texts import Language
+    from rumi.platform.texts.language import Language
 
 OWNER = click.option("--owner", default="local", help="Whose facts: local, or such as tg11111111.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -55,10 +55,12 @@ def list_(owner: str, sources: bool, as_json: bool) -> None:
 @JSON
 def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
     """Remember that KEY is VALUE; its history keeps the old value."""
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
     answer = _ask("set", owner=owner, key=key, value=value, also=also)
-    said = texts.remembered(_language(), answer["key"], answer["value"], answer["others"], replaced=not also)
+    said = memory_texts.remembered(
+        _language(), answer["key"], answer["value"], answer["others"], replaced=not also
+    )
     _say(answer, as_json, said)
 
 
@@ -68,13 +70,13 @@ def set_(key: str, value: str, owner: str, also: bool, as_json: bool) -> None:
 @JSON
 def history(key: str, owner: str, as_json: bool) -> None:
     """Show what KEY was before and is now. Each value has its dates and its source."""
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
     found = cast("list[dict[str, Any]]", _ask("history", owner=owner, key=key))
     if as_json:
         echo_json(found, indent=2)
     elif not found:
-        echo(texts.forgotten(_language(), key, 0))
+        echo(memory_texts.forgotten(_language(), key, 0))
     for fact in found if not as_json else ():
         ended = _date(fact["ended"]) if fact["ended"] else " " * 10
         echo(f"{_date(fact['created'])} – {ended}  {fact['value']}")
@@ -88,17 +90,18 @@ def history(key: str, owner: str, as_json: bool) -> None:
 def forget_everything(owner: str, yes: bool, as_json: bool) -> None:
     """Delete all that is stored of an owner. Facts, history, index, tasks and schedules go; files stay."""
     from rumi.errors import UsageError
-    from rumi.platform import texts
+    from rumi.platform.texts import questions as question_texts
+    from rumi.platform.texts import recall as recall_texts
 
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Deleting everything needs --yes where no one can answer.")
         answered = prompt(translate(f"Delete all that is stored of {owner}? (y/n)"), prompt_suffix=" ")
-        if texts.yes_or_no(answered) is not True:
+        if question_texts.yes_or_no(answered) is not True:
             say("Nothing was deleted.")
             return
     answer = _ask("forget_everything", owner=owner)
-    _say(answer, as_json, texts.everything_forgotten(_language(), answer["deleted"]))
+    _say(answer, as_json, recall_texts.everything_forgotten(_language(), answer["deleted"]))
 
 
 def _source(fact: dict[str, Any]) -> None:
@@ -119,10 +122,10 @@ def _date(time: str) -> str:
 @JSON
 def forget(key: str, owner: str, as_json: bool) -> None:
     """Forget all values of KEY."""
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
     answer = _ask("forget", owner=owner, key=key)
-    _say(answer, as_json, texts.forgotten(_language(), answer["key"], answer["forgotten"]))
+    _say(answer, as_json, memory_texts.forgotten(_language(), answer["key"], answer["forgotten"]))
 
 
 @command.command()
@@ -130,14 +133,14 @@ def forget(key: str, owner: str, as_json: bool) -> None:
 @JSON
 def extract(owner: str, as_json: bool) -> None:
     """Extract facts from the conversation so far, now."""
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
     answer = _ask("extract", owner=owner)
     new_facts, language = answer["learned"], _language()
     text = (
-        texts.facts_extracted(language, new_facts)
+        memory_texts.facts_extracted(language, new_facts)
         if new_facts is not None
-        else texts.still_extracting(language)
+        else memory_texts.still_extracting(language)
     )
     _say(answer, as_json, text)
 
@@ -198,7 +201,7 @@ async def _in_full(home: "Home", request: Mapping[str, object]) -> object:
 def _language() -> "Language":
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
-    from rumi.platform.texts import detect_language
+    from rumi.platform.texts.language import detect_language
 
     return detect_language(load_settings(home_from(os.environ), os.environ, {}).settings.language, os.environ)
 
@@ -216,17 +219,17 @@ def _show(facts: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from rumi.platform import texts
+    from rumi.platform.texts import memory as memory_texts
 
     language = _language()
     if not facts:
-        echo(texts.facts_known(language, 0))
+        echo(memory_texts.facts_known(language, 0))
         return
     rows = [
         (
             fact["key"],
             fact["value"],
-            texts.fact_origin(language, fact["source"] == "explicit", fact["tainted"]),
+            memory_texts.fact_origin(language, fact["source"] == "explicit", fact["tainted"]),
             f"{datetime.fromisoformat(fact['updated']).astimezone():%Y-%m-%d}",
         )
         for fact in facts
@@ -238,7 +241,7 @@ def _show(facts: list[dict[str, Any]]) -> None:
             echo(f"{when}  {_padded(how, widths[2])}  {_padded(key, min(widths[0], 24))}  {value}")
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    headings = texts.fact_columns(language)
+    headings = memory_texts.fact_columns(language)
     table.add_column(headings[0], max_width=24, overflow="fold")
     table.add_column(headings[1], overflow="fold", ratio=1)
     table.add_column(headings[2], no_wrap=True, style="dim")

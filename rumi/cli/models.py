@@ -155,7 +155,7 @@ async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
     from rumi.errors import RumiError
     from rumi.models.build import build_models
     from rumi.models.trying import try_out
-    from rumi.platform import texts
+    from rumi.platform.texts.translation import error_text
 
     models = None
     try:
@@ -167,7 +167,7 @@ async def _tried(settings: "ModelSettings", name: str) -> dict[str, Any]:
             "ok": False,
             "error": error.message,
             "advice": error.advice,
-            "told": texts.error_text(reader(), error),
+            "told": error_text(reader(), error),
         }
     finally:
         if models is not None:

@@ -29,7 +29,7 @@ def list_(as_json: bool) -> None:
     from rumi.cli.asking import when_free
     from rumi.cli.speaking import reader
     from rumi.cli.usage import used_here
-    from rumi.platform import texts
+    from rumi.platform.texts import people as people_texts
 
     home, loaded = _home()
     today = f"{datetime.now().astimezone():%Y-%m-%d}"
@@ -40,7 +40,7 @@ def list_(as_json: bool) -> None:
         echo_json(rows, indent=2)
         return
     for row in rows:
-        echo(texts.person_line(reader(), **row))
+        echo(people_texts.person_line(reader(), **row))
 
 
 @command.command()

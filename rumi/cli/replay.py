@@ -60,9 +60,9 @@ def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Repl
 def _models(loaded: "Loaded", model: str | None) -> "ModelSet":
     from rumi.app.settings import model_settings_of
     from rumi.models.build import build_models
-    from rumi.platform import texts
+    from rumi.platform.texts.language import detect_language
 
-    language = texts.detect_language(loaded.settings.language, os.environ)
+    language = detect_language(loaded.settings.language, os.environ)
     return build_models(model_settings_of(loaded, language, default=model))
 
 

@@ -28,7 +28,8 @@ def command(path: Path, without_files: bool, yes: bool) -> None:
     from rumi.errors import UsageError
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
-    from rumi.platform.texts import short_size, yes_or_no
+    from rumi.platform.texts.operating import short_size
+    from rumi.platform.texts.questions import yes_or_no
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that an incomplete copy is removed
     home = Home(home_from(os.environ))

@@ -48,8 +48,8 @@ def add(
     when: str, text: str, turn: bool, research: bool, bot: str | None, chat: str, zone: str, as_json: bool
 ) -> None:
     """Send TEXT at WHEN: "in 20 minutes", "tomorrow 09:00", "every monday 08:00", "0 9 * * 1"."""
-    from rumi.platform import texts
     from rumi.platform.chat_ids import check_chat_id
+    from rumi.platform.texts import schedules as schedule_texts
 
     if turn + research + (bot is not None) > 1:
         raise UsageError("A schedule does one thing.", "Give one of --turn, --research and --bot.")
@@ -63,7 +63,7 @@ def add(
         language = reader()
         quiet = added["comes"] if added["next_at"] != added["instant"] else ""
         echo(
-            texts.schedule_set(
+            schedule_texts.schedule_set(
                 language, added["id"], kind, flat(added["when"]), flat(text), stays=True, quiet=quiet
             )
         )
@@ -75,7 +75,8 @@ def add(
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the schedules: number, what it does, state, when, text."""
-    from rumi.platform import texts
+    from rumi.platform.texts import schedules as schedule_texts
+    from rumi.platform.texts import tasks as task_texts
 
     found = _ask("list")
     if as_json:
@@ -83,13 +84,13 @@ def list_(as_json: bool = False) -> None:
         return
     language = reader()
     if not found:
-        say(texts.schedule_list(language, ()))
+        say(schedule_texts.schedule_list(language, ()))
     for schedule in found:
         kind, state = (
-            texts.schedule_kind(language, schedule["kind"]),
-            texts.schedule_state(language, schedule["state"]),
+            schedule_texts.schedule_kind(language, schedule["kind"]),
+            schedule_texts.schedule_state(language, schedule["state"]),
         )
-        text = flat(texts.shortly(schedule["text"]))
+        text = flat(task_texts.shortly(schedule["text"]))
         echo(f"{schedule['id']:>5}  {kind:<13} {state:<9} {flat(schedule['when'])}  {text}")
 
 
@@ -98,14 +99,17 @@ def list_(as_json: bool = False) -> None:
 @JSON
 def show(schedule: int, as_json: bool) -> None:
     """Show schedule ID."""
-    from rumi.platform import texts
+    from rumi.platform.texts import schedules as schedule_texts
 
     found = _ask("show", id=schedule)
     if as_json:
         _print(found)
         return
     language = reader()
-    kind, state = texts.schedule_kind(language, found["kind"]), texts.schedule_state(language, found["state"])
+    kind, state = (
+        schedule_texts.schedule_kind(language, found["kind"]),
+        schedule_texts.schedule_state(language, found["state"]),
+    )
     echo(f"{found['id']} · {kind} · {state} · {flat(found['when'])}\n")
     echo("\n".join(flat(line) for line in found["text"].split("\n")))
 
@@ -139,10 +143,10 @@ def delete(schedule: int) -> None:
 
 
 def _change(do: str, id: int) -> None:
-    from rumi.platform import texts
+    from rumi.platform.texts import schedules as schedule_texts
 
     found = _ask(do, id=id)
-    echo(texts.schedule_changed(reader(), id, do, flat(found["when"]) if found else ""))
+    echo(schedule_texts.schedule_changed(reader(), id, do, flat(found["when"]) if found else ""))
 
 
 def _print(what: object) -> None:

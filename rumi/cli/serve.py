@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rumi.channels.telegram import Telegram
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home
-    from rumi.platform.texts import Language
+    from rumi.platform.texts.language import Language
 
 
 @click.command()
@@ -106,10 +106,11 @@ async def _serve(
     from rumi.app.shutdown import serve_channels, stop_signals
     from rumi.channels.terminal import show_progress
     from rumi.cli.control import yield_home
-    from rumi.platform import texts
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
+    from rumi.platform.texts.language import detect_language
+    from rumi.platform.texts.translation import translate
     from rumi.store.cluster.building import leases_of
 
     home = Home(home_from(os.environ)).make()
@@ -123,7 +124,7 @@ async def _serve(
         bots = tuple([telegram_package.Telegram(webhook, name) for name in loaded.bots()])
     else:
         require_chosen_model(loaded)
-    language = texts.detect_language(loaded.settings.language, os.environ)
+    language = detect_language(loaded.settings.language, os.environ)
     yield_home(home)
     listening = _listener(loaded, bots, language) if listens else nullcontext(())
     with home.lock(purpose), _page(web, language, home, loaded) as page, listening as listener:
@@ -141,11 +142,11 @@ async def _serve(
             ) as app,
         ):
             for note in app.notes:
-                _say(texts.translate(language, note))
+                _say(translate(language, note))
             look_for_cycles_seldom()
             app.attach_server.open()
             if not page and not bots:
-                _say(texts.translate(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
+                _say(translate(language, "Serving terminals: rumi chat. Ctrl-C ends me."))
             fact_extraction = app.services.fact_extraction
             drain_s = loaded.settings.store.drain_s if loaded.settings.store.url else 0.0
             ending = app.attach_server.wind_down
@@ -166,7 +167,7 @@ def _page(
         return
     from rumi.channels.page import PageChannel, open_entrance
     from rumi.cli.mcp_serve import endpoint_of
-    from rumi.platform import texts
+    from rumi.platform.texts.translation import translate
 
     sessions = home.run / "page-sessions.json"
     auto = loaded.settings.language == "auto"
@@ -174,7 +175,7 @@ def _page(
         endpoint = endpoint_of(home, loaded, language)
         if endpoint is not None:
             where = f"{entrance.bound.url}{endpoint.path}"
-            _say(texts.translate(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
+            _say(translate(language, f"Programs may ask by MCP at {where}, with MCP_TOKEN."))
         yield (PageChannel(entrance, endpoint),)
 
 

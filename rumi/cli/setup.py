@@ -12,8 +12,10 @@ import click
 
 from rumi.cli import run_async
 from rumi.cli.printing import echo, prompt
-from rumi.platform import texts
 from rumi.platform.config.providers import PROVIDERS
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts.language import Language, detect_language
+from rumi.platform.texts.translation import error_text, translate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +46,7 @@ def command() -> None:
     root = home_from(os.environ)
     home = Home(root).make()
     loaded = load_settings(root, os.environ, {})
-    wizard = _Wizard(root, loaded, texts.detect_language(loaded.settings.language, os.environ))
+    wizard = _Wizard(root, loaded, detect_language(loaded.settings.language, os.environ))
     wizard.ask()
     wizard.write()
     if lock_holder := home.lock_holder():
@@ -57,7 +59,7 @@ class _Wizard:
 
     root: "Path"
     loaded: "Loaded"
-    language: texts.Language
+    language: Language
     keys: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
@@ -84,19 +86,19 @@ class _Wizard:
 
     def say(self, text: str) -> None:
         """Print a sentence in the chosen language."""
-        echo(texts.translate(self.language, text))
+        echo(translate(self.language, text))
 
     # Questions
 
     def _prompt(self, question: str, default: str = "", *, hidden: bool = False) -> str:
         """Ask for a line; an empty one is the default."""
-        shown = f"{texts.translate(self.language, question)}{f' [{default}]' if default else ''}"
+        shown = f"{translate(self.language, question)}{f' [{default}]' if default else ''}"
         hide = hidden and sys.stdin.isatty()
         answer = prompt(shown, default=default, show_default=False, hide_input=hide, prompt_suffix=": ")
         return str(answer).strip()
 
     def _yes(self, question: str) -> bool:
-        while (answer := texts.yes_or_no(self._prompt(question, "n"))) is None:
+        while (answer := question_texts.yes_or_no(self._prompt(question, "n"))) is None:
             continue
         return answer
 
@@ -105,7 +107,7 @@ class _Wizard:
         names = [name for name, _ in choices]
         self.say(question)
         for number, (name, about) in enumerate(choices, 1):
-            echo(f"  {number}. {texts.translate(self.language, about) if about else name}")
+            echo(f"  {number}. {translate(self.language, about) if about else name}")
         while True:
             answer = self._prompt("Number", str(names.index(default) + 1))
             if answer in names:
@@ -122,7 +124,7 @@ class _Wizard:
         )
         if answer != before and not (before == "auto" and answer == self.language):
             self.keys["language"] = answer
-        self.language = texts.detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
+        self.language = detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
 
     def _ask_model(self) -> None:
         from rumi.app.settings import model_settings_of
@@ -251,7 +253,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            echo(f"✗ {texts.error_text(self.language, known)}")
+            echo(f"✗ {error_text(self.language, known)}")
             if not isinstance(known, ModelError) or known.kind == "auth":
                 return False
             return self._yes("Keep it all the same? (y/n)")
@@ -295,7 +297,7 @@ class _Wizard:
             known = single(error)
             if not isinstance(known, RumiError):
                 raise
-            echo(f"✗ {texts.error_text(self.language, known)}")
+            echo(f"✗ {error_text(self.language, known)}")
             return not isinstance(known, ConfigError) and self._yes("Keep it all the same? (y/n)")
         self.say(f"✓ Telegram knows the bot as @{name}")
         return True

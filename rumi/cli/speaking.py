@@ -8,8 +8,8 @@ from functools import cache
 import click
 
 from rumi.cli.printing import echo
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import translation
+from rumi.platform.texts.language import Language, LanguageSetting, detect_language
 
 _EXTRA = re.compile(r"(.*?)  \[(.+)\]", re.DOTALL)
 """The text that click adds to the help of an option: its default, its range."""
@@ -21,10 +21,10 @@ def reader() -> Language:
 
     This also works if the configuration has errors, so that they can be reported in that language.
     """
-    return texts.detect_language(_configured(), os.environ)
+    return detect_language(_configured(), os.environ)
 
 
-def _configured() -> texts.LanguageSetting:
+def _configured() -> LanguageSetting:
     value = os.environ.get("RUMI_LANGUAGE", "")
     if not value:
         root = os.environ.get("RUMI_HOME") or "~/.rumi"
@@ -40,7 +40,7 @@ def _configured() -> texts.LanguageSetting:
 
 def translate(text: str) -> str:
     """Translate a sentence of ours to the reader's language."""
-    return texts.translate(reader(), text)
+    return translation.translate(reader(), text)
 
 
 def say(text: str, *, err: bool = False) -> None:

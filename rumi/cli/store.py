@@ -32,7 +32,7 @@ def command() -> None:
 @JSON
 def show(as_json: bool) -> None:
     """Show which store is used, its size, its schemas, and the workers that share it."""
-    from rumi.platform.texts import short_size
+    from rumi.platform.texts.operating import short_size
 
     home, url, password = _configured()
     found = _look_at_server(url, password) if url else _look_at_home(home)

@@ -40,7 +40,7 @@ def command(ctx: click.Context) -> None:
 @JSON
 def list_(as_json: bool = False) -> None:
     """List the tasks, the latest first: number, kind, state, when it was asked for, question."""
-    from rumi.platform import texts
+    from rumi.platform.texts import tasks as task_texts
 
     tasks = _ask("list")
     if as_json:
@@ -48,9 +48,12 @@ def list_(as_json: bool = False) -> None:
         return
     language = reader()
     if not tasks:
-        say(texts.task_list(language, ()))
+        say(task_texts.task_list(language, ()))
     for task in tasks:
-        state, question = texts.task_state(language, task["state"]), flat(texts.shortly(task["question"]))
+        state, question = (
+            task_texts.task_state(language, task["state"]),
+            flat(task_texts.shortly(task["question"])),
+        )
         echo(f"{task['id']:>5}  {task['kind']:<5} {state:<14} {_when(task['created'])}  {question}")
 
 
@@ -77,10 +80,10 @@ def show(task: int, follow: bool, source: int | None, as_json: bool) -> None:
 @click.argument("task", type=click.IntRange(min=1), metavar="ID")
 def stop(task: int) -> None:
     """Stop task ID. Its result says that it was stopped."""
-    from rumi.platform import texts
+    from rumi.platform.texts import tasks as task_texts
 
     _ask("stop", id=task)
-    echo(texts.task_stops(reader(), task))
+    echo(task_texts.task_stops(reader(), task))
 
 
 @command.command()
@@ -165,12 +168,12 @@ async def _source(id: int, number: int) -> str:
 
 
 def _described(task: "Mapping[str, Any]") -> str:
-    from rumi.platform import texts
+    from rumi.platform.texts import tasks as task_texts
 
     spent = task["spent"]
     tokens = spent["prompt_tokens"] + spent["completion_tokens"]
     used = f"{spent['calls']} calls · {tokens} tokens · {spent['seconds']:.0f} s · {spent['sources']} sources"
-    head = f"{task['id']} · {task['kind']} · {texts.task_state(reader(), task['state'])} · {used}"
+    head = f"{task['id']} · {task['kind']} · {task_texts.task_state(reader(), task['state'])} · {used}"
     question = "\n".join(flat(line) for line in str(task["question"]).split("\n"))
     return "\n\n".join(filter(None, (head, question, text_of(task))))
 

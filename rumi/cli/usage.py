@@ -67,22 +67,22 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
 
 def _show(found: Mapping[str, Any]) -> None:
     """Print a table, and the budgets behind it."""
-    from rumi.platform import texts
+    from rumi.platform.texts import budgets as budget_texts
 
     language, by = reader(), found["by"]
     if not found["rows"]:
-        say(texts.usage_none(language))
-    rows = [texts.usage_columns(language, by)] if found["rows"] else []
-    nothing = texts.usage_in_words(language) if by == "tool" else "-"
+        say(budget_texts.usage_none(language))
+    rows = [budget_texts.usage_columns(language, by)] if found["rows"] else []
+    nothing = budget_texts.usage_in_words(language) if by == "tool" else "-"
     rows.extend(_cells(flat(str(row[by])) or nothing, row) for row in found["rows"])
     if found["rows"]:
-        rows.append(_cells(texts.usage_total(language), found["total"]))
+        rows.append(_cells(budget_texts.usage_total(language), found["total"]))
     widths = [max(len(row[at]) for row in rows) for at in range(6)] if rows else []
     for name, *figures in rows:
         cells = (figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True))
         echo("  ".join((name.ljust(widths[0]), *cells)))
     if found["total"]["unpriced_tokens"]:
-        echo(texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
+        echo(budget_texts.usage_unpriced(language, f"{found['total']['unpriced_tokens']:,} tokens"))
     for budget in found["budgets"]:
         limit = budget["limit"] + budget["granted"]
         echo(f"{budget['budget']} {budget['of']}: {budget['used']:g} / {limit:g} ({budget['share']:.0%})")

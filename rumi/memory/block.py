@@ -7,8 +7,8 @@ from typing import Final
 
 from rumi.memory.messages import Fact
 from rumi.models.model import text_tokens
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import memory as memory_texts
+from rumi.platform.texts.language import Language
 
 MAX_TOKENS = 2000
 CHOSEN = 8
@@ -57,10 +57,10 @@ def memory_block(
     tainted = any(fact.tainted for line, fact in zip(lines, ordered, strict=True) if line in visible)
     if noted is None:
         more = len(ordered) - len(shown)
-        note = [texts.facts_left_out(language, more)] if more else []
-        title, listed = texts.memory_title(language), [f"{IS}{line}" for line in shown]
+        note = [memory_texts.facts_left_out(language, more)] if more else []
+        title, listed = memory_texts.memory_title(language), [f"{IS}{line}" for line in shown]
     else:
-        title, note = texts.memory_changed(language), []
+        title, note = memory_texts.memory_changed(language), []
         listed = [f"{GONE}{line}" for line in sorted(noted - set(lines))]
         listed += [f"{NEW}{line}" for line in shown if line not in noted]
     if not listed or max_facts < 1:
@@ -81,7 +81,12 @@ def noted_facts(notes: Iterable[str]) -> frozenset[str]:
 
 
 def _fit_lines(language: Language, lines: Sequence[str], max_facts: int, max_tokens: int) -> list[str]:
-    around = ("<memory>", texts.memory_title(language), texts.facts_left_out(language, 10**6), "</memory>")
+    around = (
+        "<memory>",
+        memory_texts.memory_title(language),
+        memory_texts.facts_left_out(language, 10**6),
+        "</memory>",
+    )
     left = max_tokens - text_tokens("\n".join(around))
     kept: list[str] = []
     for line in lines:

@@ -7,8 +7,8 @@ from typing import Final
 from rumi.memory.actor import AskMemory
 from rumi.memory.messages import Fact, Facts, Forget, PastFact, PastFacts
 from rumi.memory.writing import folded, written
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import memory as memory_texts
+from rumi.platform.texts.language import Language
 
 MAX_LISTED: Final = 100
 
@@ -30,12 +30,12 @@ async def memory_command(ask: AskMemory, owner: str, language: Language, rest: s
     if word.casefold() in _HISTORY and written(key):
         return _history(language, written(key), await ask(PastFacts(owner, key)), await ask(Facts(owner)))
     if word.casefold() not in _FORGET or not written(key):
-        return texts.memory_usage(language)
-    return texts.forgotten(language, _verbatim(written(key)), await ask(Forget(owner, key)))
+        return memory_texts.memory_usage(language)
+    return memory_texts.forgotten(language, _verbatim(written(key)), await ask(Forget(owner, key)))
 
 
 def _listed(language: Language, facts: Sequence[Fact]) -> str:
-    lines = [texts.facts_known(language, len(facts))]
+    lines = [memory_texts.facts_known(language, len(facts))]
     if not facts:
         return lines[0]
     lines += [
@@ -46,15 +46,15 @@ def _listed(language: Language, facts: Sequence[Fact]) -> str:
         ),
     ]
     if len(facts) > MAX_LISTED:
-        lines += ["", texts.facts_more(language, len(facts) - MAX_LISTED)]
-    return "\n".join([*lines, "", texts.how_to_forget(language)])
+        lines += ["", memory_texts.facts_more(language, len(facts) - MAX_LISTED)]
+    return "\n".join([*lines, "", memory_texts.how_to_forget(language)])
 
 
 def _history(language: Language, key: str, past: Sequence[PastFact], facts: Sequence[Fact]) -> str:
     """Return the values that a key has had, oldest first, each with its dates and where it was said."""
     now = [fact for fact in facts if folded(fact.key) == folded(key)]
     if not past and not now:
-        return texts.forgotten(language, _verbatim(key), 0)
+        return memory_texts.forgotten(language, _verbatim(key), 0)
     lines = [
         f"- {_day(past_fact.fact.created)} – {_day(past_fact.ended)}: {_sourced(past_fact.fact)}"
         for past_fact in past

@@ -31,8 +31,8 @@ from rumi.models.model import (
 from rumi.models.rates import RateLimits
 from rumi.models.reading import Seen
 from rumi.models.token_budget import TokenBudget
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import models as model_texts
+from rumi.platform.texts.language import Language
 
 MAX_WAIT_S: Final = 60.0
 """The longest wait for one model; for a longer one, the next model is asked instead."""
@@ -188,7 +188,9 @@ class Chain:
             ]
             if failures:
                 events.discard()
-                why = texts.model_falls_back(self._language, self._reason(failures[-1]), step.model.name)
+                why = model_texts.model_falls_back(
+                    self._language, self._reason(failures[-1]), step.model.name
+                )
                 emit(Waiting(0.0, why))
             outcome = await self._ask(step, request, events, others)
             if isinstance(outcome, Reply):
@@ -219,7 +221,7 @@ class Chain:
         smaller = fitted(request, step.budget.refused(tokens, outcome.too_large))
         if request_tokens(smaller) >= tokens:
             return outcome
-        events(Waiting(0.0, texts.model_takes_less(self._language, step.model.name)))
+        events(Waiting(0.0, model_texts.model_takes_less(self._language, step.model.name)))
         return await self._persist(step, smaller, events, others, tries)
 
     async def _persist(
@@ -245,7 +247,7 @@ class Chain:
             if outcome.kind == "rate_limited" and await self._sooner(others, request, seconds):
                 return outcome
             events.discard()
-            events(Waiting(seconds, texts.model_retrying(self._language, self._reason(outcome))))
+            events(Waiting(seconds, model_texts.model_retrying(self._language, self._reason(outcome))))
             await trio.sleep(seconds)
             if outcome.failed_generation:
                 request = _corrected(request, outcome.failed_generation)
@@ -371,7 +373,7 @@ class Chain:
                 return None
             if wait is None:
                 continue
-            why = texts.model_queues(self._language, wait.cause, permit.model)
+            why = model_texts.model_queues(self._language, wait.cause, permit.model)
             limited = wait.cause != "busy"
             if wait.seconds > MAX_WAIT_S or (limited and await self._sooner(others, request, wait.seconds)):
                 if permit.granted.is_set():
@@ -382,15 +384,15 @@ class Chain:
                 events(Waiting(wait.seconds, why))
 
     def _reason(self, error: ModelError) -> str:
-        return texts.model_reason(self._language, error.kind, error.model, error.message, error.detail)
+        return model_texts.model_reason(self._language, error.kind, error.model, error.message, error.detail)
 
     def _summary(self, failures: Sequence[ModelError]) -> ModelError:
         last = failures[-1]
         refused_key = next((failure for failure in failures if failure.kind == "auth"), last)
         return ModelError(
             last.kind,
-            texts.models_failed(self._language, [self._reason(failure) for failure in failures]),
-            texts.model_advice(self._language, refused_key.kind, refused_key.advice),
+            model_texts.models_failed(self._language, [self._reason(failure) for failure in failures]),
+            model_texts.model_advice(self._language, refused_key.kind, refused_key.advice),
             retry_after_s=last.retry_after_s,
             detail=last.detail,
             model=last.model,

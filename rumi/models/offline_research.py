@@ -11,7 +11,7 @@ from typing import Final
 
 from rumi.models.fitting import without_notes
 from rumi.models.model import Message, ToolCall, ToolSpec
-from rumi.platform.texts import Language, pick
+from rumi.platform.texts.language import Language, pick
 from rumi.platform.untrusted_text import read_block
 
 PAGES: Final = 3

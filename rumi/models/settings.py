@@ -7,7 +7,7 @@ from typing import Final
 from rumi.errors import ConfigError
 from rumi.models.model import Effort
 from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, known
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
 

@@ -9,7 +9,7 @@ from rumi.models.failures import Failures, sentence, shown_url
 from rumi.models.model import FailureKind, ModelError
 from rumi.models.registry import provider_server
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 if TYPE_CHECKING:
     from groq import AsyncGroq

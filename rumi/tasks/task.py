@@ -27,8 +27,11 @@ from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of
-from rumi.platform import texts
 from rumi.platform.chat_ids import bot_key, task_key
+from rumi.platform.texts import bots as bot_texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import tasks as task_texts
+from rumi.platform.texts.translation import error_text, translate
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import Command, CommandResult, SandboxError
 from rumi.sandbox.policy import may_write
@@ -271,7 +274,7 @@ class Task(Actor[TaskMessage]):
         if again.message:
             self._report(again.message)
         if (sleep_s := again.wake_at - services.now()) >= STEP_S:
-            self._report(texts.bot_sleeps(record.language, sleep_s))
+            self._report(bot_texts.bot_sleeps(record.language, sleep_s))
         self._done = (*self._done, done)
         self._entries, self._tainted = [], False
         self._costs.end_iteration()
@@ -281,7 +284,7 @@ class Task(Actor[TaskMessage]):
         services, key, language = self._services, self._key, record.language
         most, sandbox, costs = services.limits.turn.max_turns, sandbox_of(record), self._costs
         if costs.of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
-            warning = texts.breaker(language, "max_turns", most)
+            warning = reply_texts.breaker(language, "max_turns", most)
             return TaskOutcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
         services.publisher.publish(key, self._turn, TurnStarted(record.question, 0, language))
@@ -315,7 +318,7 @@ class Task(Actor[TaskMessage]):
                 logger.warning("task %d: %s", self._id, error)
             return done
         except RumiError as error:
-            text = f"❌ {texts.error_text(language, error)}"
+            text = f"❌ {error_text(language, error)}"
             return TaskOutcome("failed", text, json.dumps({"error": error.to_json()}, ensure_ascii=False))
 
     async def _think(
@@ -354,7 +357,7 @@ class Task(Actor[TaskMessage]):
         state = STATE_OF.get(finished.reason, "failed")
         if state == "succeeded" and not finished.answer.strip():
             error = RumiError("The model gave no answer.")
-            text, failed = f"❌ {texts.error_text(record.language, error)}", _failure("model", error.message)
+            text, failed = f"❌ {error_text(record.language, error)}", _failure("model", error.message)
             return TaskOutcome("failed", text, json.dumps(failed))
         done = await work.finish(finished.answer, finished.reason)
         if isinstance(done, NextIteration):
@@ -398,7 +401,7 @@ class Task(Actor[TaskMessage]):
     def _progress(self, text: str) -> None:
         """Show a step of the work itself, unless one that begins with the same word was shown just before."""
         assert self._record is not None, "it works"
-        step = texts.translate(self._record.language, text)
+        step = translate(self._record.language, text)
         word, now = step.partition(" ")[0], trio.current_time()
         if now - self._shown.get(word, -inf) < STEP_S:
             return
@@ -416,7 +419,9 @@ class Task(Actor[TaskMessage]):
     # The end
 
     def _stopped(self, record: TaskRecord) -> TaskOutcome:
-        return TaskOutcome("stopped", texts.stopped(record.language), tainted=self._tainted, reason="stopped")
+        return TaskOutcome(
+            "stopped", reply_texts.stopped(record.language), tainted=self._tainted, reason="stopped"
+        )
 
     async def _end(self, record: TaskRecord, outcome: TaskOutcome) -> TaskRecord:
         """Store how the task ended, tell it, and stop, which removes what it leaves."""
@@ -443,7 +448,7 @@ class Task(Actor[TaskMessage]):
                 record.report,
                 spent,
                 record.tainted,
-                texts.task_result(
+                task_texts.task_result(
                     record.language, record.id, record.state, record.question, record.answer, record.bot
                 ),
                 last,

@@ -13,7 +13,7 @@ from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import utc
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
 

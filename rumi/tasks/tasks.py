@@ -16,11 +16,12 @@ from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, Dynamic
 from rumi.chats.commands import ChatCommand
 from rumi.chats.services import ChatWorkspaces
 from rumi.errors import RumiError, UsageError
-from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL, TASK, ChatIds, task_key
 from rumi.platform.fair_limiter import FairLimiter, LimiterBounds
 from rumi.platform.grace import with_grace
-from rumi.platform.texts import Language
+from rumi.platform.texts import tasks as task_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.records import Incoming, IterationRecord, Spent, TaskRecord
 from rumi.store.journal.tasks import (
@@ -201,10 +202,10 @@ class Tasks(StoredTasks):
             match command.name:
                 case "tasks" if not said:
                     rows = [(t.id, t.kind, t.state, t.question) for t in await self.listed(owner)]
-                    return texts.task_list(language, rows)
+                    return task_texts.task_list(language, rows)
                 case "stop":
                     task = await self.stop(_number(said.removeprefix("#")), owner)
-                    return texts.task_stops(language, task.id)
+                    return task_texts.task_stops(language, task.id)
                 case "research" if said:
                     task = TaskRecord(
                         kind="web",
@@ -216,14 +217,14 @@ class Tasks(StoredTasks):
                         model=message.model,
                         user=message.user,
                     )
-                    return texts.task_begins(language, (await self.begin(task)).id)
+                    return task_texts.task_begins(language, (await self.begin(task)).id)
                 case _:
-                    return texts.task_usage(language)
+                    return task_texts.task_usage(language)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
+            return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("tasks do not answer: %r", error)
-            return f"❌ {texts.translate(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {translate(language, 'The tasks do not answer. Try again in a moment.')}"
 
     # For all
 
@@ -309,7 +310,7 @@ class Tasks(StoredTasks):
             child = await self._children.get_or_start(str(stored.id))
             done = await child.ask(RunTask(report))
         except ActorError as error:
-            text = f"❌ {texts.error_text(task.language, error)}"
+            text = f"❌ {error_text(task.language, error)}"
             await self._services.journal.ask(EndTask(stored.id, "failed", text, spent=self.spent(stored.id)))
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
@@ -534,8 +535,8 @@ class TaskRecovery(Actor[RecoveryMessage]):
         if loaded is None or loaded[0].ended:
             return
         task = loaded[0]
-        text = texts.task_gave_up(task.language)
-        result = texts.task_result(task.language, task.id, "failed", task.question, text)
+        text = task_texts.task_gave_up(task.language)
+        result = task_texts.task_result(task.language, task.id, "failed", task.question, text)
         spent = self._tasks.spent(task.id)
         stored = await self._services.journal.ask(
             EndTask(task.id, "failed", text, spent=spent, message=result)

@@ -40,7 +40,7 @@ from rumi.models.model import Emit, Model, ModelRequest, Reply
 from rumi.platform.chat_ids import task_key
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import Command, CommandResult, Output
 from rumi.store.journal.actor import Journal

@@ -16,7 +16,7 @@ from rumi.chats.events import Replied
 from rumi.chats.hub import HubSubscription
 from rumi.chats.jobs import Asked, Job
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.texts import Verdict
+from rumi.platform.texts.questions import Verdict
 from rumi.store.journal.inbox import Load
 from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house

@@ -10,7 +10,8 @@ from actors.testing import crash
 from rumi.chats.recovery import CHATS_AT_ONCE, Recovery
 from rumi.chats.session import ChatSession
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.platform.texts import busy, gave_up
+from rumi.platform.texts.operating import gave_up
+from rumi.platform.texts.replies import busy
 from rumi.store.journal.inbox import Accept, Begin, OpenMessages
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.records import ChatRecord, Incoming

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.platform.texts import busy, crashed, restarted
+from rumi.platform.texts.replies import busy, crashed, restarted
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.inbox import SEEN_LEAST
 from rumi.store.journal.outbox import Undelivered

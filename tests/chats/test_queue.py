@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from rumi.agent.events import ConfirmationAsked, TurnFinished
 from rumi.chats.events import Queued, Replied, TurnStarted
 from rumi.models.model import Emit, ModelRequest, Reply
-from rumi.platform.texts import busy, crashed, dropped, queued, restarted, stopped
+from rumi.platform.texts.replies import busy, crashed, dropped, queued, restarted, stopped
 from rumi.store.journal.records import Attachment, Incoming
 from tests.chats.house import House, house
 from tests.chats.test_chat import node_of

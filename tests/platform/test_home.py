@@ -15,7 +15,7 @@ import pytest
 
 from rumi.errors import UsageError
 from rumi.platform.home import Home, HomeLocked, UnsafeHome
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 
 
 def test_an_installation_keeps_its_id(tmp_path: Path) -> None:

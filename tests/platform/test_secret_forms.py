@@ -23,7 +23,7 @@ from rumi.platform.logs.audit import AuditLog
 from rumi.platform.logs.logs import program_log
 from rumi.platform.redact import HIDDEN, Redactor
 from rumi.platform.secret_forms import TABLE, SecretTable
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 
 BODY = "q9XzK0aa" * 8
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n{BODY}\nQm9iQm9i\n-----END RSA PRIVATE KEY-----"

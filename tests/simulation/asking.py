@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import trio
 
 from rumi.channels.telegram.address import TelegramAddress
-from rumi.platform import texts
-from rumi.platform.texts import Verdict
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.questions import Verdict
 from tests.fakes.bot_api_world import Message, Person, Query
 from tests.simulation.ports import Life
 from tests.simulation.sim_chats import SimChat
@@ -27,9 +28,9 @@ MOST_NOS = 3
 HEARD_S = 15.0
 """After this time an answer has been heard, where nothing is disturbed."""
 
-FIRST_LINES = tuple(texts.question(language, "send_file", {}).text for language in ("es", "en"))
-TOASTS = {texts.verdict(language, word): word for language in ("es", "en") for word in ("yes", "no")}
-CLOSED = frozenset(texts.question_closed(language) for language in ("es", "en"))
+FIRST_LINES = tuple(question_texts.question(language, "send_file", {}).text for language in ("es", "en"))
+TOASTS = {question_texts.verdict(language, word): word for language in ("es", "en") for word in ("yes", "no")}
+CLOSED = frozenset(telegram_texts.question_closed(language) for language in ("es", "en"))
 
 _THING = re.compile(r"^ *(?:file|archivo): (\S+)", re.MULTILINE)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-from rumi.platform import texts
+from rumi.platform.texts import telegram as telegram_texts
 from tests.fakes.bot_api_world import Query
 from tests.simulation.asking import CLOSED, thing_in
 from tests.simulation.book import Book
@@ -245,7 +245,7 @@ class Checks:
         told: dict[int, list[float]] = defaultdict(list)
         for sim_chat in self._history.all_sim_chats:
             if sim_chat.stranger is not None:
-                words = {texts.stranger(language, sim_chat.stranger.id) for language in ("es", "en")}
+                words = {telegram_texts.stranger(language, sim_chat.stranger.id) for language in ("es", "en")}
                 for message in sim_chat.messages:
                     if message.from_bot and message.text in words:
                         told[sim_chat.stranger.id].append(message.time)

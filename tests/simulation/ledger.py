@@ -14,7 +14,9 @@ from typing import Any
 import trio
 
 from rumi.channels.telegram.formatting.reply import format_reply
-from rumi.platform import texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts import telegram as telegram_texts
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Fault, Injected, Late, Reset, Silent, Slow, Truncated
 from tests.fakes.bot_api_text import settled
@@ -29,16 +31,18 @@ Shown = tuple[str, tuple[tuple[tuple[str, Any], ...], ...]]
 """What a message shows: its words, and how they look."""
 
 SAID_TO_STRANGERS = frozenset(
-    texts.stranger(language, number) for number in STRANGERS for language in ("es", "en")
+    telegram_texts.stranger(language, number) for number in STRANGERS for language in ("es", "en")
 )
 
 NOT_STORED = frozenset(
-    texts.kept_at_telegram(language, trouble) for language in ("es", "en") for trouble in ("full", "locked")
+    storage_texts.kept_at_telegram(language, trouble)
+    for language in ("es", "en")
+    for trouble in ("full", "locked")
 )
 """What people read while nothing can be written."""
 
 SAID_TO_WHO_WAITS = frozenset(
-    texts.queued(language, place, 5) for language in ("es", "en") for place in range(1, 6)
+    reply_texts.queued(language, place, 5) for language in ("es", "en") for place in range(1, 6)
 )
 
 OUTSIDE_THE_OUTBOX = SAID_TO_STRANGERS | NOT_STORED | SAID_TO_WHO_WAITS

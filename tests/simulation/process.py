@@ -32,7 +32,7 @@ from rumi.models.build import ModelSet
 from rumi.platform.chat_ids import TASK, task_key
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.sandbox.disk import Disk as FileSystem
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.sandboxes import add_sandboxes

@@ -16,9 +16,9 @@ import trio
 from rumi.app.stop_all import Everything
 from rumi.chats.commands import ChatCommand
 from rumi.chats.events import ChatEvent, Replied
-from rumi.platform import texts
 from rumi.platform.chat_ids import TASK, task_key
-from rumi.platform.texts import Language
+from rumi.platform.texts import stopping as stop_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
@@ -39,7 +39,7 @@ MOMENTS = ("stop all", "stop all", "stopped all")
 """When a process may die where people ask for it, besides at other times."""
 
 LANGUAGES: tuple[Language, ...] = ("es", "en")
-REFUSED = frozenset(f"❌ {texts.stop_all_refused(language)}" for language in LANGUAGES)
+REFUSED = frozenset(f"❌ {stop_texts.stop_all_refused(language)}" for language in LANGUAGES)
 _CONFIRMED = re.compile(r"⏹ (?:Detuve|Stopped) \d+ (?:turn|task)")
 _LEFT = re.compile(r"⚠️ (?:Todavía no terminó|Not ended yet): ")
 

@@ -27,8 +27,11 @@ from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform import texts
 from rumi.platform.chat_ids import TASK, task_key
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import tasks as task_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Reason, TaskRecord
 from rumi.tasks.kinds import Finished, TaskContext, TaskWork
 from rumi.tasks.services import TaskLimits
@@ -80,9 +83,11 @@ BETWEEN = frozenset({CLOSING, CONTINUE})
 """What the program itself asks a model, behind the question."""
 
 FINAL = frozenset({"succeeded", "failed", "out_of_budget", "stopped", "interrupted"})
-LANGUAGES: tuple[texts.Language, ...] = ("es", "en")
+LANGUAGES: tuple[Language, ...] = ("es", "en")
 
-_STOPS = re.compile("|".join(re.escape(texts.task_stops(one, 7)).replace("7", r"(\d+)") for one in LANGUAGES))
+_STOPS = re.compile(
+    "|".join(re.escape(task_texts.task_stops(one, 7)).replace("7", r"(\d+)") for one in LANGUAGES)
+)
 
 LOOK = ToolSpec("look", "Looks at something.", {})
 DELEGATE = ToolSpec("delegate", "Has a task look at something, and waits for it.", {})
@@ -314,7 +319,7 @@ class Doings:
             if state == "succeeded" and not answer.strip():
                 complain(f"{name} succeeded without an answer")
             told = [text for (text,) in self._book.ask("SELECT text FROM messages WHERE task = ?", id)]
-            wanted = [] if attached else [texts.task_result(language, id, state, question, answer)]
+            wanted = [] if attached else [task_texts.task_result(language, id, state, question, answer)]
             if told != wanted:
                 complain(f"{name} brings {len(told)} results, and not {len(wanted)}: {told}")
             if owner != BUILT_IN.owner_of(chat):
@@ -348,7 +353,9 @@ class Doings:
         replies = self._book.ask(
             "SELECT outbox.text FROM messages JOIN outbox ON reply = outbox.id WHERE messages.id = ?", message
         )
-        if any(text == texts.lost_command(one, "/research") for (text,) in replies for one in LANGUAGES):
+        if any(
+            text == reply_texts.lost_command(one, "/research") for (text,) in replies for one in LANGUAGES
+        ):
             self._world.complain(f"{name} was said to be lost: {replies}")
 
     def _check_delegated(self) -> None:
@@ -381,7 +388,7 @@ class Doings:
             id = int(text.split()[1])
             owner, ended = tasks.get(id, ("", None))
             over = UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
-            said_over = any(reply == f"❌ {texts.error_text(one, over)}" for one in LANGUAGES)
+            said_over = any(reply == f"❌ {error_text(one, over)}" for one in LANGUAGES)
             if owner != BUILT_IN.owner_of(chat) and (said_over or _STOPS.fullmatch(reply)):
                 self._world.complain(f"{chat}: {text!r} reached the task {id} of {owner}: {reply!r}")
             if said_over and (ended is None or ended > created + self._clocks_s):

@@ -45,8 +45,9 @@ from rumi.errors import NotTaken
 from rumi.models import limits
 from rumi.models.limits import CallLimits as PermitLimits
 from rumi.models.model import Message
-from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
+from rumi.platform.texts import stopping as stop_texts
+from rumi.platform.texts import tasks as task_texts
 from rumi.sandbox import registry
 from rumi.sandbox.sandbox import Sandbox
 from rumi.sandbox.sandboxes import Sandboxes
@@ -458,7 +459,7 @@ def stores_a_result_before_its_tasks_end(patch: pytest.MonkeyPatch) -> None:
 
     async def brought_first(self: Task, record: TaskRecord, outcome: Any) -> TaskRecord:
         state, answer = outcome.state, outcome.answer
-        text = texts.task_result(record.language, record.id, state, record.question, answer)
+        text = task_texts.task_result(record.language, record.id, state, record.question, answer)
         if not record.attached:
             result = Incoming(chat=record.chat, text=text, language=record.language, task=record.id)
             stored = await self._services.journal.ask(Accept((result,)))
@@ -512,13 +513,13 @@ def repeats_calls_of_tasks(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_that_all_has_ended_before_it_has(patch: pytest.MonkeyPatch) -> None:
-    said = texts.stopped_all
+    said = stop_texts.stopped_all
 
     def too_early(language: Any, turns: int, tasks: int, paused: Any, *left: Any) -> str:
         return said(language, turns, tasks, paused, (), ())
 
     patch.setattr(stop_all, "STOP_ALL_S", 0.0)
-    patch.setattr(texts, "stopped_all", too_early)
+    patch.setattr(stop_texts, "stopped_all", too_early)
 
 
 def forgets_tasks_when_it_stops_everything(patch: pytest.MonkeyPatch) -> None:

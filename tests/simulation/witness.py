@@ -17,8 +17,9 @@ from rumi.agent.events import (
 from rumi.channels.telegram.address import TelegramAddress
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.models.model import Waiting
-from rumi.platform import texts
 from rumi.platform.chat_ids import TASK
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
 from tests.simulation.asking import Asked, Asking
 from tests.simulation.book import Book
 from tests.simulation.containers import Daemon
@@ -27,9 +28,9 @@ from tests.simulation.stopping import Stops
 from tests.simulation.tasks import Doings
 from tests.simulation.world import World
 
-LANGUAGES: tuple[texts.Language, ...] = ("es", "en")
+LANGUAGES: tuple[Language, ...] = ("es", "en")
 
-BUSY = frozenset(texts.busy(language) for language in LANGUAGES)
+BUSY = frozenset(reply_texts.busy(language) for language in LANGUAGES)
 
 TYPING_S = 6.0
 """How long after a turn a call that shows it may still be on its way."""
@@ -211,7 +212,7 @@ class Witness:
                 self._world.complain(f"{chat}: {dropped} waited, and was told that the chat is busy")
             return
         self._world.counts["dropped"] += len(dropped)
-        if not any(texts.dropped(language, len(dropped)) in text for language in LANGUAGES):
+        if not any(reply_texts.dropped(language, len(dropped)) in text for language in LANGUAGES):
             self._world.complain(f"{chat}: {dropped} were dropped, and nobody was told how many: {text!r}")
 
     def _nothing_runs(self, process: "Process", chat: str, turn: str) -> None:

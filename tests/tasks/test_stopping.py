@@ -15,7 +15,8 @@ from rumi.agent.tool import ToolResult
 from rumi.app.stop_all import STOP_ALL_S
 from rumi.errors import RumiError
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.texts import Language, bot_resume
+from rumi.platform.texts.bots import bot_resume
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, Reason, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire
 from rumi.store.journal.transaction import JournalMessage

@@ -9,7 +9,7 @@ from rumi.agent.mcp.messages import CallOutcome, ResultPart
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import Picture
-from rumi.platform.texts import short_size
+from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import harmless, untrusted_block
 from rumi.web.readers.files.viewer import Seen
 

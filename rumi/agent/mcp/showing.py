@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rumi.agent.permissions.destinations import is_destination
-from rumi.platform.texts import Value
+from rumi.platform.texts.questions import Value
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 

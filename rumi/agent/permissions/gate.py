@@ -20,8 +20,9 @@ from rumi.agent.permissions.consent import Words, plain
 from rumi.agent.permissions.intent import DeclareFor, Intent
 from rumi.agent.tool import AlwaysAsks, Question, Tool, ToolResult, claims_of
 from rumi.models.model import Message
-from rumi.platform import texts
-from rumi.platform.texts import MOST_QUESTION_CHARS, Language, Verdict
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.questions import MOST_QUESTION_CHARS, Verdict
 
 Confirm: TypeAlias = Callable[[ConfirmationAsked], Awaitable[Verdict]]
 """Waits for the user's answer, as long as the caller's limits allow.
@@ -136,7 +137,9 @@ class Gate:
             return ToolResult(False, ENOUGH)
         if await self._is_asked_for(tool, arguments, question):
             return None
-        asks = texts.question(self._language, question.action, question.details, tainted=self.tainted)
+        asks = question_texts.question(
+            self._language, question.action, question.details, tainted=self.tainted
+        )
         if len(asks.whole or asks.text) > MOST_QUESTION_CHARS:
             return ToolResult(False, TOO_LONG)
         if self._confirm is None:

@@ -4,8 +4,8 @@ from typing import Final
 
 from rumi.agent.skills.actor import AskSkills
 from rumi.agent.skills.messages import Info, Listed, Listing, SkillEntry
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import skills as skill_texts
+from rumi.platform.texts.language import Language
 
 MOST_LISTED: Final = 50
 MOST_CHARS: Final = 160
@@ -18,37 +18,41 @@ async def skills_command(ask: AskSkills, language: Language, rest: str, project:
         return _listed(language, await ask(Listing(project)))
     found = await ask(Info(name, project))
     if not isinstance(found, SkillEntry):
-        return texts.skill_unknown(language, _verbatim(name[:80]))
+        return skill_texts.skill_unknown(language, _verbatim(name[:80]))
     return _described(language, found)
 
 
 def _listed(language: Language, listed: Listed) -> str:
     on = [entry.skill for entry in listed.entries if entry.off is None]
     off = [entry.skill.name for entry in listed.entries if entry.off is not None]
-    lines = [texts.skills_known(language, len(on))]
+    lines = [skill_texts.skills_known(language, len(on))]
     if on:
         lines.append("")
     lines += [
         f"- `{skill.name}`: {plain(skill.header.description, MOST_CHARS)}" for skill in on[:MOST_LISTED]
     ]
     if len(on) > MOST_LISTED:
-        lines.append(texts.skills_more(language, len(on) - MOST_LISTED))
+        lines.append(skill_texts.skills_more(language, len(on) - MOST_LISTED))
     tail = []
     if off:
-        more = f", {texts.skills_more(language, len(off) - MOST_LISTED)}" if len(off) > MOST_LISTED else ""
-        tail.append(texts.skills_off(language, ", ".join(f"`{name}`" for name in off[:MOST_LISTED]) + more))
+        more = (
+            f", {skill_texts.skills_more(language, len(off) - MOST_LISTED)}" if len(off) > MOST_LISTED else ""
+        )
+        tail.append(
+            skill_texts.skills_off(language, ", ".join(f"`{name}`" for name in off[:MOST_LISTED]) + more)
+        )
     if listed.problems:
-        tail.append(texts.skills_wrong(language, len(listed.problems)))
+        tail.append(skill_texts.skills_wrong(language, len(listed.problems)))
     if on:
-        tail.append(texts.how_to_use_skills(language))
+        tail.append(skill_texts.how_to_use_skills(language))
     return "\n".join([*lines, *([""] if tail else []), *tail])
 
 
 def _described(language: Language, entry: SkillEntry) -> str:
     skill = entry.skill
-    state = texts.skill_state(language, off=entry.off is not None, has_code=skill.has_code)
+    state = skill_texts.skill_state(language, off=entry.off is not None, has_code=skill.has_code)
     version = f" {plain(skill.header.version, 40)}" if skill.header.version else ""
-    source = texts.skill_source(language, skill.source.kind)
+    source = skill_texts.skill_source(language, skill.source.kind)
     return f"`{skill.name}`{version} ({state}; {source})\n\n{plain(skill.header.description, 2000)}"
 
 

@@ -8,8 +8,8 @@ from rumi.memory.filter import asks_to_forget
 from rumi.memory.messages import Forget
 from rumi.memory.writing import written
 from rumi.models.model import ToolSpec
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import memory as memory_texts
+from rumi.platform.texts.language import Language
 
 SPEC = ToolSpec(
     name="forget",
@@ -46,4 +46,4 @@ class ForgetTool(Tool):
         if not isinstance(key, str) or not written(key):
             return ToolResult(False, "forget needs `key`, a string")
         count = await self._ask(Forget(self._owner, key))
-        return ToolResult(True, texts.forgotten(self._language(), written(key), count))
+        return ToolResult(True, memory_texts.forgotten(self._language(), written(key), count))

@@ -13,8 +13,8 @@ from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
 from rumi.models.model import ToolSpec
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import recall as recall_texts
+from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import untrusted_block
 
 SPEC: Final = ToolSpec(
@@ -71,7 +71,7 @@ class RecallTool(Tool):
         facts = await self._facts(search.query)
         text = "\n\n".join(filter(None, (facts[0], shown(language, found))))
         if not text:
-            return ToolResult(True, texts.nothing_recalled(language))
+            return ToolResult(True, recall_texts.nothing_recalled(language))
         tainted = facts[1] or any(passage.tainted for passage in found)
         return ToolResult(
             True, untrusted_block("earlier conversations", text) if tainted else text, tainted=tainted

@@ -8,8 +8,8 @@ from rumi.memory.filter import asks_to_remember
 from rumi.memory.messages import FactRefused, Remember
 from rumi.memory.writing import checked
 from rumi.models.model import ToolSpec
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import memory as memory_texts
+from rumi.platform.texts.language import Language
 
 SPEC = ToolSpec(
     name="remember",
@@ -97,6 +97,6 @@ class RememberTool(Tool):
         shown = [other.value for other in others[-MAX_OTHERS:]]
         return ToolResult(
             True,
-            texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
+            memory_texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
             tainted=any(other.tainted for other in others),
         )

@@ -20,7 +20,7 @@ from rumi.agent.skills.running import AskModel, CodeRunner, SkillRun
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import one_line, untrusted_block
 from rumi.web.links import links_in
 

@@ -19,7 +19,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.local import PastTurn
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.publishing import recorded
 from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 
 VERSION = 1
 """Goes up when a field goes or means something else, not when one is added."""

@@ -10,8 +10,8 @@ from rumi.channels.attach.client import DaemonGone, NotAccepting
 from rumi.chats.events import ChatEvent, Moved, Replied
 from rumi.chats.local import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 ACKNOWLEDGED = 64
@@ -84,7 +84,7 @@ class ReconnectingChat:
             except DaemonGone as gone:
                 await self._until_port_changes(port)
                 if gone.sent:
-                    raise RumiError(*texts.perhaps_lost(self._language, text)) from None
+                    raise RumiError(*operation_texts.perhaps_lost(self._language, text)) from None
 
     def subscribe(self) -> "_ReconnectingEvents":
         """Listen from now on, to each process in turn."""

@@ -10,7 +10,7 @@ from rumi.channels.attach.reconnecting import ReconnectingChat
 from rumi.channels.control.client import connect
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 AGAIN_S: Final = 0.5
 """The pause until a window is opened once more: its worker has gone, or its chat has moved."""

@@ -24,10 +24,10 @@ from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.chats.publishing import PendingMessages
 from rumi.errors import NotServed, NotTaken, RumiError, answer_of
-from rumi.platform import texts
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.outbox import Undelivered
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
@@ -404,7 +404,7 @@ class AttachServer:
             )
         if request.get("new"):
             if self._inbox.works(chat):
-                raise RumiError(texts.busy(language))
+                raise RumiError(reply_texts.busy(language))
             await self._inbox.begin_session(chat)
         events = self._hub.subscribe(chat, entering=True)
         local_chat = LocalChat(

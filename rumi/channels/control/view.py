@@ -9,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rumi.channels.control.words import activity_of, age_of, duration, is_chat, works
-from rumi.platform.texts import Language, short_size, translate
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.operating import short_size
+from rumi.platform.texts.translation import translate
 
 STATES = {"running": "green", "starting": "cyan", "stopping": "yellow", "restarting": "yellow"}
 

@@ -22,7 +22,8 @@ from rumi.channels.control.view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.printable import escaped
-from rumi.platform.texts import Language, error_text, translate
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 
 EVERY_S = 1.0
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from rumi.platform.texts import Language, pick, task_state, translate
+from rumi.platform.texts.language import Language, pick
+from rumi.platform.texts.tasks import task_state
+from rumi.platform.texts.translation import translate
 
 Item = dict[str, Any]
 

@@ -12,8 +12,8 @@ from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import page as page_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.transaction import JournalMessage
 
 MOST_RESTARTS: Final = 100
@@ -46,9 +46,9 @@ class Listener(ListenerState, Channel):
 
     async def introduce(self, say: Callable[[str], None]) -> None:
         """Say where health and metrics are."""
-        say(texts.listens(self._language, self.bound.url))
+        say(page_texts.listens(self._language, self.bound.url))
         if not self.bound.loopback:
-            say(texts.listener_is_open(self._language))
+            say(page_texts.listener_is_open(self._language))
 
     async def stop_receiving(self) -> None:
         """Answer from now on that the process is not ready. Health and metrics are there until the end."""

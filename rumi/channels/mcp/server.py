@@ -10,7 +10,7 @@ from pydantic import Field
 from rumi import __version__
 from rumi.channels.mcp.service import McpService, Report
 from rumi.errors import RumiError
-from rumi.platform import texts
+from rumi.platform.texts.translation import error_text
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer
@@ -54,7 +54,7 @@ def make_server(service: McpService) -> "MCPServer":
                 try:
                     return await work(*args, **kwargs)
                 except RumiError as error:
-                    raise ToolError(texts.error_text(service.language, error)) from None
+                    raise ToolError(error_text(service.language, error)) from None
 
             server.tool(annotations=annotations)(explained)
             return work

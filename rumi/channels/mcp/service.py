@@ -14,7 +14,7 @@ from rumi.channels.control.client import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
 
 CHAT: Final = "mcp"

@@ -10,8 +10,8 @@ from starlette.requests import HTTPConnection
 
 from rumi.channels.http.address import BoundSocket, listen
 from rumi.channels.page.login import LINK_S, Door
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import page as page_texts
+from rumi.platform.texts.language import Language, language_of_browser
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Entrance:
         """Return the language that a browser is answered in: the configuration's, or with `auto` its own."""
         if not self.ask_browsers:
             return self.language
-        return texts.language_of_browser(request.headers.get("accept-language", ""), self.language)
+        return language_of_browser(request.headers.get("accept-language", ""), self.language)
 
     def introduce(self) -> None:
         """Tell where the program was started how to come in, and what to mind."""
         if not self.bound.loopback:
-            self.say(texts.page_is_open(self.language, self.bound.url))
+            self.say(page_texts.page_is_open(self.language, self.bound.url))
         self.door.offer()
 
 
@@ -52,7 +52,7 @@ def open_entrance(
     bound = listen(where, "--web")
 
     def announce(code: str) -> None:
-        say(texts.page_link(language, f"{bound.url}/login?code={code}", round(LINK_S / 60)))
+        say(page_texts.page_link(language, f"{bound.url}/login?code={code}", round(LINK_S / 60)))
 
     try:
         yield Entrance(bound, Door(announce, time.monotonic, sessions), language, say, ask_browsers)

@@ -28,8 +28,9 @@ from rumi.channels.page.state import PageState
 from rumi.channels.page.talks import Talk
 from rumi.channels.page.transcript import MOST_ENTRIES, stored_entries
 from rumi.errors import RumiError, UsageError
-from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT
+from rumi.platform.texts import page as page_texts
+from rumi.platform.texts.translation import error_text
 from rumi.sandbox.workspace import WorkspaceError
 from rumi.store.journal.reading import NameChat, ReadHistory, excerpt
 
@@ -134,10 +135,10 @@ class Handlers:
         return self._html(request, "closed.html", status=403)
 
     def _words(self, request: Request) -> dict[str, str]:
-        return texts.page_words(self._page.entrance.language_of(request))
+        return page_texts.page_words(self._page.entrance.language_of(request))
 
     def _why(self, request: Request, error: RumiError) -> str:
-        return texts.error_text(self._page.entrance.language_of(request), error)
+        return error_text(self._page.entrance.language_of(request), error)
 
     def _talk(self, request: Request, chat: object) -> Talk:
         """Return the talk that a request names. Another owner's chat is refused like one that is no chat."""

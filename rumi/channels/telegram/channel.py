@@ -45,11 +45,11 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
 from rumi.models.transcription import Transcriber
-from rumi.platform import texts
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
+from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from rumi.store.journal.inbox import MOST_MOVED, MovedGroups
@@ -310,9 +310,9 @@ class Telegram(Channel):
             except TelegramError:
                 logger.info("Telegram cannot be reached yet")
         me, users = self._memory.me, len(self._who.allowed | self._who.admins)
-        say(texts.serving(self._who.default, me.username if me is not None else "", users))
+        say(telegram_texts.serving(self._who.default, me.username if me is not None else "", users))
         if not users:
-            say(texts.nobody_allowed(self._who.default, self.account))
+            say(telegram_texts.nobody_allowed(self._who.default, self.account))
 
     async def stop_receiving(self) -> None:
         """Take no more updates; return when those that came are stored."""

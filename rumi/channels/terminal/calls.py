@@ -5,7 +5,8 @@ from pathlib import PurePath
 from rumi.agent.tool import ToolResult
 from rumi.channels.terminal.words import Phrases
 from rumi.platform.printable import clean
-from rumi.platform.texts import short_duration, translate
+from rumi.platform.texts.operating import short_duration
+from rumi.platform.texts.translation import translate
 
 LINES = 5
 """How many lines an excerpt has."""

@@ -20,7 +20,7 @@ from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Phrases, words_for
 from rumi.chats.local import ChatPort
 from rumi.errors import RumiError
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 
 
 async def interact(

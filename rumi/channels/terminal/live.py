@@ -27,7 +27,7 @@ from rumi.chats.local import PastTurn
 from rumi.chats.status import title_of
 from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line
-from rumi.platform.texts import short_duration
+from rumi.platform.texts.operating import short_duration
 
 _LONG = 4000
 _STYLES = {"complete": "", "model_error": "red", "crashed": "red"}

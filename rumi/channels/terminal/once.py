@@ -9,7 +9,7 @@ from rumi.agent.events import ConfirmationAsked
 from rumi.channels.terminal.session import INTERRUPTED, UNCONFIRMED, Settled, TerminalSession
 from rumi.channels.terminal.streams import InputStream
 from rumi.channels.terminal.words import Phrases
-from rumi.platform.texts import yes_or_no
+from rumi.platform.texts.questions import yes_or_no
 from rumi.store.journal.records import Attachment, Reason
 
 EXIT_CODES: dict[Reason, int] = {

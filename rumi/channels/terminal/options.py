@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 

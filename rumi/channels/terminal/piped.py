@@ -13,7 +13,7 @@ from rumi.channels.terminal.once import COMMAND
 from rumi.channels.terminal.streams import InputStream, StandardStreams
 from rumi.channels.terminal.words import Phrases, words_for
 from rumi.errors import UsageError
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 SILENT_S: Final = 3.0

@@ -20,7 +20,7 @@ from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
 from rumi.platform.printable import clean, one_line
-from rumi.platform.texts import error_text
+from rumi.platform.texts.translation import error_text
 
 PROMPT = "› "
 

@@ -11,7 +11,9 @@ import trio
 
 from rumi.channels.terminal.streams import OutputStream, capable
 from rumi.platform.printable import one_line
-from rumi.platform.texts import Language, short_duration, translate
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.operating import short_duration
+from rumi.platform.texts.translation import translate
 
 QUIET_S = 1.0
 """Steps that are over sooner are not shown."""

@@ -15,7 +15,7 @@ from rumi.channels.terminal.words import LEAVING, words_for
 from rumi.chats.commands import RESET_FILES, asks_first
 from rumi.chats.local import ChatPort
 from rumi.errors import UsageError, single
-from rumi.platform import texts
+from rumi.platform.texts import replies as reply_texts
 
 
 async def run_terminal(
@@ -76,7 +76,7 @@ async def _once(
         return 0
     if asks_first(text):
         if not options.yes:
-            raise UsageError(*texts.reset_needs_yes(options.language))
+            raise UsageError(*reply_texts.reset_needs_yes(options.language))
         text = RESET_FILES
 
     seen = capable(streams.output) or streams.errors.terminal  # where the questions are

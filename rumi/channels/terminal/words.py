@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.platform.texts import Language, in_language, pick, yes_or_no
+from rumi.platform.texts.language import Language, in_language, pick
+from rumi.platform.texts.questions import yes_or_no
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from rumi.chats.budgets.periods import day_of, days_of, renewal
 from rumi.chats.budgets.prices import OWN_PRICES, Price, price_of
 from rumi.models.metering import Account, Counted, Hold, Limit
 from rumi.models.model import ModelError, Usage
-from rumi.platform import texts
 from rumi.platform.config.providers import OFFLINE
 from rumi.platform.grace import with_grace
-from rumi.platform.texts import Language
+from rumi.platform.texts import budgets as budget_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.spending import (
     Bound,
@@ -109,7 +109,7 @@ class Budgets:
         if not bounds:
             return begun
         if price is None and any(bound.limit.unit == "usd" for bound in bounds):
-            return ModelError("budget", texts.no_price(language, model), model=model)
+            return ModelError("budget", budget_texts.no_price(language, model), model=model)
         try:
             refused = await self.ask(
                 ReserveCall(
@@ -152,7 +152,7 @@ class Budgets:
         asked = amount_text(limit.unit, need)
         used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
         renews = renewal(limit.period, self.now(), self.zone)
-        return texts.budget_refused(language, limit.scope, limit.period, used, most, asked, renews)
+        return budget_texts.budget_refused(language, limit.scope, limit.period, used, most, asked, renews)
 
     # What was used
 
@@ -215,7 +215,7 @@ class Budgets:
         used, most = amount_text(limit.unit, state.used), amount_text(limit.unit, state.most)
         percent = state.used * 100 // max(1, state.most)
         renews = renewal(limit.period, self.now(), self.zone)
-        return texts.budget_notice(language, limit.scope, limit.period, used, most, percent, renews)
+        return budget_texts.budget_notice(language, limit.scope, limit.period, used, most, percent, renews)
 
     # For the status
 

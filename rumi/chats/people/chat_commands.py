@@ -13,8 +13,9 @@ from rumi.errors import RumiError
 from rumi.memory.actor import AskMemory
 from rumi.memory.messages import Share, Shared, Unshare
 from rumi.memory.writing import written
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import people as people_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.records import Incoming
 from rumi.store.journal.spending import BudgetState, Standing
 
@@ -37,10 +38,10 @@ class PeopleCommands:
                 return await self._whoami(message, language)
             return await self._share(message, language, command)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
+            return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("people are not served: %r", error)
-            return f"❌ {texts.translate(language, 'The budgets do not answer. Try again in a moment.')}"
+            return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     async def _whoami(self, message: Incoming, language: Language) -> str:
         """Say who the sender is, what their role allows, and what is left of their budget."""
@@ -60,7 +61,7 @@ class PeopleCommands:
             for state in states
         ]
         rights = principal.rights
-        return texts.who_you_are(
+        return people_texts.who_you_are(
             language,
             name="" if principal.name.startswith("#") else principal.name,
             id=str(message.user or ""),
@@ -76,11 +77,11 @@ class PeopleCommands:
         """Show facts of the sender to the group, or hide them; without a key, list them."""
         ids, key = self.people.ids, written(command.rest)
         if not ids.may_be_group(message.chat) or message.user is None:
-            return texts.share_in_groups(language)
+            return people_texts.share_in_groups(language)
         group, owner = ids.owner_of(message.chat), ids.private_owner(message.chat, message.user)
         if not key:
             shared = await self.memory(Shared(group, owner))
-            return texts.shared_facts(language, [fact.key for _, fact in shared])
+            return people_texts.shared_facts(language, [fact.key for _, fact in shared])
         if command.name == "unshare":
-            return texts.unshared(language, key, await self.memory(Unshare(owner, key, group)))
-        return texts.shared_now(language, key, await self.memory(Share(owner, key, group)))
+            return people_texts.unshared(language, key, await self.memory(Unshare(owner, key, group)))
+        return people_texts.shared_now(language, key, await self.memory(Share(owner, key, group)))

@@ -8,9 +8,9 @@ from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsE
 from rumi.agent.tool import Tool
 from rumi.chats.people.commands import may_do
 from rumi.models.metering import Account
-from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL, ChatIds
-from rumi.platform.texts import Language
+from rumi.platform.texts import people as people_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 
 T = TypeVar("T", bound=Tool)
@@ -100,9 +100,9 @@ class People:
         if allowed:
             return ""
         if rights == NOBODY:
-            return texts.not_on_the_list(language)
-        what = f"/{name}" if name else texts.scheduled_work(language)
-        return texts.not_allowed(language, what, rights.role)
+            return people_texts.not_on_the_list(language)
+        what = f"/{name}" if name else people_texts.scheduled_work(language)
+        return people_texts.not_allowed(language, what, rights.role)
 
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
         """Return True if the sender of a message may have an earlier one done again, with their own rights.

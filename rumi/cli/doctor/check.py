@@ -8,7 +8,8 @@ import trio
 
 from rumi.errors import RumiError
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import Language, error_text, translate
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 
 Verdict = Literal["ok", "warning", "failure"]
 

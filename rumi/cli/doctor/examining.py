@@ -14,7 +14,8 @@ from rumi.platform.caller import TERMINAL
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
-from rumi.platform.texts import Language, detect_language, waits_for_the_disk
+from rumi.platform.texts.language import Language, detect_language
+from rumi.platform.texts.storage import waits_for_the_disk
 
 ANSWER_S = 3.0
 """How long a running Rumi may take to answer."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from rumi.memory.recall.messages import Passage
-from rumi.platform.texts import Language, pick
+from rumi.platform.texts.language import Language, pick
 
 MOST_CHARS: Final = 700
 """How much of each side of an exchange is shown."""

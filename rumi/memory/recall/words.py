@@ -4,7 +4,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.reading import folded
 
 if TYPE_CHECKING:

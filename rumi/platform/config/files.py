@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rumi.errors import ConfigError
 from rumi.platform.home import Home
-from rumi.platform.texts import detect_language, translate
+from rumi.platform.texts.language import detect_language
+from rumi.platform.texts.translation import translate
 
 _MOST_BYTES = 1_000_000
 

@@ -2,10 +2,11 @@
 
 from rich.cells import cell_len, set_cell_size
 
-from rumi.platform import texts
 from rumi.platform.logs.entries import Entry, time_of
 from rumi.platform.printable import flat
-from rumi.platform.texts import Language
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts.language import Language
 
 CHAT_CELLS = 14
 
@@ -77,38 +78,42 @@ def _mark(entry: Entry) -> str:
 def _words(entry: Entry, language: Language) -> str:
     match entry.get("event"):
         case "turn_started":
-            return texts.log_turn_started(language, str(entry.get("turn") or ""))
+            return operation_texts.log_turn_started(language, str(entry.get("turn") or ""))
         case "command":
             return _tool(f"$ {entry.get('command') or ''}", entry)
         case "refused":
             what = f"{entry.get('tool') or ''} {entry.get('command') or ''}"
-            return f"{texts.log_refused(language)}: {what}"
+            return f"{operation_texts.log_refused(language)}: {what}"
         case "tool":
             return _tool(f"{entry.get('tool') or ''} {entry.get('command') or ''}", entry)
         case "turn_finished":
             tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
             turn, reason = str(entry.get("turn") or ""), str(entry.get("stopped_reason") or "")
-            return texts.log_turn_finished(language, turn, reason, tokens, entry.get("cached_tokens") or 0)
+            return operation_texts.log_turn_finished(
+                language, turn, reason, tokens, entry.get("cached_tokens") or 0
+            )
         case "model_call":
             tokens = (entry.get("prompt_tokens") or 0) + (entry.get("completion_tokens") or 0)
             usd = (entry.get("nano_usd") or 0) / 1e9
-            return texts.log_model_call(language, str(entry.get("model") or ""), tokens, usd)
+            return operation_texts.log_model_call(language, str(entry.get("model") or ""), tokens, usd)
         case "confirm":
-            return texts.log_confirm(language, str(entry.get("text") or ""))
+            return operation_texts.log_confirm(language, str(entry.get("text") or ""))
         case "confirmed":
-            return texts.log_confirmed(language, str(entry.get("verdict") or ""))
+            return operation_texts.log_confirmed(language, str(entry.get("verdict") or ""))
         case "replied":
-            return texts.log_replied(language)
+            return operation_texts.log_replied(language)
         case "waiting":
-            return texts.log_waiting(language, float(entry.get("seconds") or 0), str(entry.get("why") or ""))
+            return operation_texts.log_waiting(
+                language, float(entry.get("seconds") or 0), str(entry.get("why") or "")
+            )
         case "queued":
-            return texts.log_queued(language, int(entry.get("place") or 0))
+            return operation_texts.log_queued(language, int(entry.get("place") or 0))
         case "crashed" | "restarted" | "failed" as event:
-            return texts.log_actor(
+            return operation_texts.log_actor(
                 language, event, str(entry.get("actor") or ""), str(entry.get("error") or "")
             )
         case "storage":
-            return texts.log_storage(language, entry.get("trouble"))
+            return storage_texts.log_storage(language, entry.get("trouble"))
         case event:
             return str(event)
 
@@ -126,7 +131,7 @@ def _tool(what: str, entry: Entry) -> str:
 def duration(seconds: float) -> str:
     """Return a duration such as `12 ms`, `3.2 s`, `2 min 05 s` or `3 h 20 min`."""
     if round(seconds) < 3600:
-        return texts.short_duration(seconds)
+        return operation_texts.short_duration(seconds)
     minutes = round(seconds) // 60
     return f"{minutes // 60} h {minutes % 60:02} min"
 

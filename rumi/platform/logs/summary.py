@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from rumi.platform import texts
 from rumi.platform.logs.entries import Entry, time_of
 from rumi.platform.logs.lines import duration, troubled
 from rumi.platform.printable import flat
-from rumi.platform.texts import Language
+from rumi.platform.texts import operating as operation_texts
+from rumi.platform.texts.language import Language
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def summed_up(entries: Iterable[Entry]) -> list[Day]:
 
 def table(days: Iterable[Day], language: Language, *, whole: bool = False) -> Iterator[str]:
     """Yield the days as lines below a header: of at most 80 columns, or with `whole` names of chats."""
-    heads = texts.log_columns(language)
+    heads = operation_texts.log_columns(language)
     yield _row(heads).rstrip()
     for day in days:
         cells = (str(day.turns), str(day.tools), str(day.failures), _short(day.tokens))

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Final, get_args
 
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.journal.albums import insert_part, part_of
 from rumi.store.journal.history import history_of, insert_history, session_of, taint_of
 from rumi.store.journal.outbox import insert_reply

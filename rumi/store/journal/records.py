@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rumi.models.model import Message
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.store.protocol import Trouble
 
 Reason: TypeAlias = Literal[

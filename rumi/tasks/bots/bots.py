@@ -16,9 +16,10 @@ from rumi.chats.commands import ChatCommand
 from rumi.chats.people.people import People
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform import texts
 from rumi.platform.chat_ids import DEFAULT_CHAT, LOCAL, ChatIds
-from rumi.platform.texts import Language
+from rumi.platform.texts import bots as bot_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.platform.threads import Offload
 from rumi.store.journal.records import Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.bots.config import BotConfig, BotError, access_of
@@ -155,25 +156,25 @@ class Bots:
         scope = None if message.admin or owner == LOCAL else owner
         try:
             if not self.may(owner):
-                return f"❌ {texts.bots_refused(language)}"
+                return f"❌ {bot_texts.bots_refused(language)}"
             match command.name:
                 case "bots":
-                    return texts.bot_list(language, await self.rows(scope))
+                    return bot_texts.bot_list(language, await self.rows(scope))
                 case "wake" if name:
                     await self.say(name, scope, rest.strip())
-                    return texts.bot_wakes(language, name)
+                    return bot_texts.bot_wakes(language, name)
                 case "stop":
                     await self.stop(name, scope)
-                    return texts.bot_stops(language, name)
+                    return bot_texts.bot_stops(language, name)
                 case "bot" if name:
                     return await self._bot(message, language, owner, scope, name, rest.strip())
                 case _:
-                    return texts.bot_usage(language)
+                    return bot_texts.bot_usage(language)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
+            return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("bots do not answer: %r", error)
-            return f"❌ {texts.translate(language, 'The tasks do not answer. Try again in a moment.')}"
+            return f"❌ {translate(language, 'The tasks do not answer. Try again in a moment.')}"
 
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
@@ -182,13 +183,13 @@ class Bots:
         running = self._tasks().session_of(name)
         if running is not None and running.message != message.id:
             await self.say(name, scope, goal)
-            return texts.bot_hears(language, name)
+            return bot_texts.bot_hears(language, name)
         config = await self._offload(partial(self.files.read, name))
         first, _, rest = goal.partition(" ")
         start = SessionStart(rest.strip() if first == PLAN else goal, model=message.model, plan=first == PLAN)
         task = session(config, start, owner, message.chat, language)
         begun = await self.begin(replace(task, message=message.id, user=message.user))
-        return texts.bot_begins(language, name, begun.id)
+        return bot_texts.bot_begins(language, name, begun.id)
 
     async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
         """Return each bot: name, description, state, and its last goal if the owner gave it (None: any)."""
@@ -414,7 +415,7 @@ class StartBot(Tool):
             return ToolResult(False, "start_bot needs `name` and `goal`, two strings")
         bots = self._bots()
         if not bots.may(self._owner):
-            return ToolResult(False, texts.bots_refused(self._language()))
+            return ToolResult(False, bot_texts.bots_refused(self._language()))
         start, language = SessionStart(goal), self._language()
         begun = await bots.start(name, start, self._owner, self._chat, language, self._user)
         return ToolResult(True, f"the bot {name} has begun session {begun.id}; the user gets its report")

@@ -26,10 +26,12 @@ from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped, memory_block
 from rumi.memory.messages import Facts
 from rumi.models.model import Message
-from rumi.platform import texts
 from rumi.platform.atomic_write import atomic_write
 from rumi.platform.chat_ids import bot_key
-from rumi.platform.texts import Language
+from rumi.platform.texts import bots as bot_texts
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.policy import CommandPolicy
@@ -123,7 +125,7 @@ class BotKind:
         session = await self._session(context)
         most = int(options.get("iterations", config.max_iterations))
         number = len(context.iterations) + 1
-        context.report(texts.bot_iteration(context.language, number, most))
+        context.report(bot_texts.bot_iteration(context.language, number, most))
         parking = ParkedCalls(
             await self.journal(LoadParked(context.key)),
             lambda parked: self.journal(KeepParked(context.key, tuple(parked))),
@@ -162,13 +164,13 @@ class BotKind:
         if link is None:
             return ""
         if not link.ready:
-            context.report(texts.bot_clones(context.language, link.folder))
+            context.report(bot_texts.bot_clones(context.language, link.folder))
             for path, reason in link.left_out:
-                context.report(texts.bot_left_out(context.language, path, reason))
+                context.report(bot_texts.bot_left_out(context.language, path, reason))
 
             def lacks(error: RumiError) -> None:
                 context.report(
-                    texts.bot_without_history(context.language, texts.error_text(context.language, error))
+                    bot_texts.bot_without_history(context.language, error_text(context.language, error))
                 )
 
             await clone(project, link, context.shell, self.sandbox_limits, self.offload, lacks)
@@ -216,7 +218,7 @@ class BotKind:
             SessionHistory(history, lambda: any(iteration.tainted for iteration in before)),
             Sleep(session),
             AskUser(session),
-            ProposePlan(context.task.chat or texts.this_terminal(context.language)),
+            ProposePlan(context.task.chat or bot_texts.this_terminal(context.language)),
         )
         if planning:
             return (*look, *speak)
@@ -305,7 +307,7 @@ class BotKind:
 
         def end(text: str, how: str, state: Any) -> Finished:
             waiting = parking.waiting()
-            text = texts.bot_unanswered(language, text, waiting)
+            text = bot_texts.bot_unanswered(language, text, waiting)
             ended = {**report, "ended_by": how, "not_done": [call for _, call in waiting]}
             return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
 
@@ -314,18 +316,18 @@ class BotKind:
         lines = [line.strip() for line in answer.splitlines()]
         if reason == "complete" and config.stop_phrase and config.stop_phrase in lines:
             said = answer.replace(config.stop_phrase, "").strip()
-            text = texts.bot_claimed(language, said)
+            text = bot_texts.bot_claimed(language, said)
             return end(text, "stop_phrase", "succeeded")
         asks_again = await planned.ask_again(partial(_ask_again, language, task.chat))
         if reason == "budget" and not asks_again:
-            return end(texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
+            return end(bot_texts.bot_limit(language, "budget", answer), "budget", "out_of_budget")
         failures = [
             iteration.reason == "model_error" for iteration in context.iterations[1 - MOST_FAILURES :]
         ]
         if reason == "model_error" and len(failures) == MOST_FAILURES - 1 and all(failures):
             return end(answer, "model_error", "failed")
         if most and number >= most:
-            return end(texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
+            return end(bot_texts.bot_limit(language, "iterations", answer), "iterations", "out_of_budget")
         now = self.now()
         secs = session.sleep_s
         waits = bool(session.question) or asks_again or (bool(options.get("plan")) and planned.waits)
@@ -334,11 +336,11 @@ class BotKind:
         elif secs is None:
             secs = float(options.get("sleep_secs", config.sleep_secs))
         asked = parking.to_ask()
-        buttons = texts.bot_buttons(language, task.bot, session.options, asked)
+        buttons = bot_texts.bot_buttons(language, task.bot, session.options, asked)
         return NextIteration(
             summary,
             now + secs,
-            texts.bot_asks(language, task.bot, session.question, asked, here=task.attached, waits=waits),
+            bot_texts.bot_asks(language, task.bot, session.question, asked, here=task.attached, waits=waits),
             tuple(Button(token_hex(8), label, words) for label, words in buttons),
             tuple(number for number, _ in asked),
         )
@@ -349,14 +351,14 @@ def _proved(context: TaskContext, session: Session) -> str:
     rows = [
         (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
     ]
-    return texts.bot_report(context.language, session.summary, rows)
+    return bot_texts.bot_report(context.language, session.summary, rows)
 
 
 def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
-    question = texts.question(
-        language, PROPOSE, details_of(plan, chat or texts.this_terminal(language)), tainted=False
+    question = question_texts.question(
+        language, PROPOSE, details_of(plan, chat or bot_texts.this_terminal(language)), tainted=False
     )
-    return texts.bot_plan_lapsed(language, why, question.whole or question.text)
+    return bot_texts.bot_plan_lapsed(language, why, question.whole or question.text)
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:

@@ -15,7 +15,7 @@ from rumi.agent.tool import Progress, Question, Tool, ToolResult
 from rumi.agent.tools.web_fetch import WebFetch
 from rumi.chats.budgets.amounts import amount_text, nano_of
 from rumi.models.model import ToolSpec
-from rumi.platform.texts import Detail, Value
+from rumi.platform.texts.questions import Detail, Value
 from rumi.platform.untrusted_text import one_line
 from rumi.store.journal.records import Parked, Spent
 from rumi.web.messages import FetchError, Method, Page

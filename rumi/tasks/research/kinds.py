@@ -13,7 +13,7 @@ import trio
 from rumi.agent.tool import Tool
 from rumi.errors import RumiError
 from rumi.models.model import Message
-from rumi.platform import texts
+from rumi.platform.texts.translation import error_text
 from rumi.platform.threads import Threads
 from rumi.platform.untrusted_text import one_line
 from rumi.sandbox.engine import SandboxLimits
@@ -93,7 +93,7 @@ class WebKind:
             # An answer from memory alone is no research, however sure it sounds.
             error = unreachable(research.unreached)
             report = json.dumps({**json.loads(report), "error": error.to_json()}, ensure_ascii=False)
-            return Finished(f"❌ {texts.error_text(language, error)}\n\n{text}", report, "failed")
+            return Finished(f"❌ {error_text(language, error)}\n\n{text}", report, "failed")
 
         missed = [f"[{one_line(url, 300)} could not be fetched: {error}]" for url, error in first.failed]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import research as research_texts
+from rumi.platform.texts.language import Language
 from rumi.tasks.research.prose import (
     Sentence,
     Span,
@@ -40,7 +40,7 @@ _ROUNDS: Final = 30
 _SHOWN_UNVERIFIED: Final = 10
 _SHOWN_CHARS: Final = 200
 
-_MARKS: Final = (*texts.MISSING_QUOTE.values(), *texts.MISSING_REFERENCE.values())
+_MARKS: Final = (*research_texts.MISSING_QUOTE.values(), *research_texts.MISSING_REFERENCE.values())
 _ANNOTATIONS: Final = re.compile(rf"(?: \((?:{'|'.join(map(re.escape, _MARKS))})\))*")
 _DEFINITION: Final = re.compile(r"^[ \t]{0,3}\[\^?\d{1,3}\]:[ \t]*\S[^\n]*\n?", re.MULTILINE)
 _LIST_OF_SOURCES: Final = re.compile(
@@ -92,26 +92,28 @@ class Report:
         """Return the answer as people read it: with the sources that it cites, and what is without one."""
         parts = [self.answer, self._listed(language)]
         if self.removed:
-            parts.append(texts.removed_citations(language, self.removed))
+            parts.append(research_texts.removed_citations(language, self.removed))
         if self.unverified:
             shown = [f"- {_short(claim)}" for claim in self.unverified[:_SHOWN_UNVERIFIED]]
             more = len(self.unverified) - len(shown)
-            shown += [f"- {texts.and_more(language, more)}"] if more else []
-            parts.append("\n".join([f"{texts.unverified_title(language)}:", "", *shown]))
+            shown += [f"- {research_texts.and_more(language, more)}"] if more else []
+            parts.append("\n".join([f"{research_texts.unverified_title(language)}:", "", *shown]))
         return "\n\n".join(part for part in parts if part)
 
     def _listed(self, language: Language) -> str:
         if not self.sources:
-            return "" if any(claim.places for claim in self.claims) else texts.nothing_read(language)
+            return "" if any(claim.places for claim in self.claims) else research_texts.nothing_read(language)
         cited = set(self.cited)
         lines: list[str] = []
         for source in self.sources:
             if source.number in cited:
                 named = " — ".join(filter(None, (_plain(source.title), source.address)))
-                lines.append(f"- [{source.number}] {named} ({texts.read_on(language, source.read_at[:10])})")
-        parts = ["\n".join([f"{texts.sources_title(language)}:", "", *lines])] if lines else []
+                lines.append(
+                    f"- [{source.number}] {named} ({research_texts.read_on(language, source.read_at[:10])})"
+                )
+        parts = ["\n".join([f"{research_texts.sources_title(language)}:", "", *lines])] if lines else []
         if others := len(self.sources) - len(lines):
-            parts.append(texts.also_read(language, others))
+            parts.append(research_texts.also_read(language, others))
         return "\n\n".join(parts)
 
     def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
@@ -122,7 +124,7 @@ class Report:
         text = self.text(language)
         if not complete and notes:
             listed = "\n".join(f"- {note}" for note in notes)
-            text = f"{text}\n\n{texts.cut_short(language)}:\n\n{listed}"
+            text = f"{text}\n\n{research_texts.cut_short(language)}:\n\n{listed}"
         made = {**self.to_json(), "complete": complete, "notes": list(notes)}
         return text, json.dumps(made, ensure_ascii=False)
 
@@ -243,14 +245,14 @@ class _Checking:
             around = starts.around(start)
             sentence = by_start[around[0]] if around is not None else None
             if not self._is_said(quoted, citing.by(sentence) if sentence is not None else []):
-                marks.append((end, texts.MISSING_QUOTE[self._language]))
+                marks.append((end, research_texts.MISSING_QUOTE[self._language]))
                 self.missing_quotes.append(" ".join(quoted.split()))
         _, inline = code_in(text)
         closed = [Spans([span for span, _ in quotations]), Spans(inline)]
         for (start, end), name, there in self._file_references(text):
             if not there:
                 ends = [span[1] for spans in closed if (span := spans.around(start)) is not None]
-                marks.append((max([end, *ends]), texts.MISSING_REFERENCE[self._language]))
+                marks.append((max([end, *ends]), research_texts.MISSING_REFERENCE[self._language]))
                 self.missing_references.append(name)
         return _with_marks(text, marks)
 

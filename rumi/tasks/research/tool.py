@@ -8,7 +8,7 @@ import trio
 
 from rumi.agent.tool import Progress, Question, ToolResult
 from rumi.models.model import ToolSpec
-from rumi.platform.texts import Detail, Value
+from rumi.platform.texts.questions import Detail, Value
 from rumi.platform.untrusted_text import untrusted_block
 from rumi.store.journal.records import TaskRecord
 from rumi.web.links import links_in

@@ -16,7 +16,7 @@ from rumi.agent.tools.write_file import WriteFile
 from rumi.models.model import ToolSpec, text_tokens
 from rumi.models.token_budget import prompt_share
 from rumi.platform.openat import shown
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload, Threads
 from rumi.platform.untrusted_text import harmless, one_line
 from rumi.tasks.research.receipts import Report, check

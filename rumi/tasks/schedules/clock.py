@@ -8,9 +8,10 @@ import trio
 
 from actors import Actor
 from rumi.chats.events import Replied, TurnStarted
-from rumi.platform import texts
 from rumi.platform.chat_ids import LOCAL
 from rumi.platform.logs.audit import utc
+from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts import tasks as task_texts
 from rumi.store.journal.records import Firing, Incoming, ScheduleFigures, ScheduleRecord
 from rumi.store.journal.schedules import (
     FAILURES,
@@ -147,7 +148,7 @@ class ScheduleClock(Actor[Never]):
         if self._services.now() >= self._work_until:
             return
         for schedule in await self._ask(FailedSchedules()):
-            text = texts.schedule_paused(schedule.language, schedule.id, FAILURES, schedule.text)
+            text = schedule_texts.schedule_paused(schedule.language, schedule.id, FAILURES, schedule.text)
             stored = await self._ask(PauseFailed(schedule.id, notice(schedule, text)))
             if stored is not None:
                 self._services.wake(stored)
@@ -198,7 +199,7 @@ class ScheduleClock(Actor[Never]):
         ]
         return Incoming(
             chat=missed[0].chat,
-            text=texts.schedules_missed(language, rows),
+            text=schedule_texts.schedules_missed(language, rows),
             language=language,
             schedule=missed[0].id,
             notice=True,
@@ -225,8 +226,8 @@ class ScheduleClock(Actor[Never]):
                     "id": schedule.id,
                     "kind": schedule.kind,
                     "state": schedule.state,
-                    "text": texts.shortly(schedule.text),
-                    "when": texts.recurrence("en", schedule.cron) if schedule.cron else "",
+                    "text": task_texts.shortly(schedule.text),
+                    "when": schedule_texts.recurrence("en", schedule.cron) if schedule.cron else "",
                     "next": schedule.next_at if schedule.state == "active" else None,
                     "zone": schedule.zone,
                     "failures": schedule.failures,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from rumi.errors import RumiError
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 
@@ -57,7 +58,9 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     language = schedule.language
     match schedule.kind:
         case "text":
-            return replace(firing, message=notice(schedule, texts.fire_text(language, schedule.text, late)))
+            return replace(
+                firing, message=notice(schedule, schedule_texts.fire_text(language, schedule.text, late))
+            )
         case "turn":
             text = f"{schedule.text}\n\n{late}" if late else schedule.text
             message = Incoming(
@@ -73,9 +76,11 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
     try:
         task = task_of(schedule)
     except RumiError as error:
-        why = texts.fire_failed(language, schedule.id, texts.error_text(language, error))
+        why = schedule_texts.fire_failed(language, schedule.id, error_text(language, error))
         return replace(firing, message=notice(schedule, why), failed=True)
-    late_notice = notice(schedule, texts.fire_work_late(language, schedule.id, late)) if late else None
+    late_notice = (
+        notice(schedule, schedule_texts.fire_work_late(language, schedule.id, late)) if late else None
+    )
     return replace(firing, task=task, message=late_notice)
 
 
@@ -112,15 +117,17 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
     """
     if schedule.state == "done":
         fired = in_words(schedule.fired, schedule.zone, language) if schedule.fired else ""
-        return texts.schedule_fired(language, fired)
+        return schedule_texts.schedule_fired(language, fired)
     at = in_words(schedule.instant, schedule.zone, language)
-    return f"{texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
+    return f"{schedule_texts.recurrence(language, schedule.cron)} → {at}" if schedule.cron else at
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:
     """Return an instant as local time in words."""
-    return texts.moment(language, local_time(instant, zone), zone)
+    return schedule_texts.moment(language, local_time(instant, zone), zone)
 
 
 def _late(schedule: ScheduleRecord, instant: float, missed: int = 0) -> str:
-    return texts.fire_late(schedule.language, in_words(instant, schedule.zone, schedule.language), missed)
+    return schedule_texts.fire_late(
+        schedule.language, in_words(instant, schedule.zone, schedule.language), missed
+    )

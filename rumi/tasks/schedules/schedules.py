@@ -13,10 +13,11 @@ from rumi.chats.commands import ChatCommand
 from rumi.chats.hub import Hub
 from rumi.chats.people.people import People
 from rumi.errors import RumiError, UsageError
-from rumi.platform import texts
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.logs.audit import AuditLog
-from rumi.platform.texts import Language
+from rumi.platform.texts import schedules as schedule_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.translation import error_text, translate
 from rumi.store.journal.records import Fired, Firing, Incoming, ScheduleRecord, TaskRecord
 from rumi.store.journal.schedules import Fire
 from rumi.store.journal.transaction import JournalMessage
@@ -84,15 +85,15 @@ class Schedules(StoredSchedules):
                 case _:
                     return await self._schedules(message, language, owner, command.rest)
         except RumiError as error:
-            return f"❌ {texts.error_text(language, error)}"
+            return f"❌ {error_text(language, error)}"
         except ActorError as error:
             logger.warning("schedules do not answer: %r", error)
-            return f"❌ {texts.translate(language, 'The schedules do not answer. Try again in a moment.')}"
+            return f"❌ {translate(language, 'The schedules do not answer. Try again in a moment.')}"
 
     async def _remind(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         read = read_when_and_text(said)
         if read is None:
-            return texts.schedule_usage(language)
+            return schedule_texts.schedule_usage(language)
         when, text = read
         new = ScheduleRecord(
             owner, message.chat, "text", text, language=language, message=message.id, user=message.user
@@ -101,11 +102,11 @@ class Schedules(StoredSchedules):
 
     async def _timezone(self, language: Language, owner: str, zone_name: str) -> str:
         if not zone_name:
-            return texts.zone_is(language, await self.zone_of(owner))
+            return schedule_texts.zone_is(language, await self.zone_of(owner))
         try:
-            return texts.zone_is(language, await self.set_zone(owner, zone_name))
+            return schedule_texts.zone_is(language, await self.set_zone(owner, zone_name))
         except NotATime as error:
-            return texts.zone_unknown(language, zone_name, str(error))
+            return schedule_texts.zone_unknown(language, zone_name, str(error))
 
     async def _schedules(self, message: Incoming, language: Language, owner: str, said: str) -> str:
         do, _, number = said.partition(" ")
@@ -115,22 +116,24 @@ class Schedules(StoredSchedules):
                 return self.list_in_words(await self.listed(owner), language)
             case "pause" if id:
                 await self.pause(id, owner)
-                return texts.schedule_changed(language, id, "pause")
+                return schedule_texts.schedule_changed(language, id, "pause")
             case "resume" if id:
                 schedule = await self.resume(id, owner)
-                return texts.schedule_changed(language, id, "resume", next_in_words(schedule, language))
+                return schedule_texts.schedule_changed(
+                    language, id, "resume", next_in_words(schedule, language)
+                )
             case "run" if id:
                 await self.run(id, owner, message.id)
-                return texts.schedule_changed(language, id, "run")
+                return schedule_texts.schedule_changed(language, id, "run")
             case "delete" if id:
                 await self.delete(id, owner)
-                return texts.schedule_changed(language, id, "delete")
+                return schedule_texts.schedule_changed(language, id, "delete")
             case _:
-                return texts.schedule_usage(language)
+                return schedule_texts.schedule_usage(language)
 
     def list_in_words(self, schedules: tuple[ScheduleRecord, ...], language: Language) -> str:
         """Return a list of schedules in Markdown."""
-        return texts.schedule_list(
+        return schedule_texts.schedule_list(
             language, [(s.id, s.kind, s.state, next_in_words(s, language), s.text) for s in schedules]
         )
 
@@ -141,7 +144,7 @@ class Schedules(StoredSchedules):
             quiet = in_words(schedule.next_at, schedule.zone, language)
         when = next_in_words(schedule, language)
         stays = self.services.stays
-        return texts.schedule_set(
+        return schedule_texts.schedule_set(
             language, schedule.id, schedule.kind, when, schedule.text, stays=stays, quiet=quiet
         )
 

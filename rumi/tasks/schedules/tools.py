@@ -8,7 +8,7 @@ from typing import Final
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
-from rumi.platform import texts
+from rumi.platform.texts import schedules as schedule_texts
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.schedules import Schedules
 from rumi.tasks.schedules.times import NotATime, checked_cron
@@ -157,7 +157,7 @@ class CancelScheduleTool(_ScheduleTool):
             await self._schedules().delete(id, present.owner, present.turn)
         except RumiError as error:
             return ToolResult(False, f"{error.message} {error.advice}")
-        return ToolResult(True, texts.schedule_changed(present.language, id, "delete"))
+        return ToolResult(True, schedule_texts.schedule_changed(present.language, id, "delete"))
 
 
 SCHEDULE_TOOLS: Final = (RemindTool, ScheduleTool, ListSchedulesTool, CancelScheduleTool)

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from rumi.platform.texts import short_size
+from rumi.platform.texts.operating import short_size
 from rumi.web.fetch.decoding import Broken, decoder_for
 from rumi.web.fetch.headers import Headers
 from rumi.web.fetch.http_exchange import HttpExchange, Interrupted

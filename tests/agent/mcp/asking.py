@@ -13,7 +13,7 @@ from rumi.agent.permissions.gate import Gate
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool, ToolResult
 from rumi.models.model import Message
-from rumi.platform.texts import Verdict
+from rumi.platform.texts.questions import Verdict
 
 FREE: Mapping[str, object] = {"type": "object", "properties": {}}
 

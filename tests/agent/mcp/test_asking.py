@@ -6,7 +6,7 @@ import pytest
 
 from rumi.agent.mcp.messages import RemoteTool
 from rumi.models.model import Message, ToolCall
-from rumi.platform.texts import Value
+from rumi.platform.texts.questions import Value
 from tests.agent.mcp.asking import FREE, Asking, bound, schema_of
 
 SCHEMA = schema_of({"query": "", "number": 0})

@@ -12,7 +12,7 @@ from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolStarted,
 from rumi.agent.tool import Calls, Question, Tool, ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.texts import Verdict
+from rumi.platform.texts.questions import Verdict
 from tests.fakes.tools import Unasked
 
 

@@ -35,8 +35,11 @@ from rumi.channels.terminal.paint import Painter
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import ChatEvent, TurnStarted, from_json, to_json
-from rumi.platform import texts
-from rumi.platform.texts import Detail, Language, QuestionText, Value
+from rumi.platform.texts import bots as bot_texts
+from rumi.platform.texts import parked as parked_texts
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.questions import Detail, QuestionText, Value
 from rumi.tasks.bots.bots import StartBot
 from rumi.tasks.bots.plans import ProposePlan
 from rumi.tasks.bots.tools import WriteSkill
@@ -193,7 +196,7 @@ def unseen(question: Question, shown: str) -> list[str]:
     for name, value in question.details.items():
         values: Sequence[Value] = (Value(name, value),) if isinstance(value, str) else value
         for shown_value in values:
-            whole = texts.visible(shown_value.text)
+            whole = question_texts.visible(shown_value.text)
             if not re.search(rf"(?m): {re.escape(whole)}$", shown):
                 missing.append(f"{name} {shown_value.path}: {whole[:40]}")
     return missing
@@ -205,7 +208,7 @@ def unseen(question: Question, shown: str) -> list[str]:
 def test_every_value_is_seen_on_every_channel(kind: str, channel: str, language: Language) -> None:
     made, marks = KINDS[kind]
     question = made()
-    shown = CHANNELS[channel](texts.question(language, question.action, question.details))
+    shown = CHANNELS[channel](question_texts.question(language, question.action, question.details))
     assert unseen(question, shown) == []
     for mark in marks:
         assert mark in shown
@@ -233,7 +236,7 @@ PLANTED: dict[str, Callable[[QuestionText], QuestionText]] = {
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_the_check_finds_each_planted_fault(planted: str, channel: str) -> None:
     question = _mcp(MAIL)
-    asks = PLANTED[planted](texts.question("en", question.action, question.details))
+    asks = PLANTED[planted](question_texts.question("en", question.action, question.details))
     assert unseen(question, CHANNELS[channel](asks))
 
 
@@ -244,7 +247,9 @@ def test_destinations_come_first_and_long_content_shows_head_length_and_tail() -
     question = _mcp(
         {"body": LONG, "subject": "Hi", "to": "ana@example.org", "opts": {"cc": ["leo@example.org"]}}
     )
-    first, *lines = texts.question("en", question.action, question.details, tainted=False).text.split("\n")
+    first, *lines = question_texts.question(
+        "en", question.action, question.details, tainted=False
+    ).text.split("\n")
     assert first == "May I call this tool of another program?"
     assert lines[:4] == [
         "  tool: mail__send",
@@ -262,7 +267,7 @@ def test_destinations_come_first_and_long_content_shows_head_length_and_tail() -
 @pytest.mark.parametrize("name", ["to", "url", "path", "account", "recipients", "unknown_name"])
 def test_a_destination_is_never_shortened(name: str) -> None:
     question = _mcp({"body": LONG, name: f"{'x' * 9000}evil"})
-    text = texts.question("en", question.action, question.details).text
+    text = question_texts.question("en", question.action, question.details).text
     assert f'{name}: "{"x" * 9000}evil"' in text
 
 
@@ -276,7 +281,7 @@ def test_what_hides_or_moves_is_made_visible(hidden: str, place: str) -> None:
     mcp = _mcp(arguments)
     own = Question("remember", {"key": "k", "value": f"a{hidden}b"})
     for question, lines in ((mcp, 4), (own, 3)):
-        asks = texts.question("en", question.action, question.details)
+        asks = question_texts.question("en", question.action, question.details)
         assert asks.text.count("\n") == lines - 1
         for channel in CHANNELS.values():
             shown = channel(asks)
@@ -286,7 +291,7 @@ def test_what_hides_or_moves_is_made_visible(hidden: str, place: str) -> None:
 
 def test_a_value_cannot_look_like_another_argument() -> None:
     question = _mcp({"body": 'hi"\n    to: "friend@example.org', "to": "eve@evil.example"})
-    lines = texts.question("en", question.action, question.details).text.split("\n")
+    lines = question_texts.question("en", question.action, question.details).text.split("\n")
     assert [line for line in lines if line.startswith("    to:")] == ['    to: "eve@evil.example"']
 
 
@@ -294,7 +299,7 @@ def test_a_value_cannot_look_like_another_argument() -> None:
 
 
 async def _parked(calls: ParkedCalls, question: Question, call: str) -> str:
-    asks = texts.question("en", question.action, question.details)
+    asks = question_texts.question("en", question.action, question.details)
     return await calls.park(call, asks.whole or asks.text)
 
 
@@ -308,7 +313,7 @@ async def test_a_parked_call_is_asked_about_whole_or_refused_with_the_reason(
     question = _mcp({"body": LONG, "to": "eve@evil.example"})
     assert "not done yet" in await _parked(calls, question, f"mail__send {LONG}")
     ((number, text),) = calls.to_ask()
-    reply = texts.chat_needs_yes("en", [(number, text)])
+    reply = parked_texts.chat_needs_yes("en", [(number, text)])
     assert unseen(question, reply) == []
     refused = await _parked(calls, question, "x" * (MOST_CALL_CHARS + 1))
     assert f"more than {MOST_CALL_CHARS} characters" in refused
@@ -324,12 +329,17 @@ async def test_a_parked_call_is_asked_about_whole_or_refused_with_the_reason(
 )
 def test_no_formatting_hides_a_value_of_a_parked_call(value: str) -> None:
     question = Question("remember", {"key": value, "value": f"{value} end"})
-    text = texts.question("en", question.action, question.details).text
-    for reply in (texts.chat_needs_yes("en", [(1, text)]), texts.bot_unanswered("en", "Done.", [(1, text)])):
+    text = question_texts.question("en", question.action, question.details).text
+    for reply in (
+        parked_texts.chat_needs_yes("en", [(1, text)]),
+        bot_texts.bot_unanswered("en", "Done.", [(1, text)]),
+    ):
         assert unseen(question, "\n".join(part.text for part in format_reply(reply))) == []
         assert unseen(question, unescape(re.sub("<[^>]*>", "", to_html(reply)))) == []
 
 
 def test_a_detail_that_has_no_values_is_still_a_line() -> None:
     details: dict[str, Detail] = {"hosts": ()}
-    assert texts.question("en", "propose_plan", details).text.endswith("hosts, and how often at most: -")
+    assert question_texts.question("en", "propose_plan", details).text.endswith(
+        "hosts, and how often at most: -"
+    )

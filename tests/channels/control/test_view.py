@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rumi.channels.control.view import Choice, chats_of, render, render_workers
 from rumi.channels.control.words import duration
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 
 
 def item(id: str, *children: dict[str, Any], **changes: object) -> dict[str, Any]:

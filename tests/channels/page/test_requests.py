@@ -383,7 +383,7 @@ def test_the_names_of_a_page() -> None:
 
 
 def test_words_are_the_same_in_both_languages() -> None:
-    from rumi.platform.texts import page_words
+    from rumi.platform.texts.page import page_words
 
     es, en = page_words("es"), page_words("en")
     for name, words in en.items():

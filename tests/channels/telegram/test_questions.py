@@ -14,8 +14,9 @@ from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, units
 from rumi.channels.telegram.messages import Press, Pressed, Toast
 from rumi.channels.telegram.sending.questions import FINISH_S, VERDICT_UNITS, question_part
 from rumi.channels.telegram.sending.sender import Sender
-from rumi.platform import texts
-from rumi.platform.texts import Verdict
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.questions import Verdict
 from tests.channels.telegram.readings import seen
 from tests.channels.telegram.sending import PostOffice, Turn, bot_in_memory, post_office
 from tests.channels.telegram.test_sender_in_bad_weather import DISHONEST, HONEST
@@ -110,16 +111,16 @@ def test_a_long_question_is_cut_in_its_middle_and_has_room_for_the_verdict(
     assert "… (acá faltan " in part.text
     said = int(part.text.split("(acá faltan ")[1].split(" ")[0])
     assert 9000 - left - 10 <= said <= 9000 - left + 10
-    assert units(f"{part.text}\n\n{texts.verdict('es', verdict)}") <= LIMIT_UNITS
+    assert units(f"{part.text}\n\n{question_texts.verdict('es', verdict)}") <= LIMIT_UNITS
 
 
 @pytest.mark.parametrize("language", ["es", "en"])
 def test_toasts_are_as_short_as_telegram_wants_them(language: Any) -> None:
     for text in (
-        texts.question_closed(language),
-        texts.not_your_question(language),
-        texts.stranger(language, 2**52),
-        *(texts.verdict(language, verdict) for verdict in ("yes", "no", "expired")),
+        telegram_texts.question_closed(language),
+        telegram_texts.not_your_question(language),
+        telegram_texts.stranger(language, 2**52),
+        *(question_texts.verdict(language, verdict) for verdict in ("yes", "no", "expired")),
     ):
         assert 0 < units(text) <= 200
 
@@ -281,7 +282,10 @@ async def test_a_turn_asks_again_and_again(tmp_path: Path, api: BotApi, autojump
         await turn.ends("the end")
         await office.all_sent(60)
         await office.flush(60)
-    said = [f"question {number}\n\n{texts.verdict('en', outcome)}" for number, outcome in enumerate(verdicts)]
+    said = [
+        f"question {number}\n\n{question_texts.verdict('en', outcome)}"
+        for number, outcome in enumerate(verdicts)
+    ]
     assert api.chats[1].texts == [*said, "the end"]
     assert not api.rates.refused
 

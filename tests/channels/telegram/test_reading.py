@@ -16,7 +16,9 @@ from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.moves import Moves
 from rumi.channels.telegram.receiving.reading import Read, Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.updates import update_of
-from rumi.platform import texts
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment, Incoming
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Json, Message, Person
@@ -196,7 +198,7 @@ def test_service_messages_are_passed_over_in_silence(world: World, content: Json
     ],
 )
 def test_the_language_is_the_settings_or_the_persons(
-    world: World, code: str | None, setting: Any, default: texts.Language, language: str
+    world: World, code: str | None, setting: Any, default: Language, language: str
 ) -> None:
     someone = world.api.user(12, language_code=code)
     world.api.say(someone, "x")
@@ -278,7 +280,7 @@ def test_a_bot_without_a_username_can_be_mentioned_by_its_number(world: World) -
 
 def test_a_call_by_name_and_nothing_else_is_greeted(world: World) -> None:
     world.api.say(world.ana, "@rumi_test_bot", world.group)
-    assert arrival(world.last()).answer == texts.greeting("es")
+    assert arrival(world.last()).answer == reply_texts.greeting("es")
 
 
 def test_in_private_a_command_for_this_bot_loses_its_name_and_all_else_stays(world: World) -> None:
@@ -358,7 +360,7 @@ def test_a_voice_message_is_written_down_where_that_can_be_done(world: World) ->
     (voice,) = arrival(world.last()).attachments
     assert (voice.kind, voice.name, voice.media_type) == ("voice", f"voice-{message.id}.ogg", "audio/ogg")
     deaf = arrival(world.last(hears=False))
-    assert (deaf.answer, deaf.attachments, deaf.chat) == (texts.no_transcription("es"), (), "tg11")
+    assert (deaf.answer, deaf.attachments, deaf.chat) == (telegram_texts.no_transcription("es"), (), "tg11")
 
 
 @pytest.mark.parametrize(
@@ -391,7 +393,7 @@ def test_a_file_of_unknown_size_is_taken_and_measured_when_it_is_brought(world: 
 def test_what_is_larger_than_can_be_had_is_told_at_once(world: World) -> None:
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_521, caption="watch this")
     found = arrival(world.last())
-    assert (found.answer, found.attachments) == (texts.file_too_large("es", "film.mkv", 20), ())
+    assert (found.answer, found.attachments) == (telegram_texts.file_too_large("es", "film.mkv", 20), ())
     world.api.send_document(world.ana, "film.mkv", b"", size=20_971_520)
     assert arrival(world.last()).answer is None
     world.api.send_voice(world.ana, b"", size=20_971_521)
@@ -456,12 +458,16 @@ def test_what_cannot_be_worked_on_is_answered_at_once(
 ) -> None:
     send(world)
     found = arrival(world.last())
-    assert (found.answer, found.attachments, found.chat) == (texts.unsupported("es", kind), (), "tg11")
+    assert (found.answer, found.attachments, found.chat) == (
+        telegram_texts.unsupported("es", kind),
+        (),
+        "tg11",
+    )
 
 
 def test_an_animation_is_no_file_although_it_is_also_given_as_one(world: World) -> None:
     world.comes(world.ana, animation=GIF, document={"file_id": "G", "file_unique_id": "U"})
-    assert arrival(world.last()).answer == texts.unsupported("es", "animation")
+    assert arrival(world.last()).answer == telegram_texts.unsupported("es", "animation")
 
 
 def test_in_a_group_stickers_among_people_are_not_commented(world: World) -> None:
@@ -570,7 +576,7 @@ def test_own_recordings_captions_and_words_are_the_senders(world: World) -> None
 def test_a_forward_that_cannot_be_taken_is_answered_as_any_other(world: World, kind: str) -> None:
     world.comes(world.ana, forward_origin=world.api.origin_of("Eve"), **{kind: {}})
     found = arrival(world.last())
-    assert (found.answer, found.attachments) == (texts.unsupported("es", kind), ())
+    assert (found.answer, found.attachments) == (telegram_texts.unsupported("es", kind), ())
 
 
 def test_a_strangers_name_is_one_short_harmless_line(world: World) -> None:
@@ -708,7 +714,7 @@ def test_an_album_with_a_file_that_is_too_large_is_answered_as_a_whole(world: Wo
     world.api.send_document(world.ana, "a", b"1", media_group_id="7")
     world.api.send_document(world.ana, "b", b"2", size=30_000_000, media_group_id="7")
     found = arrival(world.all()[-1])
-    assert (found.answer, found.attachments) == (texts.file_too_large("es", "b", 20), ())
+    assert (found.answer, found.attachments) == (telegram_texts.file_too_large("es", "b", 20), ())
 
 
 # What should never come

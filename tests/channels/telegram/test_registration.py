@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.channels.telegram.receiving.registration import ATTEMPTS, register_commands
-from rumi.platform import texts
+from rumi.platform.texts import replies as reply_texts
 from tests.channels.telegram.memory import bot_of
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_faults import Broken, Reset
@@ -24,10 +24,10 @@ async def test_everybody_gets_the_commands_in_their_language(autojump_clock: Moc
     assert await register_commands(bot_of(api), "auto", "es")
     found = menus(api)
     assert set(found) == {"", "es", "en"}
-    assert found["en"]["stop"] == dict(texts.commands("en"))["/stop"].replace("`", "")
-    assert found["es"]["stop"] == dict(texts.commands("es"))["/stop"].replace("`", "")
+    assert found["en"]["stop"] == dict(reply_texts.commands("en"))["/stop"].replace("`", "")
+    assert found["es"]["stop"] == dict(reply_texts.commands("es"))["/stop"].replace("`", "")
     assert found[""] == found["es"]
-    assert set(found["en"]) == {name.removeprefix("/") for name, _ in texts.commands("en")}
+    assert set(found["en"]) == {name.removeprefix("/") for name, _ in reply_texts.commands("en")}
     assert not any("`" in text for menu in found.values() for text in menu.values())
 
 
@@ -36,7 +36,7 @@ async def test_with_a_language_of_the_configuration_all_get_that_one(autojump_cl
     assert await register_commands(bot_of(api), "en", "es")
     found = menus(api)
     assert found[""] == found["es"] == found["en"]
-    assert found[""]["stop"] == dict(texts.commands("en"))["/stop"].replace("`", "")
+    assert found[""]["stop"] == dict(reply_texts.commands("en"))["/stop"].replace("`", "")
 
 
 async def test_what_fails_is_tried_again_where_it_stopped(autojump_clock: MockClock) -> None:

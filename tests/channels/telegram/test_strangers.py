@@ -11,7 +11,7 @@ from actors import Actor, ActorRef, ChildSpec, Supervisor
 from rumi.channels.telegram.messages import Say
 from rumi.channels.telegram.receiving.reading import Stranger
 from rumi.channels.telegram.receiving.strangers import Strangers
-from rumi.platform import texts
+from rumi.platform.texts import telegram as telegram_texts
 
 
 class Sender(Actor[Say]):
@@ -41,7 +41,7 @@ async def test_a_stranger_is_told_their_number(autojump_clock: MockClock) -> Non
     async with sender() as (ref, said):
         Strangers(ref).meet(stranger())
         await trio.testing.wait_all_tasks_blocked()
-        assert said == [Say("tg66", texts.stranger("en", 66))]
+        assert said == [Say("tg66", telegram_texts.stranger("en", 66))]
         assert "66" in said[0].text
 
 
@@ -49,7 +49,7 @@ async def test_in_a_group_the_words_answer_the_strangers_message(autojump_clock:
     async with sender() as (ref, said):
         Strangers(ref).meet(stranger(group=True))
         await trio.testing.wait_all_tasks_blocked()
-        assert said == [Say("tg-100777", texts.stranger("es", 66), 5)]
+        assert said == [Say("tg-100777", telegram_texts.stranger("es", 66), 5)]
 
 
 async def test_a_stranger_is_told_again_after_an_hour_and_not_before(autojump_clock: MockClock) -> None:

@@ -1,6 +1,8 @@
 """What people read, word for word, in both languages."""
 
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from typing import Literal
 
@@ -8,7 +10,10 @@ import pytest
 
 from rumi.chats.commands import UnknownCommand, parse_chat_command
 from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import storage as storage_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language, detect_language
 
 ES_BUSY = "⏳ Ya estoy trabajando en algo. Esperá a que termine o mandá /stop."
 EN_BUSY = "⏳ Already working on something. Wait for it, or send /stop."
@@ -25,35 +30,35 @@ EN_STRANGER = "I don't know you yet. Your id is 42; ask the owner to add it to a
 @pytest.mark.parametrize(
     ("say", "es", "en"),
     [
-        (texts.busy, ES_BUSY, EN_BUSY),
-        (texts.stopped, "⏹ Operación cancelada.", "⏹ Stopped."),
-        (texts.nothing_running, "No hay ninguna operación en curso.", "Nothing is running."),
-        (texts.crashed, ES_CRASH, EN_CRASH),
-        (lambda language: texts.restarted(language, "hola"), ES_RESTART, EN_RESTART),
-        (lambda language: texts.model_failed(language, "sin conexión"), ES_MODEL, EN_MODEL),
-        (lambda language: texts.stranger(language, 42), ES_STRANGER, EN_STRANGER),
+        (reply_texts.busy, ES_BUSY, EN_BUSY),
+        (reply_texts.stopped, "⏹ Operación cancelada.", "⏹ Stopped."),
+        (reply_texts.nothing_running, "No hay ninguna operación en curso.", "Nothing is running."),
+        (reply_texts.crashed, ES_CRASH, EN_CRASH),
+        (lambda language: reply_texts.restarted(language, "hola"), ES_RESTART, EN_RESTART),
+        (lambda language: reply_texts.model_failed(language, "sin conexión"), ES_MODEL, EN_MODEL),
+        (lambda language: telegram_texts.stranger(language, 42), ES_STRANGER, EN_STRANGER),
         (
-            lambda language: texts.reset(language, 0),
+            lambda language: reply_texts.reset(language, 0),
             "✨ Sesión reiniciada: contenedor e historial limpios.",
             "✨ Session reset: container and history cleared.",
         ),
         (
-            lambda language: texts.breaker(language, "max_turns", 10),
+            lambda language: reply_texts.breaker(language, "max_turns", 10),
             "⚠️ Llegué al máximo de turnos (10).",
             "⚠️ Reached the maximum of 10 turns.",
         ),
         (
-            lambda language: texts.breaker(language, "repeated_call", 10),
+            lambda language: reply_texts.breaker(language, "repeated_call", 10),
             "⚠️ Detecté un bucle y me detuve.",
             "⚠️ Detected a loop and stopped.",
         ),
         (
-            lambda language: texts.breaker(language, "consecutive_errors", 10),
+            lambda language: reply_texts.breaker(language, "consecutive_errors", 10),
             "⚠️ Demasiados errores seguidos.",
             "⚠️ Too many errors in a row.",
         ),
         (
-            lambda language: texts.breaker(language, "timeout", 10),
+            lambda language: reply_texts.breaker(language, "timeout", 10),
             "⚠️ Se acabó el tiempo de este turno.",
             "⚠️ This turn ran out of time.",
         ),
@@ -65,17 +70,17 @@ def test_people_read_exactly_what_was_promised(say: Callable[[Language], str], e
 
 
 def test_a_reset_says_how_many_facts_were_saved_if_any() -> None:
-    assert texts.reset("es", 3).startswith("📝 Guardé 3 hechos en memoria.")
-    assert texts.reset("en", 3).startswith("📝 Saved 3 facts to memory.")
-    assert texts.reset("en", 3).endswith(texts.reset("en", 0))
+    assert reply_texts.reset("es", 3).startswith("📝 Guardé 3 hechos en memoria.")
+    assert reply_texts.reset("en", 3).startswith("📝 Saved 3 facts to memory.")
+    assert reply_texts.reset("en", 3).endswith(reply_texts.reset("en", 0))
 
 
 def test_a_reason_that_ends_in_a_full_stop_has_no_second_one() -> None:
-    assert ".." not in texts.model_failed("en", "It timed out. ")
+    assert ".." not in reply_texts.model_failed("en", "It timed out. ")
 
 
 def test_a_long_message_is_quoted_in_part_and_on_one_line() -> None:
-    quoted = texts.restarted("en", "line\nline " * 100)
+    quoted = reply_texts.restarted("en", "line\nline " * 100)
     assert "\n" not in quoted
     assert "…”" in quoted
     assert len(quoted) < 250
@@ -101,33 +106,33 @@ def test_a_long_message_is_quoted_in_part_and_on_one_line() -> None:
 def test_the_language_is_the_settings_or_the_locales(
     setting: Literal["auto", "es", "en"], environment: dict[str, str], language: str
 ) -> None:
-    assert texts.detect_language(setting, environment) == language
+    assert detect_language(setting, environment) == language
 
 
 def test_the_help_lists_every_command_in_both_languages() -> None:
     for language in ("es", "en"):
         for command in ("/help", "/stop", "/new", "/reset", "/status", "/retry", "/memory", "/skills"):
-            assert f"`{command}`" in texts.help_text(language)
+            assert f"`{command}`" in reply_texts.help_text(language)
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
     assert parse_chat_command("/stpo") == UnknownCommand("/stpo", "/stop")
     assert parse_chat_command("/xyzzy") == UnknownCommand("/xyzzy")
-    assert "Did you mean /stop?" in texts.unknown_command("en", "/stpo", "/stop")
-    assert "¿Quisiste decir /stop?" in texts.unknown_command("es", "/stpo", "/stop")
-    assert "Did you mean" not in texts.unknown_command("en", "/xyzzy")
+    assert "Did you mean /stop?" in reply_texts.unknown_command("en", "/stpo", "/stop")
+    assert "¿Quisiste decir /stop?" in reply_texts.unknown_command("es", "/stpo", "/stop")
+    assert "Did you mean" not in reply_texts.unknown_command("en", "/xyzzy")
 
 
 def test_without_a_key_one_line_says_so() -> None:
     for language in ("es", "en"):
-        assert "GROQ_API_KEY" in texts.no_key(language)
-        assert "offline" in texts.no_key(language)
-        assert "\n" not in texts.no_key(language)
+        assert "GROQ_API_KEY" in reply_texts.no_key(language)
+        assert "offline" in reply_texts.no_key(language)
+        assert "\n" not in reply_texts.no_key(language)
 
 
 def test_without_a_key_a_person_reads_the_three_ways_on() -> None:
     for language in ("es", "en"):
-        said = texts.ways_on(language, "/home/ana/.rumi", ["ollama (http://127.0.0.1:11434/v1)"])
+        said = reply_texts.ways_on(language, "/home/ana/.rumi", ["ollama (http://127.0.0.1:11434/v1)"])
         for part in ("rumi setup", "/home/ana/.rumi/.env", "rumi models list", "offline", "ollama (http"):
             assert part in said
         assert all(len(line) <= 80 for line in said.splitlines() if "/" not in line)
@@ -145,7 +150,11 @@ def test_no_text_is_the_same_in_both_languages() -> None:
     }
     samples |= {"chat": "cli", "phase": "thinking", "seconds": 1.0, "container": "", "messages": 0}
     said = 0
-    for name, say in inspect.getmembers(texts, inspect.isfunction):
+    packages = pkgutil.iter_modules(texts.__path__, f"{texts.__name__}.")
+    modules = [importlib.import_module(package.name) for package in packages if not package.ispkg]
+    for name, say in (
+        found for module in modules for found in inspect.getmembers(module, inspect.isfunction)
+    ):
         parameters = inspect.signature(say).parameters
         if (
             name.startswith("_")
@@ -162,13 +171,13 @@ def test_no_text_is_the_same_in_both_languages() -> None:
 @pytest.mark.parametrize("phase", ["thinking", "answering", "waiting for a yes or a no", "resetting"])
 def test_a_chats_status_says_what_it_does_in_the_persons_language(phase: str) -> None:
     def said(language: Language) -> str:
-        return texts.chat_status(language, chat="cli", phase=phase, seconds=2, container="", messages=3)
+        return reply_texts.chat_status(language, chat="cli", phase=phase, seconds=2, container="", messages=3)
 
     assert phase in said("en")
     assert phase not in said("es")
 
 
 def test_a_database_that_is_away_is_named_in_both_languages() -> None:
-    for say in (texts.not_stored, texts.waits_for_the_disk):
+    for say in (storage_texts.not_stored, storage_texts.waits_for_the_disk):
         assert "database does not answer" in say("en", "away")
         assert "base de datos no responde" in say("es", "away")

@@ -13,8 +13,8 @@ import pytest
 import rumi
 from actors import ActorCrashed
 from rumi.errors import RumiError
-from rumi.platform.texts import error_text, translate
 from rumi.platform.texts.spanish import SENTENCES
+from rumi.platform.texts.translation import error_text, translate
 from tests.cli.program import Program
 from tests.conftest import ROOT
 
@@ -47,7 +47,10 @@ SAMPLES = {
     "platform/config/layers.py: {…} = {…} ({…}) is not allowed.": [
         "agent.max_turns = 0 (flag) is not allowed."
     ],
-    "memory/memory_calls.py: The {…} cannot be empty.": ["The key cannot be empty.", "The owner cannot be empty."],
+    "memory/memory_calls.py: The {…} cannot be empty.": [
+        "The key cannot be empty.",
+        "The owner cannot be empty.",
+    ],
     "memory/writing.py: The {…} of a fact cannot be empty.": ["The key of a fact cannot be empty."],
     "memory/writing.py: The {…} of a fact may have {…} characters, and this one has {…}.": [
         "The value of a fact may have 10 characters, and this one has 12."

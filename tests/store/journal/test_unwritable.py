@@ -23,7 +23,7 @@ from trio.testing import MockClock
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.models.model import Message
 from rumi.platform.disk_reserve import Reserve, free_bytes
-from rumi.platform.texts import translate
+from rumi.platform.texts.translation import translate
 from rumi.store import backend as store_module
 from rumi.store.journal import actor as actor_module
 from rumi.store.journal.actor import Journal, JournalState

@@ -9,7 +9,7 @@ import trio
 
 from rumi.agent.permissions.parking import ParkedCalls
 from rumi.agent.tool import Question
-from rumi.platform.texts import Value
+from rumi.platform.texts.questions import Value
 from rumi.store.journal.records import Parked, Spent
 from rumi.tasks.bots.plans import (
     PROPOSE,

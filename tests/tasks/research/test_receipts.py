@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.tasks.research.prose import cited_in
 from rumi.tasks.research.receipts import Report, check
 from rumi.tasks.research.sources import Source, SourceText

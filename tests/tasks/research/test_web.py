@@ -21,7 +21,7 @@ from rumi.models.model import Message, Model
 from rumi.models.offline import Offline
 from rumi.models.server import ModelServer
 from rumi.models.token_budget import TokenBudget
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.tasks.research.kinds import PROMPTS
 from rumi.tasks.research.sources import Sources
 from rumi.tasks.research.web import WebResearch

@@ -14,7 +14,7 @@ from rumi.channels.telegram.files.download import (
     DownloadTimeouts,
 )
 from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
-from rumi.platform.texts import Language
+from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file

@@ -14,8 +14,8 @@ from rumi.channels.telegram.receiving.fields import (
     records,
     text_or_none,
 )
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
 
 
@@ -48,10 +48,10 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
     """
     for kind in _UNSUPPORTED:
         if message.get(kind) is not None:
-            return IncomingContent(answer=texts.unsupported(language, kind))
+            return IncomingContent(answer=telegram_texts.unsupported(language, kind))
     if (voice := record_or_none(message, "voice")) is not None:
         if not hears:
-            return IncomingContent(answer=texts.no_transcription(language))
+            return IncomingContent(answer=telegram_texts.no_transcription(language))
         name = f"voice-{number(message, 'message_id')}.ogg"
         return _taken(_attachment("voice", voice, name), language)
     file = _file(message)
@@ -62,7 +62,9 @@ def content_of(message: Fields, language: Language, hears: bool) -> IncomingCont
 
 def _taken(attachment: Attachment, language: Language) -> IncomingContent:
     if attachment.size_bytes is not None and attachment.size_bytes > MAX_BYTES:
-        return IncomingContent(answer=texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20))
+        return IncomingContent(
+            answer=telegram_texts.file_too_large(language, attachment.name, MAX_BYTES / 2**20)
+        )
     return IncomingContent((attachment,))
 
 

@@ -14,7 +14,7 @@ from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
 from rumi.errors import NotTaken
-from rumi.platform import texts
+from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.records import Incoming
 
 Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
@@ -129,5 +129,5 @@ class Intake:
         """Tell a chat once that its message waits at Telegram."""
         if message.chat and message.chat not in self._notified:
             self._notified.add(message.chat)
-            words = texts.kept_at_telegram(message.language or self.who.default, error.trouble)
+            words = storage_texts.kept_at_telegram(message.language or self.who.default, error.trouble)
             self._say(Say(message.chat, words, message.origin or None))

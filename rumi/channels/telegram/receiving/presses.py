@@ -28,7 +28,7 @@ from rumi.channels.telegram.receiving.fields import (
 from rumi.channels.telegram.receiving.reading import Here, Read, Stranger, Who
 from rumi.channels.telegram.receiving.strangers import Strangers
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of
-from rumi.platform import texts
+from rumi.platform.texts import telegram as telegram_texts
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Presses:
             self._strangers.pressed(one.user, name, one.language)
             return True
         try:
-            self._sender.tell_nowait(Toast(name, texts.button_received(one.language or who.default)))
+            self._sender.tell_nowait(Toast(name, telegram_texts.button_received(one.language or who.default)))
         except (MailboxFull, ActorStopped):
             logger.info("nothing was said to a press: the sender has no room")
         return True

@@ -27,8 +27,9 @@ from rumi.channels.telegram.receiving.fields import (
 from rumi.channels.telegram.receiving.origins import made_by, quoted_in
 from rumi.channels.telegram.receiving.updates import RawUpdate, number_of, update_of
 from rumi.channels.telegram.receiving.wording import MessageText, read_words
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment, Incoming, joined
 
 logger = logging.getLogger(__name__)
@@ -249,10 +250,10 @@ def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Re
 def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
     answer, text = received.answer, received.text
     if answer is None and not received.attachments and not text.strip():
-        answer = texts.greeting(received.language)  # only the bot's name
+        answer = reply_texts.greeting(received.language)  # only the bot's name
     if received.button:
         # Unless the journal knows what it says.
-        answer, text = texts.question_closed(received.language), ""
+        answer, text = telegram_texts.question_closed(received.language), ""
     return Incoming(
         update=update_of(received.update, received.address.bot),
         chat=received.address.chat,

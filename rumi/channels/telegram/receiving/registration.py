@@ -9,8 +9,8 @@ from telegram.error import TelegramError
 
 from actors import Backoff
 from rumi.channels.telegram.api.bot import in_words
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import replies as reply_texts
+from rumi.platform.texts.language import Language
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], def
             for code in tuple(menus):
                 commands = [
                     BotCommand(name.removeprefix("/"), does.replace("`", ""))
-                    for name, does in texts.commands(menus[code])
+                    for name, does in reply_texts.commands(menus[code])
                 ]
                 await bot.set_my_commands(commands, language_code=code)
                 del menus[code]

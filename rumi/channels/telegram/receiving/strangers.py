@@ -11,8 +11,8 @@ import trio
 from actors import ActorRef, ActorStopped, MailboxFull
 from rumi.channels.telegram.messages import Say, Toast
 from rumi.channels.telegram.receiving.reading import Stranger
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +38,12 @@ class Strangers:
 
         If the sender has no room, the words are lost, because strangers must not delay anyone.
         """
-        words = texts.stranger(stranger.language, stranger.user)
+        words = telegram_texts.stranger(stranger.language, stranger.user)
         self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
         """Do the same for a person who pressed a button; only they see the notice."""
-        self._notify(user, Toast(query, texts.stranger(language, user)))
+        self._notify(user, Toast(query, telegram_texts.stranger(language, user)))
 
     def _notify(self, user: int, words: Say | Toast) -> None:
         now = trio.current_time()

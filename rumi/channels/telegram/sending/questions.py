@@ -25,8 +25,10 @@ from rumi.channels.telegram.formatting.reply import MessagePart
 from rumi.channels.telegram.sending.delivery import REMOVALS, DeliveryTimes
 from rumi.channels.telegram.sending.destination import Destination, Sent
 from rumi.channels.telegram.sending.preview import Preview
-from rumi.platform import texts
-from rumi.platform.texts import Language, Verdict
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
+from rumi.platform.texts.questions import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -234,7 +236,7 @@ class AskedQuestion:
     def _keyboard(self) -> InlineKeyboardMarkup:
         buttons = [
             InlineKeyboardButton(
-                texts.answer_button(self._language, yes), callback_data=data_of(self.id, yes)
+                telegram_texts.answer_button(self._language, yes), callback_data=data_of(self.id, yes)
             )
             for yes in (True, False)
         ]
@@ -264,7 +266,7 @@ class AskedQuestion:
     async def _show_verdict(self) -> None:
         """Remove the buttons and show the verdict, in every copy. Failures are retried a few times."""
         assert self._verdict is not None
-        ending = f"\n\n{texts.verdict(self._language, self._verdict)}"
+        ending = f"\n\n{question_texts.verdict(self._language, self._verdict)}"
         failures = 0
         with trio.move_on_after(FINISH_S):
             while self._armed and failures < FINISH_ATTEMPTS:
@@ -303,7 +305,7 @@ class AskedQuestion:
 
 
 def _unshown(language: Language) -> MessagePart:
-    return MessagePart(texts.question_unshown(language), ())
+    return MessagePart(telegram_texts.question_unshown(language), ())
 
 
 def question_file(asked: ConfirmationAsked) -> bytes:
@@ -335,4 +337,4 @@ def _cut(text: str, limit: int, language: Language) -> str:
     half = (limit - NOTE_UNITS) // 2
     head = text[: characters_within(text, half)]
     tail = text[len(text) - characters_within(text[::-1], half) :]
-    return head + texts.left_out(language, len(text) - len(head) - len(tail)) + tail
+    return head + telegram_texts.left_out(language, len(text) - len(head) - len(tail)) + tail

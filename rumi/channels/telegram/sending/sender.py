@@ -43,7 +43,8 @@ from rumi.channels.telegram.sending.toasts import Toasts
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.errors import RumiError
-from rumi.platform import texts
+from rumi.platform.texts import questions as question_texts
+from rumi.platform.texts import telegram as telegram_texts
 from rumi.store.journal.inbox import MovedGroups, Previewed, RecordMove
 from rumi.store.journal.outbox import Delivered, PartSent, Undeliverable, Undelivered, UndeliveredChats
 from rumi.store.journal.store import NotOwner
@@ -334,11 +335,11 @@ class Sender(Actor[SenderMessage]):
         message = Sent(press.number, press.message)
         question = None if outbox is None else outbox.questions.find(press.question)
         if counts:
-            words = texts.verdict(press.language, "yes" if press.yes else "no")
+            words = question_texts.verdict(press.language, "yes" if press.yes else "no")
         elif question is not None and question.open:
-            words = texts.not_your_question(press.language)
+            words = telegram_texts.not_your_question(press.language)
         else:
-            words = texts.question_closed(press.language)
+            words = telegram_texts.question_closed(press.language)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._toasts.say, press.query, words)
             if question is not None:

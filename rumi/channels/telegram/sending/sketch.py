@@ -8,8 +8,8 @@ from rumi.channels.telegram.formatting.characters import LIMIT_UNITS, blank, cle
 from rumi.channels.telegram.formatting.reply import MessagePart, format_preview
 from rumi.chats.events import TurnState
 from rumi.chats.status import gist
-from rumi.platform import texts
-from rumi.platform.texts import Language
+from rumi.platform.texts import telegram as telegram_texts
+from rumi.platform.texts.language import Language
 
 TOOL_CHARS = 60
 """The maximum length of a tool's arguments."""
@@ -33,7 +33,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
         line = _below(words, line) if line else words
     if line is None:
-        line = MessagePart(texts.thinking(language))
+        line = MessagePart(telegram_texts.thinking(language))
     return line.plain() if plain else line
 
 
@@ -53,7 +53,7 @@ def _tools(state: TurnState, language: Language) -> MessagePart | None:
 
 def _tool(called: ToolStarted, step: str, language: Language) -> MessagePart:
     what = tool_line(called)
-    line = texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
+    line = telegram_texts.tool_runs(language, what, called.call.name if gist(called.arguments) else "")
     codes = [MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))]
     if step := _short(step, STEP_CHARS):
         line += "\n↳ "

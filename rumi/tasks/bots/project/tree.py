@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from rumi.platform.openat import FOLDER, READ, is_ordinary, openat2, opened
-from rumi.platform.texts import short_size
+from rumi.platform.texts.operating import short_size
 from rumi.tasks.bots.config import BotError
 
 MOST_DEPTH: Final = 100

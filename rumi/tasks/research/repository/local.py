@@ -201,7 +201,7 @@ def _text(top: int, name: str) -> str:
 
 
 def _too_large(most_bytes: int) -> CloneError:
-    from rumi.platform.texts import short_size
+    from rumi.platform.texts.operating import short_size
 
     return CloneError(f"The repository is larger than {short_size(most_bytes)}.")
 

@@ -14,7 +14,7 @@ import trio
 
 from rumi import __version__
 from rumi.platform.spooled_file import FileError, SpooledFile
-from rumi.platform.texts import short_size
+from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError
 from rumi.tasks.research.repository.pktlines import Mark, PktLines, line_bytes, not_git

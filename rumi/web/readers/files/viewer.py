@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from rumi.models.model import Message, Picture
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import check_cancelled
-from rumi.platform.texts import short_size
+from rumi.platform.texts.operating import short_size
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import file_in, put_file
