@@ -28,9 +28,9 @@ from bench import telegram_house as house
 from bench.rounds import percentile, row, spread
 from bench.stop_telegram import Bench, Model, chat_of
 from bench.telegram_house import until
-from rumi.channels.control.client import connect
-from rumi.channels.control.paths import socket_path
-from rumi.channels.control.quick import STATUS, ask
+from rumi.channels.attach.connection import connect
+from rumi.channels.attach.one_call import STATUS, ask
+from rumi.channels.attach.paths import socket_path
 from rumi.platform.caller import TERMINAL
 from rumi.platform.home import Home
 

@@ -21,7 +21,7 @@ import psycopg
 import trio
 
 from bench.rounds import percentile, row
-from rumi.channels.control.client import connect
+from rumi.channels.attach.connection import connect
 from rumi.platform.caller import TERMINAL
 from rumi.sandbox.processes import descendants
 from rumi.store.ownership import partition_of

@@ -12,9 +12,9 @@ from rumi.app.engine import close_engine, require_files, sandbox_limits
 from rumi.app.settings import model_settings_of
 from rumi.app.status import StatusSource
 from rumi.app.tree import ActorTree
-from rumi.channels.attach.server import AttachServer
 from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel, Process
+from rumi.channels.control.attach_server import AttachServer
 from rumi.chats.inbox import Inbox
 from rumi.chats.local import LocalChat
 from rumi.chats.services import ChatServices

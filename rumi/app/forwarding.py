@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import ActorError
-from rumi.channels.control.client import NotRunning, connect
-from rumi.channels.control.peers import Peer, peer_of
+from rumi.channels.attach.connection import NotRunning, connect
+from rumi.channels.attach.peers import Peer, peer_of
+from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlStream
-from rumi.channels.control.wire import Wire, WireClosed
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
 from rumi.platform.caller import Caller, ControlCall
 from rumi.store.cluster.directory import WorkerDirectory

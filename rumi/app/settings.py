@@ -8,7 +8,7 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.mcp.messages import ServerSettings
 from rumi.agent.permissions.rights import BUILT_IN, GUEST, Rights
 from rumi.agent.prompts.prompts import Prompts, built_in, words_in
-from rumi.channels.control.peers import LEAST_SECRET, key_of, peer_of
+from rumi.channels.attach.peers import LEAST_SECRET, key_of, peer_of
 from rumi.chats.budgets.amounts import nano_of
 from rumi.chats.budgets.meter import Rules
 from rumi.chats.budgets.prices import OWN_PRICES, Price

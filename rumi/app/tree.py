@@ -67,15 +67,15 @@ from rumi.app.status import StatusSource, outline
 from rumi.app.stop_all import Everything
 from rumi.app.toolbox import Toolbox
 from rumi.app.worker import ClusterWorker, SingleProcess
-from rumi.channels.attach.event_stream import EventStream, tree_item
-from rumi.channels.attach.file_upload import UploadStream
+from rumi.channels.attach.paths import socket_path
 from rumi.channels.attach.routed import RoutedChat
-from rumi.channels.attach.server import About, AttachServer
-from rumi.channels.attach.task_stream import TaskStream
 from rumi.channels.channel import Channel
-from rumi.channels.control.paths import socket_path
+from rumi.channels.control.attach_server import About, AttachServer
+from rumi.channels.control.event_stream import EventStream, tree_item
+from rumi.channels.control.file_stream import UploadStream
 from rumi.channels.control.server import ControlServer, ControlStream
 from rumi.channels.control.stacks import dump_on_signal
+from rumi.channels.control.task_stream import TaskStream
 from rumi.channels.http.counters import Counts
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.budgets.meter import Budgets, Ledger, SharedLedger, WriteNow

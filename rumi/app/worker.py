@@ -10,7 +10,7 @@ from typing import Any
 from actors import ActorRef, ChildSpec, Supervisor
 from rumi.app.forwarding import Forwarding
 from rumi.app.routing import partition_key_lookup
-from rumi.channels.control.peers import Peer, peer_of
+from rumi.channels.attach.peers import Peer, peer_of
 from rumi.channels.control.server import ControlStream
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER, ControlCall

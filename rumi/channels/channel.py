@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # so that naming the channels loads nothing else
     from rumi.agent.tool import Tool
     from rumi.chats.hub import Hub
     from rumi.chats.inbox import Inbox
-    from rumi.chats.local import ChatSubscription
+    from rumi.chats.port import ChatSubscription
     from rumi.platform.chat_ids import ChannelPrefix
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home

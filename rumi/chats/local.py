@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
 from actors import ActorRef
-from rumi.chats.events import ChatEvent, Replied
+from rumi.chats.events import Replied
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.inbox import Inbox
+from rumi.chats.port import PastTurn
 from rumi.chats.session import ended
 from rumi.platform.texts.language import Language
 from rumi.platform.untrusted_text import read_block
@@ -23,73 +24,6 @@ RECENT: Final = 3
 
 RECENT_ENTRIES: Final = 100
 """Entries of the history among which they are looked for; a turn with many tool calls has many."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastTurn:
-    """What a user said and the answer, in full; the answer is empty where none came."""
-
-    turn: str
-    question: str
-    answer: str
-
-
-class ChatSubscription(Protocol):
-    """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
-
-    async def receive(self) -> ChatEvent:
-        """The next event. A cancelled receive loses nothing."""
-        ...
-
-    def close(self) -> None:
-        """Stop listening."""
-        ...
-
-
-class ChatPort(Protocol):
-    """A chat as a front end sees it, in this process or over the control socket."""
-
-    @property
-    def chat(self) -> str:
-        """The chat's id."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model that works on what is sent."""
-        ...
-
-    async def use_model(self, name: str) -> None:
-        """Have this model work on what is sent from now on. A `RumiError` says why it cannot."""
-        ...
-
-    async def recent(self) -> list[PastTurn]:
-        """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
-        ...
-
-    async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
-        ...
-
-    def subscribe(self) -> ChatSubscription:
-        """Listen from now on."""
-        ...
-
-    def shown(self, question: str) -> None:
-        """A person can read the question of that id: from now on a typed yes or no answers it."""
-        ...
-
-    def unasked(self, question: str) -> None:
-        """Nobody is there who could answer the question; a no follows."""
-        ...
-
-    async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Replies stored earlier that no one has acknowledged, oldest first, and all `to` these messages."""
-        ...
-
-    async def delivered(self, delivery: int) -> None:
-        """A person has it."""
-        ...
 
 
 @dataclass(eq=False, slots=True)

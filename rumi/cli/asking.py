@@ -18,8 +18,8 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     """Send a `call` to the holder, or do it `here`; wait a moment for a holder that starts or ends."""
     import trio
 
-    from rumi.channels.control.client import NotRunning, WentAway, connect
-    from rumi.channels.control.paths import socket_path
+    from rumi.channels.attach.connection import NotRunning, WentAway, connect
+    from rumi.channels.attach.paths import socket_path
     from rumi.cli.control import control_path
     from rumi.platform.caller import TERMINAL
     from rumi.platform.home import HomeLocked

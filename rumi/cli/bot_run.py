@@ -16,7 +16,7 @@ from rumi.errors import RumiError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.channels.control.client import ControlClient
+    from rumi.channels.attach.connection import ControlClient
     from rumi.platform.home import Home
 
 

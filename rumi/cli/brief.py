@@ -3,7 +3,7 @@
 import os
 import sys
 
-from rumi.channels.control.quick import STATUS, ask
+from rumi.channels.attach.one_call import STATUS, ask
 from rumi.platform.home_permissions import dangers
 
 TIMEOUT_S = 2.0

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rumi.channels.control.paths import socket_path
+from rumi.channels.attach.paths import socket_path
 from rumi.cli import run_async
 from rumi.cli.printing import echo
 from rumi.errors import RumiError
@@ -14,7 +14,7 @@ from rumi.platform.config.files import home_from
 from rumi.platform.home import Home
 
 if TYPE_CHECKING:
-    from rumi.channels.control.client import ControlClient
+    from rumi.channels.attach.connection import ControlClient
     from rumi.platform.config.cascade import Loaded
 
 LOCKED_WAIT_S = 5.0
@@ -61,7 +61,7 @@ def daemon_status() -> dict[str, Any]:
     """
     import json
 
-    from rumi.channels.control.quick import STATUS, ask
+    from rumi.channels.attach.one_call import STATUS, ask
     from rumi.errors import error_of
 
     try:
@@ -82,7 +82,7 @@ async def connected() -> AsyncIterator["ControlClient"]:
     Raises:
         RumiError: No Rumi runs on this home.
     """
-    from rumi.channels.control.client import connect
+    from rumi.channels.attach.connection import connect
     from rumi.platform.caller import TERMINAL
 
     async with connect(control_path(), TERMINAL) as client:
@@ -117,7 +117,7 @@ def _ask_to_yield(home: Home, marks: Mapping[str, str] | None) -> dict[str, Any]
     """Ask the process that holds the home whether it makes way; empty if it does not listen (any more)."""
     import json
 
-    from rumi.channels.control.quick import ask, line
+    from rumi.channels.attach.one_call import ask, line
     from rumi.platform.caller import TERMINAL
 
     fields = {} if marks is None else {"marks": dict(marks)}
@@ -166,7 +166,7 @@ class NotListening(RumiError):
 def _ask(home: Home, call: str, chat: str) -> str:
     import json
 
-    from rumi.channels.control.quick import ask, line
+    from rumi.channels.attach.one_call import ask, line
     from rumi.cli.speaking import reader
     from rumi.errors import error_of
     from rumi.platform.caller import TERMINAL

@@ -15,7 +15,7 @@ from rumi.cli.research import connected_to
 
 if TYPE_CHECKING:
     from rumi.channels.attach.client import RemoteChat
-    from rumi.channels.control.client import ControlClient
+    from rumi.channels.attach.connection import ControlClient
     from rumi.channels.mcp import McpEndpoint
     from rumi.platform.config.cascade import Loaded
     from rumi.platform.home import Home

@@ -17,7 +17,7 @@ from rumi.errors import RumiError, single
 from rumi.platform.chat_ids import DEFAULT_CHAT
 
 if TYPE_CHECKING:
-    from rumi.channels.control.client import ControlClient
+    from rumi.channels.attach.connection import ControlClient
     from rumi.platform.caller import Caller
     from rumi.platform.home import Home
 
@@ -125,8 +125,8 @@ async def connected_to(caller: "Caller", home: "Home") -> "AsyncIterator[Control
         NotThere: None holds it, or it does not answer yet.
     """
     from rumi.channels.attach.client import NotAccepting
-    from rumi.channels.control.client import NotRunning, connect
-    from rumi.channels.control.paths import socket_path
+    from rumi.channels.attach.connection import NotRunning, connect
+    from rumi.channels.attach.paths import socket_path
 
     if not home.lock_holder():
         raise NotAccepting("No process holds the home any more.")

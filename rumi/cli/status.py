@@ -27,7 +27,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         echo_json(daemon_status())
         return
     if not watch:
-        from rumi.channels.control.view import Choice, render
+        from rumi.channels.attach.status_view import Choice, render
 
         choice = Choice(language=reader())
         if every:
@@ -35,7 +35,7 @@ def command(as_json: bool, watch: bool, every: bool) -> None:
         console().print(render(daemon_status(), choice))
         return
 
-    from rumi.channels.control.watch import watch as keep_watching
+    from rumi.channels.attach.status_watch import watch as keep_watching
     from rumi.cli.control import control_path
 
     raise click.exceptions.Exit(run_async(keep_watching, control_path(), as_json, reader(), console()))
@@ -67,7 +67,7 @@ def _of_workers(as_json: bool) -> bool:
         echo_json({**(here or {}), **workers})
         return True
 
-    from rumi.channels.control.view import Choice, render, render_workers
+    from rumi.channels.attach.status_view import Choice, render, render_workers
 
     screen = console()
     screen.print(render_workers(workers, reader()))

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 
-from rumi.channels.control.view import Choice, render
+from rumi.channels.attach.status_view import Choice, render
 from rumi.cli import printing
 from rumi.cli.brief import _safe
 from rumi.cli.group import group

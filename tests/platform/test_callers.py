@@ -12,11 +12,11 @@ import trio
 from trio_websocket import WebSocketRequest
 
 from rumi.app.app import App, open_app
-from rumi.channels.control.client import OtherVersion, connect
-from rumi.channels.control.paths import socket_path
-from rumi.channels.control.quick import STATUS, line
-from rumi.channels.control.quick import ask as ask_line
-from rumi.channels.control.wire import Wire, WireClosed
+from rumi.channels.attach.connection import OtherVersion, connect
+from rumi.channels.attach.one_call import STATUS, line
+from rumi.channels.attach.one_call import ask as ask_line
+from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.telegram import Telegram
 from rumi.errors import RumiError
 from rumi.platform.caller import PROGRAM, TERMINAL, WORKER, Caller
@@ -307,7 +307,7 @@ SNIPPET = """
 from pathlib import Path
 from rumi.platform.caller import TERMINAL
 from rumi.channels.control.server import ControlCall
-from rumi.channels.control.client import connect
+from rumi.channels.attach.connection import connect
 from rumi.tasks.tasks import StoredTasks
 from collections.abc import Mapping
 

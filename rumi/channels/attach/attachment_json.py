@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rumi.channels.uploads import LocalUploads
 from rumi.store.journal.records import Attachment
 
 MOST_WORDS = 10
@@ -34,18 +33,3 @@ def words_from_json(data: object) -> tuple[Attachment, ...]:
         )
         for attachment in data
     )
-
-
-def files_from_json(data: object) -> tuple[Attachment, ...]:
-    """Return files that the window has handed over, by their names in the workspace.
-
-    Raises:
-        ValueError: they are not what this version knows.
-    """
-    if (
-        not isinstance(data, list)
-        or len(data) > MOST_WORDS
-        or not all(isinstance(item, str) for item in data)
-    ):
-        raise ValueError("not a short list of names")
-    return tuple(map(LocalUploads.attachment, data))

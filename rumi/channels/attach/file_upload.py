@@ -7,9 +7,9 @@
 """
 
 import os
-from base64 import b64decode, b64encode
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,42 +17,14 @@ from typing import Final
 
 import trio
 
-from rumi.channels.control.client import NotRunning, connect
-from rumi.channels.control.wire import Wire, WireClosed
-from rumi.channels.uploads import LocalUploads
-from rumi.chats.inbox import Inbox
-from rumi.errors import RumiError, answer_of, error_of
+from rumi.channels.attach.connection import NotRunning, connect
+from rumi.channels.attach.wire import Wire, WireClosed
+from rumi.errors import error_of
 from rumi.platform.caller import Caller
-from rumi.platform.chat_ids import ChatIds
 from rumi.platform.spooled_file import FileError
 from rumi.store.journal.records import Attachment
 
 PIECE_BYTES: Final = 1 << 20
-SILENCE_S: Final = 20.0
-"""How long a file that comes may pause."""
-
-
-class UploadStream:
-    """Takes files for the chats of this process: `serve` is the stream `file` of the control socket."""
-
-    def __init__(self, uploads: LocalUploads, inbox: Inbox, ids: ChatIds) -> None:
-        self._uploads = uploads
-        self._inbox = inbox
-        self._ids = ids
-
-    async def serve(self, caller: Caller, request: Mapping[str, object], wire: Wire) -> None:
-        """Take one file. If the window goes before its end, nothing of it is left."""
-        with suppress(WireClosed):
-            try:
-                chat = self._ids.check_chosen(str(request.get("chat")))
-                caller.chat_in(chat, self._ids.owner_of)
-                pieces = _received_pieces(wire)
-                async with aclosing(pieces):
-                    attachment = await self._uploads.put(self._inbox, chat, str(request.get("name")), pieces)
-            except RumiError as error:
-                await wire.send(answer_of(error))
-            else:
-                await wire.send({"path": attachment.reference, "size": attachment.size_bytes})
 
 
 async def upload_file(path: Path, caller: Caller, chat: str, attachment: Attachment) -> Attachment:
@@ -101,21 +73,3 @@ async def _upload(wire: Wire, file: int) -> Mapping[str, object]:
         answer = await wire.receive()
         nursery.cancel_scope.cancel()
         return answer
-
-
-async def _received_pieces(wire: Wire) -> AsyncGenerator[bytes, None]:
-    while True:
-        with trio.move_on_after(SILENCE_S) as silence:
-            message = await wire.receive()
-        if silence.cancelled_caught:
-            raise FileError("The file did not come in time.")
-        match message:
-            case {"piece": str(piece)}:
-                try:
-                    yield b64decode(piece, validate=True)
-                except ValueError:
-                    raise WireClosed from None
-            case {"end": True}:
-                return
-            case _:
-                raise WireClosed

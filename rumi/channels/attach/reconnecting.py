@@ -8,7 +8,7 @@ import trio
 
 from rumi.channels.attach.client import DaemonGone, NotAccepting
 from rumi.chats.events import ChatEvent, Moved, Replied
-from rumi.chats.local import ChatPort, ChatSubscription, PastTurn
+from rumi.chats.port import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts.language import Language

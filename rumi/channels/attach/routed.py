@@ -6,8 +6,8 @@ from typing import Final
 import trio
 
 from rumi.channels.attach.client import OpenRequest, attach
+from rumi.channels.attach.connection import connect
 from rumi.channels.attach.reconnecting import ReconnectingChat
-from rumi.channels.control.client import connect
 from rumi.errors import RumiError
 from rumi.platform.caller import Caller
 from rumi.platform.texts.language import Language

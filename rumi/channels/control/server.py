@@ -27,8 +27,8 @@ import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from actors import Actor
-from rumi.channels.control.peers import NotProved, Peer, admit, listeners_of
-from rumi.channels.control.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
+from rumi.channels.attach.peers import NotProved, Peer, admit, listeners_of
+from rumi.channels.attach.wire import CHUNK_BYTES, MAX_MESSAGE_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError
 from rumi.platform.caller import WORKER, Caller, ControlCall
 

@@ -10,7 +10,7 @@ import trio
 
 from rumi.agent.events import ToolProgress, ToolStarted, TurnFinished
 from rumi.channels.attach.client import RemoteChat, run_task
-from rumi.channels.control.client import ControlClient
+from rumi.channels.attach.connection import ControlClient
 from rumi.chats.events import Replied, turn_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting

@@ -8,7 +8,8 @@ from actors import ActorError
 from rumi.channels.channel import RoutedPort
 from rumi.channels.page.transcript import MOST_ENTRIES, Transcript
 from rumi.chats.events import Moved
-from rumi.chats.local import ChatSubscription, LocalChat
+from rumi.chats.local import LocalChat
+from rumi.chats.port import ChatSubscription
 from rumi.store.journal.reading import ReadHistory
 
 

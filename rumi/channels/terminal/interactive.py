@@ -18,7 +18,7 @@ from rumi.channels.terminal.prompt import PromptScreen
 from rumi.channels.terminal.session import INTERRUPTED, TerminalSession
 from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import TYPED_LEAVING, Phrases, words_for
-from rumi.chats.local import ChatPort
+from rumi.chats.port import ChatPort
 from rumi.errors import RumiError
 from rumi.platform.texts.translation import error_text
 

@@ -23,7 +23,7 @@ from rumi.channels.terminal.progress import SPINNER, TICK_S
 from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
-from rumi.chats.local import PastTurn
+from rumi.chats.port import PastTurn
 from rumi.chats.status import title_of
 from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line

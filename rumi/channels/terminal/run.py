@@ -13,7 +13,7 @@ from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSe
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
 from rumi.chats.commands import RESET_FILES, asks_first
-from rumi.chats.local import ChatPort
+from rumi.chats.port import ChatPort
 from rumi.errors import UsageError, single
 from rumi.platform.texts import replies as reply_texts
 

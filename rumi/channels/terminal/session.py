@@ -12,7 +12,7 @@ import trio
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, TurnFinished
 from rumi.channels.terminal.words import Phrases, help_of_own, is_stop
 from rumi.chats.events import ChatEvent, Moved, Queued, Replied, TurnStarted, TurnState, turn_of
-from rumi.chats.local import ChatPort, PastTurn
+from rumi.chats.port import ChatPort, PastTurn
 from rumi.errors import NotTaken
 from rumi.platform.texts.translation import error_text
 from rumi.store.journal.records import Attachment

@@ -6,8 +6,8 @@ from functools import partial
 import trio
 
 import rumi
-from rumi.channels.control.client import connect
-from rumi.channels.control.paths import socket_path
+from rumi.channels.attach.connection import connect
+from rumi.channels.attach.paths import socket_path
 from rumi.cli.doctor.check import Check, Examination, ReportCheck, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL

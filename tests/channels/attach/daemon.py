@@ -10,11 +10,11 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.channels.attach.client import OpenRequest, RemoteChat, attach
-from rumi.channels.attach.event_stream import EventStream
-from rumi.channels.attach.server import About, AttachServer
-from rumi.channels.control.client import connect
+from rumi.channels.attach.connection import connect
+from rumi.channels.attach.wire import Wire
+from rumi.channels.control.attach_server import About, AttachServer
+from rumi.channels.control.event_stream import EventStream
 from rumi.channels.control.server import ControlServer
-from rumi.channels.control.wire import Wire
 from rumi.chats.events import ChatEvent, Replied
 from rumi.models.model import Emit, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.platform.caller import TERMINAL

@@ -19,9 +19,9 @@ from rumi.agent.events import (
 )
 from rumi.agent.skills.catalogue import Catalogue, sources
 from rumi.channels.attach.client import DaemonGone, NotAccepting, OpenRequest, attach
-from rumi.channels.attach.server import About
+from rumi.channels.attach.wire import WireClosed
+from rumi.channels.control.attach_server import About
 from rumi.channels.control.server import ControlServer
-from rumi.channels.control.wire import WireClosed
 from rumi.chats import events
 from rumi.chats.events import VERSION, Replied, TurnStarted
 from rumi.errors import ConfigError, RumiError, UsageError

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from rumi.app.app import App, open_app
 from rumi.app.engine import ready_engine
-from rumi.channels.control.client import ControlClient, connect
-from rumi.channels.control.paths import socket_path
-from rumi.channels.control.view import render
-from rumi.channels.control.wire import Wire
+from rumi.channels.attach.connection import ControlClient, connect
+from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.status_view import render
+from rumi.channels.attach.wire import Wire
 from rumi.models.model import Emit, ModelRequest, Reply
 from rumi.models.offline import Offline
 from rumi.platform.caller import TERMINAL

@@ -7,9 +7,9 @@ import pytest
 import trio
 
 from actors import TreeEvent
-from rumi.channels.attach import event_stream
-from rumi.channels.attach.event_stream import EventStream
-from rumi.channels.control.wire import Wire, WireClosed
+from rumi.channels.attach.wire import Wire, WireClosed
+from rumi.channels.control import event_stream
+from rumi.channels.control.event_stream import EventStream
 from rumi.chats.events import ChatEvent, TurnStarted
 from rumi.chats.hub import Hub
 from rumi.models.model import Waiting

@@ -10,8 +10,8 @@ import trio.testing
 from actors import ChildSpec, Supervisor
 from rumi.channels.attach.client import DaemonGone, OpenRequest, attach
 from rumi.channels.attach.reconnecting import ReconnectingChat
+from rumi.channels.attach.wire import Wire
 from rumi.channels.control.server import ControlServer
-from rumi.channels.control.wire import Wire
 from rumi.channels.terminal.once import once
 from rumi.channels.terminal.plain import PlainView
 from rumi.channels.terminal.session import TerminalSession

@@ -11,8 +11,8 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.app.forwarding import Forwarding
-from rumi.channels.control.client import NotRunning, connect
-from rumi.channels.control.peers import (
+from rumi.channels.attach.connection import NotRunning, connect
+from rumi.channels.attach.peers import (
     NONCE_BYTES,
     PROOF_BYTES,
     Peer,
@@ -21,8 +21,8 @@ from rumi.channels.control.peers import (
     listeners_of,
     peer_of,
 )
+from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlServer
-from rumi.channels.control.wire import Wire, WireClosed
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import PROGRAM, TERMINAL, WORKER, Caller
 from rumi.store.journal.leases import Member

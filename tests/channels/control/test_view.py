@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rumi.channels.control.view import Choice, chats_of, render, render_workers
-from rumi.channels.control.words import duration
+from rumi.channels.attach.activity_text import duration
+from rumi.channels.attach.status_view import Choice, chats_of, render, render_workers
 from rumi.platform.texts.language import Language
 
 

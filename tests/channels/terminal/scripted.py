@@ -20,7 +20,7 @@ from rumi.agent.events import (
 )
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import ChatEvent, Happening, Replied, TurnStarted, turn_of
-from rumi.chats.local import PastTurn
+from rumi.chats.port import PastTurn
 from rumi.errors import ConfigError
 from rumi.models.model import TextDelta, ToolCall, Usage
 from rumi.store.journal.records import Attachment, Reason

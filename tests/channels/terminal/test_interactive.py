@@ -18,7 +18,7 @@ from rumi.agent.tool import ToolResult
 from rumi.channels.terminal import TerminalOptions, run_terminal
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied
-from rumi.chats.local import ChatPort, PastTurn
+from rumi.chats.port import ChatPort, PastTurn
 from rumi.models.model import Emit, ModelRequest, Reply, TextDelta, ToolCall, Waiting
 from tests.channels.terminal.ptys import WAIT_S, Terminal, terminal
 from tests.channels.terminal.scripted import (

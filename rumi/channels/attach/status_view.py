@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rumi.channels.control.words import activity_of, age_of, duration, is_chat, works
+from rumi.channels.attach.activity_text import activity_of, age_of, duration, is_chat, works
 from rumi.platform.texts.language import Language
 from rumi.platform.texts.operating import short_size
 from rumi.platform.texts.translation import translate

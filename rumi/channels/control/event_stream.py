@@ -11,7 +11,7 @@ import trio
 
 from actors import Backlog, Subscription, Topic, TreeEvent
 from rumi import __version__
-from rumi.channels.control.wire import Wire, WireClosed, when_closed
+from rumi.channels.attach.wire import Wire, WireClosed, when_closed
 from rumi.chats.hub import Hub, HubSubscription
 from rumi.chats.publishing import recorded
 from rumi.errors import RumiError, answer_of

@@ -13,10 +13,11 @@ import trio
 
 from actors import ActorError, ActorRef
 from rumi.agent.events import TurnFinished
-from rumi.channels.attach.attachment_json import files_from_json, words_from_json
-from rumi.channels.control.client import OTHER_VERSION
+from rumi.channels.attach.attachment_json import MOST_WORDS, words_from_json
+from rumi.channels.attach.connection import OTHER_VERSION
+from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlStream
-from rumi.channels.control.wire import Wire, WireClosed
+from rumi.channels.uploads import LocalUploads
 from rumi.chats.events import VERSION, ChatEvent, Replied, plain, to_json, turn_of
 from rumi.chats.fact_extraction import FactExtraction
 from rumi.chats.hub import Hub, HubSubscription
@@ -29,6 +30,7 @@ from rumi.platform.chat_ids import ChatIds
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts.language import Language
 from rumi.store.journal.outbox import Undelivered
+from rumi.store.journal.records import Attachment
 from rumi.store.journal.transaction import JournalMessage
 from rumi.store.ownership import partition_of
 from rumi.tasks.schedules.schedules import Schedules
@@ -591,3 +593,18 @@ def _project_of(request: Mapping[str, object]) -> str:
 def _error_answer(error: RumiError) -> Mapping[str, object]:
     refused = answer_of(error)
     return refused | {"not_taken": True} if isinstance(error, NotTaken) else refused
+
+
+def files_from_json(data: object) -> tuple[Attachment, ...]:
+    """Return files that the window has handed over, by their names in the workspace.
+
+    Raises:
+        ValueError: they are not what this version knows.
+    """
+    if (
+        not isinstance(data, list)
+        or len(data) > MOST_WORDS
+        or not all(isinstance(item, str) for item in data)
+    ):
+        raise ValueError("not a short list of names")
+    return tuple(map(LocalUploads.attachment, data))

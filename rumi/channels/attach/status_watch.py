@@ -17,8 +17,8 @@ from rich.live import Live
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
-from rumi.channels.control.client import ControlClient, connect
-from rumi.channels.control.view import Choice, Order, chats_of, render
+from rumi.channels.attach.connection import ControlClient, connect
+from rumi.channels.attach.status_view import Choice, Order, chats_of, render
 from rumi.errors import RumiError
 from rumi.platform.caller import TERMINAL
 from rumi.platform.printable import escaped

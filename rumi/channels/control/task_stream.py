@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import trio
 
-from rumi.channels.control.wire import Wire, WireClosed, when_closed
+from rumi.channels.attach.wire import Wire, WireClosed, when_closed
 from rumi.chats.events import Replied
 from rumi.chats.hub import Hub
 from rumi.errors import RumiError, answer_of

@@ -8,8 +8,8 @@ from typing import Any, cast
 import trio
 from trio_websocket import wrap_client_stream
 
-from rumi.channels.control.peers import NotProved, Peer, dial
-from rumi.channels.control.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, PROTOCOL, LastWords, Wire, WireClosed
+from rumi.channels.attach.peers import NotProved, Peer, dial
+from rumi.channels.attach.wire import CHUNK_BYTES, MAX_ANSWER_BYTES, PROTOCOL, LastWords, Wire, WireClosed
 from rumi.errors import RumiError, error_of
 from rumi.platform.caller import Caller
 
