@@ -34,7 +34,6 @@ from actors.status import (
     TreeEvent,
 )
 from actors.supervisor import Strategy, Supervisor
-from actors.topic import Backlog, Subscription, Topic
 
 __all__ = [
     "Actor",
@@ -43,7 +42,6 @@ __all__ = [
     "ActorRef",
     "ActorStopped",
     "AskedItself",
-    "Backlog",
     "Backoff",
     "ChildSpec",
     "DynamicSupervisor",
@@ -61,10 +59,8 @@ __all__ = [
     "RestartLimitExceeded",
     "StopReason",
     "Strategy",
-    "Subscription",
     "Supervisor",
     "TooManyChildren",
-    "Topic",
     "TreeEvent",
     "answers",
     "circles",

@@ -12,10 +12,10 @@ from rumi.memory.recall.presenting import shown
 from rumi.memory.recall.request import search_of
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.logs.audit import utc
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.texts.language import Language
 from rumi.platform.texts.translation import error_text, translate
+from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Incoming
 
 RECALL_S = 10.0

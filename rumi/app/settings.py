@@ -17,17 +17,14 @@ from rumi.chats.people.people import People, Principal
 from rumi.chats.undo.snapshots import UndoLimits
 from rumi.errors import ConfigError
 from rumi.models.metering import Limit, Scope, Unit
-from rumi.models.settings import CustomServer, ModelSettings, missing_key
+from rumi.models.settings import missing_key, model_settings_of
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded
-from rumi.platform.config.commands import unread
 from rumi.platform.config.files import read_text
 from rumi.platform.config.people import listed
-from rumi.platform.config.providers import key_owner
 from rumi.platform.config.schema import McpSection, RoleSection, filled
 from rumi.platform.home import Home
 from rumi.platform.redact import Redactor
-from rumi.platform.texts.language import Language
 from rumi.store.cluster.building import Cluster, make_cluster
 from rumi.store.cluster.lease import ClusterSettings
 from rumi.tasks.bots.kind import BotLimits
@@ -37,54 +34,6 @@ from rumi.tasks.schedules.stored import ScheduleLimits
 from rumi.tasks.schedules.times import quiet_hours
 from rumi.tasks.services import TaskLimits
 from rumi.web.tree import WebSettings
-
-
-def model_settings_of(
-    loaded: Loaded, language: Language, *, default: str | None = None, lenient: bool = False
-) -> ModelSettings:
-    """Return the models' part of the configuration, including their keys.
-
-    Raises:
-        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
-    """
-    section, secrets = loaded.settings.model, loaded.secrets
-    default = section.aliases.get(default or section.default, default or section.default)
-    fallbacks = tuple(section.aliases.get(name, name) for name in section.fallbacks)
-    for name in (default, *fallbacks):
-        key_name = key_owner(name)
-        if key_name in secrets.faults and not lenient:
-            loaded.key(key_name)  # which says why it cannot be had
-    keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
-    return ModelSettings(
-        default=default,
-        fallbacks=fallbacks,
-        timeout_s=section.timeout_s,
-        first_token_timeout_s=section.first_token_timeout_s,
-        temperature=section.temperature,
-        max_output_tokens=section.max_output_tokens,
-        reasoning_effort=section.reasoning_effort,
-        context_tokens=section.context_tokens,
-        max_concurrent=section.max_concurrent,
-        custom={
-            name: CustomServer(
-                server.base_url,
-                server.model,
-                keys.get(f"custom:{name}"),
-                secrets.faults.get(f"custom:{name}"),
-                server.pictures,
-            )
-            for name, server in section.custom.items()
-        },
-        groq_api_key=keys.get("groq"),
-        groq_base_url=secrets.groq_base_url,
-        keys=keys,
-        base_urls=secrets.base_urls,
-        faults=secrets.faults,
-        unread=tuple(unread(loaded)),
-        aliases=section.aliases,
-        language=language,
-        secrets=tuple(secrets.values()),
-    )
 
 
 def mcp_settings_of(loaded: Loaded) -> tuple[ServerSettings, ...]:

@@ -55,7 +55,6 @@ from rumi.app.settings import (
     budget_rules_of,
     chat_limits_of,
     mcp_settings_of,
-    model_settings_of,
     people_of,
     prompts_of,
     schedule_limits_of,
@@ -100,7 +99,7 @@ from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.messages import RecallMessage, Unindex
 from rumi.models.build import ModelSet
 from rumi.models.model import Waiting
-from rumi.models.settings import models_with_pictures
+from rumi.models.settings import model_settings_of, models_with_pictures
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
 from rumi.platform.config.cascade import Loaded

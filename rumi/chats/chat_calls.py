@@ -11,7 +11,7 @@ from typing import Final
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds, check_chat_id, unknown_chat
-from rumi.platform.logs.audit import utc
+from rumi.platform.timestamps import utc
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.inbox import Knows
 from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-from actors import Backlog, Subscription, Topic
 from rumi.agent.events import ConfirmationAsked, ConfirmationEnded, ToolFinished, ToolStarted, TurnFinished
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, TurnState
 from rumi.models.model import TextDelta, Waiting
 from rumi.platform.texts.language import Language
+from rumi.platform.topic import Backlog, Subscription, Topic
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000

@@ -85,12 +85,12 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     """Talk with a chat of the process that holds the home; when that one ends, of the next one."""
     import trio
 
-    from rumi.app.settings import model_settings_of
     from rumi.channels.attach.client import OpenRequest
     from rumi.channels.attach.reconnecting import ReconnectingChat
-    from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal, what_to_send
+    from rumi.channels.terminal.options import TerminalOptions
+    from rumi.channels.terminal.run import run_terminal
     from rumi.cli.control import wait_for_daemon_exit
-    from rumi.models.settings import lacks_key
+    from rumi.models.settings import lacks_key, model_settings_of
     from rumi.platform.caller import TERMINAL
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import operating as operation_texts
@@ -100,6 +100,9 @@ async def _chat(begun: Launch, new: bool, apart: bool, options: dict[str, Any]) 
     options["handed_chars"] = most
     options["workspace"] = str(home.workspaces / begun.chat)
     if options["prompt"] is not None:
+        from rumi.channels.terminal.piped import what_to_send
+        from rumi.channels.terminal.streams import StandardStreams
+
         prompt_and_files = await what_to_send(options["prompt"], StandardStreams(), language, most, files)
         options["prompt"], options["attachments"] = prompt_and_files
     else:
@@ -179,9 +182,7 @@ async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
-    from rumi.app.settings import model_settings_of
-    from rumi.models.settings import missing_key
-    from rumi.models.trying import local_servers
+    from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
     from rumi.platform.texts import replies as reply_texts
 
@@ -191,6 +192,8 @@ async def _explain_offline_model(
     if not request.person:
         say(reply_texts.no_key(request.language, variable))
         return
+    from rumi.models.trying import local_servers
+
     servers = [f"{server.name} ({server.base_url})" for server in await local_servers()]
     say(reply_texts.ways_on(request.language, str(home.root), servers, variable))
 

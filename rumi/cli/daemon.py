@@ -96,9 +96,7 @@ async def attached_to_daemon(
     """
     import trio
 
-    from rumi.app.daemon import spawn_daemon
     from rumi.channels.attach.client import NotAccepting
-    from rumi.channels.terminal import show_progress
     from rumi.platform.home import HomeLocked
     from rumi.platform.texts import operating as operation_texts
 
@@ -110,11 +108,15 @@ async def attached_to_daemon(
             try:
                 started = launch.starting_daemon
                 if started is None and not home.lock_holder():
+                    from rumi.app.daemon import spawn_daemon
+
                     started = await stack.enter_async_context(spawn_daemon(launch.flags))
                 if started is not None:
                     stack.callback(started.close)
                     launch.starting_daemon = None
                     if reattaching is None:
+                        from rumi.channels.terminal.progress import show_progress
+
                         async with show_progress(language) as steps:
                             await started.ready(steps.step)
                     else:

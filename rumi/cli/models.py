@@ -80,9 +80,9 @@ def _loaded() -> "Loaded":
 
 
 def _rows(loaded: "Loaded") -> list[dict[str, Any]]:
-    from rumi.app.settings import budget_rules_of, model_settings_of
+    from rumi.app.settings import budget_rules_of
     from rumi.chats.budgets.prices import price_of
-    from rumi.models.settings import context_tokens_of, model_takes_pictures
+    from rumi.models.settings import context_tokens_of, model_settings_of, model_takes_pictures
 
     settings, prices = model_settings_of(loaded, "en", lenient=True), budget_rules_of(loaded).prices
     used = configured(loaded)
@@ -134,7 +134,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 async def _try_all(loaded: "Loaded", names: Sequence[str]) -> list[dict[str, Any]]:
     import trio
 
-    from rumi.app.settings import model_settings_of
+    from rumi.models.settings import model_settings_of
     from rumi.platform.config.commands import read_keys
 
     settings = model_settings_of(await read_keys(loaded), reader(), lenient=True)

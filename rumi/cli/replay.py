@@ -58,8 +58,8 @@ def _replayed(recorded: "RecordedTurn", now: "Now", redact: "Redactor") -> "Repl
 
 
 def _models(loaded: "Loaded", model: str | None) -> "ModelSet":
-    from rumi.app.settings import model_settings_of
     from rumi.models.build import build_models
+    from rumi.models.settings import model_settings_of
     from rumi.platform.texts.language import detect_language
 
     language = detect_language(loaded.settings.language, os.environ)

@@ -51,7 +51,7 @@ def _here() -> "tuple[Home, Loaded]":
 
 async def _build() -> None:
     from rumi.app.engine import build_image, build_rootfs, find_engine
-    from rumi.channels.terminal import show_progress
+    from rumi.channels.terminal.progress import show_progress
     from rumi.cli.control import yield_home
 
     home, loaded = _here()

@@ -104,7 +104,7 @@ async def _serve(
     from rumi.app.engine import ready_engine
     from rumi.app.settings import cluster_of, require_chosen_model, require_model
     from rumi.app.shutdown import serve_channels, stop_signals
-    from rumi.channels.terminal import show_progress
+    from rumi.channels.terminal.progress import show_progress
     from rumi.cli.control import yield_home
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from

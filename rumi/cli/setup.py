@@ -127,8 +127,7 @@ class _Wizard:
         self.language = detect_language(answer, os.environ)  # type: ignore[arg-type]  # one of the three
 
     def _ask_model(self) -> None:
-        from rumi.app.settings import model_settings_of
-        from rumi.models.settings import lacks_key
+        from rumi.models.settings import lacks_key, model_settings_of
         from rumi.models.trying import local_servers
 
         found = run_async(local_servers)

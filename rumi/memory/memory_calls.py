@@ -17,7 +17,7 @@ from rumi.memory.messages import Fact, Facts, Forget, PastFacts, Remember
 from rumi.memory.writing import checked, folded, written
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import LOCAL, ChatIds
-from rumi.platform.logs.audit import utc
+from rumi.platform.timestamps import utc
 
 ExtractForOwner: TypeAlias = Callable[[str], Awaitable[int]]
 ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]

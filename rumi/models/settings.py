@@ -6,7 +6,9 @@ from typing import Final
 
 from rumi.errors import ConfigError
 from rumi.models.model import Effort
-from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, known
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.config.commands import unread
+from rumi.platform.config.providers import CUSTOM, OFFLINE, PROVIDERS, key_owner, known
 from rumi.platform.texts.language import Language
 
 DEFAULT_MODEL: Final = "groq:openai/gpt-oss-120b"
@@ -124,3 +126,51 @@ def known_context(name: str) -> int | None:
         return _OFFLINE_CONTEXT_TOKENS
     facts = known(name)
     return None if facts is None else facts.context or PROVIDERS[name.partition(":")[0]].context
+
+
+def model_settings_of(
+    loaded: Loaded, language: Language, *, default: str | None = None, lenient: bool = False
+) -> ModelSettings:
+    """Return the models' part of the configuration, including their keys.
+
+    Raises:
+        ConfigError: A key of the default model or of a fallback cannot be had, unless this is `lenient`.
+    """
+    section, secrets = loaded.settings.model, loaded.secrets
+    default = section.aliases.get(default or section.default, default or section.default)
+    fallbacks = tuple(section.aliases.get(name, name) for name in section.fallbacks)
+    for name in (default, *fallbacks):
+        key_name = key_owner(name)
+        if key_name in secrets.faults and not lenient:
+            loaded.key(key_name)  # which says why it cannot be had
+    keys = {name: secret.reveal() for name, secret in secrets.keys.items()}
+    return ModelSettings(
+        default=default,
+        fallbacks=fallbacks,
+        timeout_s=section.timeout_s,
+        first_token_timeout_s=section.first_token_timeout_s,
+        temperature=section.temperature,
+        max_output_tokens=section.max_output_tokens,
+        reasoning_effort=section.reasoning_effort,
+        context_tokens=section.context_tokens,
+        max_concurrent=section.max_concurrent,
+        custom={
+            name: CustomServer(
+                server.base_url,
+                server.model,
+                keys.get(f"custom:{name}"),
+                secrets.faults.get(f"custom:{name}"),
+                server.pictures,
+            )
+            for name, server in section.custom.items()
+        },
+        groq_api_key=keys.get("groq"),
+        groq_base_url=secrets.groq_base_url,
+        keys=keys,
+        base_urls=secrets.base_urls,
+        faults=secrets.faults,
+        unread=tuple(unread(loaded)),
+        aliases=section.aliases,
+        language=language,
+        secrets=tuple(secrets.values()),
+    )

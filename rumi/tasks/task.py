@@ -19,11 +19,10 @@ import trio
 
 from actors import Actor, Request, answers
 from rumi.agent.conversation import complete
-from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished, title_of
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes
-from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.model import Message, Model, Usage
 from rumi.models.token_budget import context_of

@@ -12,8 +12,8 @@ from typing import Final
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.logs.audit import utc
 from rumi.platform.texts.language import Language
+from rumi.platform.timestamps import utc
 from rumi.store.journal.records import TaskRecord
 from rumi.tasks.tasks import StoredTasks, Tasks
 

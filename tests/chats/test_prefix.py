@@ -372,7 +372,7 @@ def notes_are_not_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_forgotten_is_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(context, "memory_block", lambda *args, told, **more: said_once(*args, noted=told, **more))
+    patch.setattr(context, "memory_block", lambda *args, noted, **more: said_once(*args, noted=noted, **more))
 
 
 def said_once(*args: Any, noted: Any, **more: Any) -> Block:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rumi.agent.events import ToolStarted
-from rumi.chats.status import gist, title_of
+from rumi.agent.events import ToolStarted, title_of
+from rumi.chats.status import gist
 from rumi.models.model import ToolCall
 
 

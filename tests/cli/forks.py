@@ -25,7 +25,12 @@ from typing import Any
 
 CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT = 0x8000
-LOADED = ("rumi.app.app", "rumi.channels.telegram", "rumi.channels.terminal", "rumi.channels.attach.client")
+LOADED = (
+    "rumi.app.app",
+    "rumi.channels.telegram",
+    "rumi.channels.terminal.run",
+    "rumi.channels.attach.client",
+)
 INHERITED = (signal.SIGHUP, signal.SIGINT)
 """Signals that a started program ignores if the one that starts it does, as under nohup."""
 MOST = 1 << 17

@@ -21,9 +21,9 @@ from rumi.agent.tools.file_access import (
 from rumi.agent.tools.text_file import TextFile, decoded, lines_of
 from rumi.errors import RumiError
 from rumi.models.model import ToolSpec
+from rumi.platform.file_kinds import kind_of_file
 from rumi.platform.openat import shown
 from rumi.platform.texts.operating import short_size
-from rumi.web.readers.files.kinds import kind_of_file
 from rumi.web.readers.files.viewer import Seen, View
 from rumi.web.readers.pages.kinds import looks_like
 

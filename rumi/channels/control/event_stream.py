@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from actors import Backlog, Subscription, Topic, TreeEvent
+from actors import TreeEvent
 from rumi import __version__
 from rumi.channels.attach.wire import Wire, WireClosed, when_closed
 from rumi.chats.hub import Hub, HubSubscription
@@ -17,6 +17,7 @@ from rumi.chats.publishing import recorded
 from rumi.errors import RumiError, answer_of
 from rumi.platform.caller import Caller
 from rumi.platform.texts.translation import error_text
+from rumi.platform.topic import Backlog, Subscription, Topic
 
 VERSION = 1
 """Goes up when a field goes or means something else, not when one is added."""

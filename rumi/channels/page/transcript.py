@@ -13,11 +13,11 @@ from rumi.agent.events import (
     ToolProgress,
     ToolStarted,
     TurnFinished,
+    title_of,
 )
 from rumi.agent.tool import ToolResult
 from rumi.chats.events import MOST_STEPS, ChatEvent, Queued, Replied, TurnStarted
 from rumi.chats.session import ended
-from rumi.chats.status import title_of
 from rumi.models.model import Discarded, TextDelta, Waiting
 from rumi.platform.untrusted_text import read_block
 from rumi.sandbox.incoming import file_in

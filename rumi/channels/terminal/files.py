@@ -14,8 +14,8 @@ import trio
 
 from rumi.channels.terminal.words import Phrases
 from rumi.errors import UsageError
+from rumi.platform.file_kinds import kind_of_file
 from rumi.store.journal.records import Attachment
-from rumi.web.readers.files.kinds import kind_of_file
 
 MOST_FILES: Final = 8
 """Files that one message hands on."""

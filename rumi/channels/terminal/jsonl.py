@@ -29,8 +29,8 @@ from rumi.channels.terminal.streams import Writer
 from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Replied, TurnStarted, picked
 from rumi.models.model import Discarded, Waiting
-from rumi.platform.logs.audit import utc
 from rumi.platform.printable import clean, escaped
+from rumi.platform.timestamps import utc
 
 _OUTCOME = (
     "result.ok result.content result.exit_code result.duration_ms result.truncated result.diff result.shows"

@@ -15,7 +15,7 @@ import trio
 from rich.console import RenderableType
 from rich.text import Text
 
-from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished
+from rumi.agent.events import ConfirmationAsked, Thinking, ToolFinished, ToolStarted, TurnFinished, title_of
 from rumi.channels.terminal.calls import LINE_CHARS
 from rumi.channels.terminal.growing import GrowingAnswer
 from rumi.channels.terminal.paint import AnswerMarkdown, Called, Glimpse, Painter, hanging
@@ -24,7 +24,6 @@ from rumi.channels.terminal.session import Settled
 from rumi.channels.terminal.words import Phrases
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnStarted, TurnState
 from rumi.chats.port import PastTurn
-from rumi.chats.status import title_of
 from rumi.models.model import Discarded, TextDelta
 from rumi.platform.printable import clean, one_line
 from rumi.platform.texts.operating import short_duration

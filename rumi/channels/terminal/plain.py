@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted
+from rumi.agent.events import ConfirmationAsked, ToolFinished, ToolProgress, ToolStarted, title_of
 from rumi.channels.terminal.calls import excerpt_of, outcome_of, paths_of
 from rumi.channels.terminal.files import handed_files, named_in
 from rumi.channels.terminal.own import do_own, is_own
@@ -16,7 +16,6 @@ from rumi.channels.terminal.session import FAILURES, INTERRUPTED, UNCONFIRMED, S
 from rumi.channels.terminal.streams import Lines, Writer
 from rumi.channels.terminal.words import LEAVING, TYPED_LEAVING, Phrases, is_answer, is_stop
 from rumi.chats.events import ChatEvent, Queued, Replied, TurnState
-from rumi.chats.status import title_of
 from rumi.errors import RumiError
 from rumi.models.model import Waiting
 from rumi.platform.printable import clean, one_line

@@ -4,11 +4,8 @@ from collections.abc import AsyncIterator
 
 import trio
 
-from rumi.channels.terminal.jsonl import JsonView
-from rumi.channels.terminal.once import once
 from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.own import do_own, is_own
-from rumi.channels.terminal.plain import PlainView, converse
 from rumi.channels.terminal.session import SIGNALS, ConversationView, TerminalSession
 from rumi.channels.terminal.streams import OutputClosedError, StandardStreams, capable
 from rumi.channels.terminal.words import LEAVING, words_for
@@ -48,15 +45,20 @@ async def run_terminal(
 async def _run(
     port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
-    words = words_for(options.language, options.workspace)
+    # Each kind imports what it shows: the start of one kind does not wait for the libraries of another.
     if options.prompt is not None:
         return await _once(port, options, streams, signals)
-    if options.json:
-        view: ConversationView = JsonView(streams.output, streams.errors, words)
-    elif streams.input.terminal and capable(streams.output):
+    if not options.json and streams.input.terminal and capable(streams.output):
         from rumi.channels.terminal.interactive import interact
 
         return await interact(port, options, streams, signals)
+    from rumi.channels.terminal.plain import PlainView, converse
+
+    words = words_for(options.language, options.workspace)
+    if options.json:
+        from rumi.channels.terminal.jsonl import JsonView
+
+        view: ConversationView = JsonView(streams.output, streams.errors, words)
     else:
         view = PlainView(streams.output, streams.errors, words)
     person = streams.input.terminal and not options.json
@@ -70,6 +72,8 @@ async def _run(
 async def _once(
     port: ChatPort, options: TerminalOptions, streams: StandardStreams, signals: AsyncIterator[int]
 ) -> int:
+    from rumi.channels.terminal.once import once
+
     words = words_for(options.language, options.workspace)
     text, attachments = options.prompt or "", options.attachments
     if text.lower() in LEAVING:
@@ -86,8 +90,12 @@ async def _once(
         return TerminalSession(port, view, words, yes=options.yes, alone=True)
 
     if options.json:
+        from rumi.channels.terminal.jsonl import JsonView
+
         view: ConversationView = JsonView(streams.output, streams.errors, words)
     elif not capable(streams.output) or is_own(text):
+        from rumi.channels.terminal.plain import PlainView
+
         view = PlainView(streams.output, streams.errors, words, failures_apart=True)
     else:
         from rumi.channels.terminal.live import LiveView

@@ -26,9 +26,8 @@ async def online(examination: Examination, loaded: Loaded) -> None:
 
 
 async def _model(loaded: Loaded) -> list[Check]:
-    from rumi.app.settings import model_settings_of
     from rumi.models.build import build_models
-    from rumi.models.settings import lacks_key
+    from rumi.models.settings import lacks_key, model_settings_of
     from rumi.models.trying import try_out
 
     model_settings = model_settings_of(await read_keys(loaded), "en")

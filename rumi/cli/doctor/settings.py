@@ -40,9 +40,8 @@ def prompts(home: Home) -> Check:
 
 def _model(loaded: Loaded, file: str) -> tuple[Check, bool]:
     """Return the finding, and True if the model has the key that it needs."""
-    from rumi.app.settings import model_settings_of
     from rumi.models.build import build_models
-    from rumi.models.settings import missing_key
+    from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import key_owner
 
     try:

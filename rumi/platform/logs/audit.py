@@ -10,12 +10,12 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from rumi.platform.logs.line_file import LineFile, LogPosition, read_lines
 from rumi.platform.redact import Redactor
+from rumi.platform.timestamps import utc
 
 FIELDS: Final = (
     *("time", "event", "chat_id", "turn", "container_id", "argv", "command", "exit_code", "duration_ms"),
@@ -154,8 +154,3 @@ def _hidden(value: object, redact: Redactor) -> object:
     if isinstance(value, dict):
         return {redact.text(key): _hidden(item, redact) for key, item in value.items()}
     return [_hidden(item, redact) for item in value] if isinstance(value, list) else value
-
-
-def utc(seconds: float) -> str:
-    """Return a time in ISO 8601, in UTC with milliseconds: `2026-08-01T12:00:00.000Z`."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rumi.platform.logs.audit import as_line, utc
+from rumi.platform.logs.audit import as_line
 from rumi.platform.logs.line_file import LineFile
 from rumi.platform.redact import Redactor
+from rumi.platform.timestamps import utc
 
 _NOISY = ("httpx", "httpcore", "telegram", "groq", "openai", "docker", "urllib3", "markdown_it", "asyncio")
 """These libraries log the addresses of requests, and Telegram's addresses contain the token."""

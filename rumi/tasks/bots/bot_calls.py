@@ -20,9 +20,9 @@ from rumi.memory.messages import Facts, Forget, Remember
 from rumi.memory.writing import checked
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import DEFAULT_CHAT, bot_key
-from rumi.platform.logs.audit import utc
 from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
+from rumi.platform.timestamps import utc
 from rumi.store.journal.records import IterationRecord, TaskRecord
 from rumi.tasks.bots.bots import MOST_SESSIONS, Bots, SessionStart
 from rumi.tasks.bots.config import BotConfig, BotError, check_name

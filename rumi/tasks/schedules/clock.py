@@ -9,9 +9,9 @@ import trio
 from actors import Actor
 from rumi.chats.events import Replied, TurnStarted
 from rumi.platform.chat_ids import LOCAL
-from rumi.platform.logs.audit import utc
 from rumi.platform.texts import schedules as schedule_texts
 from rumi.platform.texts import tasks as task_texts
+from rumi.platform.timestamps import utc
 from rumi.store.journal.records import Firing, Incoming, ScheduleFigures, ScheduleRecord
 from rumi.store.journal.schedules import (
     FAILURES,

@@ -12,8 +12,8 @@ from typing import get_args
 from rumi.errors import UsageError
 from rumi.platform.caller import Caller, ControlCall
 from rumi.platform.chat_ids import DEFAULT_CHAT, ChatIds
-from rumi.platform.logs.audit import utc
 from rumi.platform.texts.language import Language
+from rumi.platform.timestamps import utc
 from rumi.store.journal.records import ScheduleKind, ScheduleRecord
 from rumi.tasks.schedules.firing import in_words, next_in_words
 from rumi.tasks.schedules.schedules import Schedules

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pyte
 import trio
 
-from rumi.channels.terminal import StandardStreams
+from rumi.channels.terminal.streams import StandardStreams
 
 WAIT_S = 60.0
 

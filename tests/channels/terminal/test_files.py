@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.channels.terminal import StandardStreams, what_to_send
 from rumi.channels.terminal.files import MOST_FILES, handed_files, named_in
+from rumi.channels.terminal.piped import what_to_send
+from rumi.channels.terminal.streams import StandardStreams
 from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment

@@ -15,7 +15,8 @@ import trio
 
 from rumi.agent.events import Thinking, ToolFinished, ToolProgress, ToolStarted
 from rumi.agent.tool import ToolResult
-from rumi.channels.terminal import TerminalOptions, run_terminal
+from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.run import run_terminal
 from rumi.channels.terminal.words import words_for
 from rumi.chats.events import Replied
 from rumi.chats.port import ChatPort, PastTurn

@@ -10,9 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal
+from rumi.channels.terminal.options import TerminalOptions
 from rumi.channels.terminal.piped import PAUSE_S, SILENT_S, _piped, what_to_send
-from rumi.channels.terminal.streams import InputStream
+from rumi.channels.terminal.run import run_terminal
+from rumi.channels.terminal.streams import InputStream, StandardStreams
 from rumi.channels.terminal.words import words_for
 from rumi.errors import UsageError
 from rumi.store.journal.records import Attachment

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.terminal import show_progress
+from rumi.channels.terminal.progress import show_progress
 from rumi.channels.terminal.streams import OutputStream
 from tests.channels.terminal.ptys import terminal
 

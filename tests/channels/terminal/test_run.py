@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from rumi.agent.events import Thinking
-from rumi.channels.terminal import StandardStreams, TerminalOptions, run_terminal
-from rumi.channels.terminal.streams import InputStream
+from rumi.channels.terminal.options import TerminalOptions
+from rumi.channels.terminal.run import run_terminal
+from rumi.channels.terminal.streams import InputStream, StandardStreams
 from rumi.errors import RumiError
 from rumi.store.journal.records import Attachment
 from tests.channels.terminal.scripted import STOPPED, ScriptedChat, answering, finish, tool, words

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from rumi.app.settings import model_settings_of, require_model
+from rumi.app.settings import require_model
 from rumi.errors import ConfigError
+from rumi.models.settings import model_settings_of
 from rumi.platform.config import commands as running
 from rumi.platform.config.cascade import Loaded, load_settings
 from rumi.platform.config.commands import read_keys, unread

@@ -10,7 +10,7 @@ import pytest
 import trio
 from PIL import Image
 
-from rumi.web.readers.files.kinds import Kind
+from rumi.platform.file_kinds import Kind
 from rumi.web.readers.files.reading import Looks, ViewLimits, ViewRefused
 from tests.web.readers import files
 

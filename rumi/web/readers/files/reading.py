@@ -7,8 +7,8 @@ from typing import Any, Final
 import trio
 
 from rumi.errors import RumiError
+from rumi.platform.file_kinds import Kind
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
-from rumi.web.readers.files.kinds import Kind
 
 AT_ONCE: Final = 2
 """Files of all chats that are looked at, and in memory, at the same time; others wait."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from rumi.models.model import Message, Picture
+from rumi.platform.file_kinds import HEAD_BYTES, Kind, kind_of_file
 from rumi.platform.openat import opened
 from rumi.platform.spooled_file import check_cancelled
 from rumi.platform.texts.operating import short_size
@@ -23,7 +24,6 @@ from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import file_in, put_file
 from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspace
-from rumi.web.readers.files.kinds import HEAD_BYTES, Kind, kind_of_file
 from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
 
 PICTURES_FOLDER: Final = ".pictures"

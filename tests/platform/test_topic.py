@@ -5,7 +5,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import Backlog, Subscription, Topic
+from rumi.platform.topic import Backlog, Subscription, Topic
 
 
 async def taken(events: Subscription[int]) -> list[int]:
