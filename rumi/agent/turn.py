@@ -15,9 +15,8 @@ import trio
 
 from rumi.agent.acting import Acting
 from rumi.agent.breakers import REPEATED, Breakers, TurnLimits
-from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, TurnEvent, TurnFinished
-from rumi.agent.fitting import Fitting
+from rumi.agent.fitting import CLOSING, Fitting, complete
 from rumi.agent.permissions.gate import Confirm, Gate, Parking
 from rumi.agent.permissions.intent import DeclareFor
 from rumi.agent.tool import Tool, ToolResult

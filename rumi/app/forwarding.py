@@ -19,7 +19,7 @@ from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlStream
 from rumi.errors import ConfigError, NotServed, RumiError, answer_of
 from rumi.platform.caller import Caller, ControlCall
-from rumi.store.cluster.directory import WorkerDirectory
+from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Member, Members, OwnerOf
 from rumi.store.ownership import Ownership, partition_of

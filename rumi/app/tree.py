@@ -42,6 +42,7 @@ from rumi.agent.skills.mounting import Mounts
 from rumi.agent.skills.running import CodeRunner
 from rumi.agent.skills.trust import TrustedSkills
 from rumi.agent.tool import Tool
+from rumi.agent.tools.recall import facts_for
 from rumi.app.bound_models import BoundModels
 from rumi.app.budget_calls import BudgetCommands, usage_call
 from rumi.app.control_calls import ControlCalls
@@ -66,8 +67,8 @@ from rumi.app.status import StatusSource, outline
 from rumi.app.stop_all import Everything
 from rumi.app.toolbox import Toolbox
 from rumi.app.worker import ClusterWorker, SingleProcess
-from rumi.channels.attach.paths import socket_path
-from rumi.channels.attach.routed import RoutedChat
+from rumi.channels.attach.one_call import socket_path
+from rumi.channels.attach.reconnecting import RoutedChat
 from rumi.channels.channel import Channel
 from rumi.channels.control.attach_server import About, AttachServer
 from rumi.channels.control.event_stream import EventStream, tree_item
@@ -95,7 +96,6 @@ from rumi.memory.memory_calls import memory_call
 from rumi.memory.messages import ForgetOwner, MemoryMessage
 from rumi.memory.recall.actor import Recall
 from rumi.memory.recall.actor import asking as asking_recall
-from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.messages import RecallMessage, Unindex
 from rumi.models.build import ModelSet
 from rumi.models.model import Waiting

@@ -14,7 +14,7 @@ import trio
 
 from actors import ActorError
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.conversation import complete
+from rumi.agent.fitting import complete
 from rumi.agent.permissions.consent import own_words
 from rumi.agent.permissions.gate import Confirm, Parking
 from rumi.agent.permissions.intent import declaring

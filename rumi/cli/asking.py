@@ -19,7 +19,7 @@ async def when_free(home: "Home", call: str, here: Work, request: Mapping[str, o
     import trio
 
     from rumi.channels.attach.connection import NotRunning, WentAway, connect
-    from rumi.channels.attach.paths import socket_path
+    from rumi.channels.attach.one_call import socket_path
     from rumi.cli.control import control_path
     from rumi.platform.caller import TERMINAL
     from rumi.platform.home import HomeLocked

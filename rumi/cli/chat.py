@@ -236,7 +236,7 @@ async def attach_to_home(
         NotThere: None holds it, or it takes no windows yet.
     """
     from rumi.channels.attach.client import NotAccepting, attach
-    from rumi.channels.attach.paths import socket_path
+    from rumi.channels.attach.one_call import socket_path
 
     daemon = home.lock_holder()
     if not daemon:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.one_call import socket_path
 from rumi.cli import run_async
 from rumi.cli.printing import echo
 from rumi.errors import RumiError

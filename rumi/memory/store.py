@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from actors import Request
-from rumi.memory import sharing  # noqa: F401  # it registers its steps
 from rumi.memory.messages import (
     Facts,
     Forget,

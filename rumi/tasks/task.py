@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 import trio
 
 from actors import Actor, Request, answers
-from rumi.agent.conversation import complete
 from rumi.agent.events import ToolFinished, ToolProgress, ToolStarted, TurnEvent, TurnFinished, title_of
+from rumi.agent.fitting import complete
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.chats.events import Replied, TurnStarted
 from rumi.chats.services import ChatSandboxes

@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from rumi.agent.breakers import REPEATED, TurnLimits
-from rumi.agent.conversation import CLOSING, complete
 from rumi.agent.events import Thinking, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from rumi.agent.fitting import CLOSING, complete
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.turn import TurnInput, TurnMessage, run_turn
 from rumi.models.chain import Chain, ChainStep

@@ -22,7 +22,7 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.conversation import CLOSING
+from rumi.agent.fitting import CLOSING
 from rumi.agent.prompts import prompt_notes
 from rumi.agent.prompts.prompt_notes import PromptNotes
 from rumi.agent.skills.messages import ForPrompt, InPrompt, PromptSkills

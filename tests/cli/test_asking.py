@@ -8,7 +8,7 @@ import trio
 
 from actors import ChildSpec, Supervisor
 from rumi.channels.attach.connection import WentAway
-from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.one_call import socket_path
 from rumi.channels.control.server import ControlServer
 from rumi.cli.asking import when_free
 from rumi.platform.caller import Caller

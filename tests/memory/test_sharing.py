@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rumi.memory.messages import FactRefused, Forget, NewFact, Remember, Share, Shared, Unshare
+from rumi.memory.rows import MOST_SHARED
 from rumi.memory.schema import MIGRATIONS
-from rumi.memory.sharing import MOST_SHARED
 from rumi.memory.store import MemoryStore
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST

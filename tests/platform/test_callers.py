@@ -13,9 +13,8 @@ from trio_websocket import WebSocketRequest
 
 from rumi.app.app import App, open_app
 from rumi.channels.attach.connection import OtherVersion, connect
-from rumi.channels.attach.one_call import STATUS, line
+from rumi.channels.attach.one_call import STATUS, line, socket_path
 from rumi.channels.attach.one_call import ask as ask_line
-from rumi.channels.attach.paths import socket_path
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.telegram import Telegram
 from rumi.errors import RumiError

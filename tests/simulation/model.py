@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import trio
 
-from rumi.agent.conversation import CLOSING
+from rumi.agent.fitting import CLOSING
 from rumi.channels.built_in import BUILT_IN
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.actor import ModelsRef

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from rumi.agent.breakers import TurnLimits
-from rumi.agent.conversation import CLOSING, NO_RESULT
+from rumi.agent.fitting import CLOSING, NO_RESULT
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.tools.bash import Bash
 from rumi.agent.turn import CONTINUE

@@ -1,6 +1,7 @@
 """The actor that keeps the connection to one server. A connection that ends is a crash: it is made again."""
 
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -10,7 +11,6 @@ from typing import ClassVar, Final
 import trio
 
 from actors import Actor, Refused, answers
-from rumi.agent.mcp.folder import check_folder, watch_folder
 from rumi.agent.mcp.messages import (
     CallOutcome,
     CallTool,
@@ -25,6 +25,7 @@ from rumi.agent.mcp.pins import AcceptedTools, ServerPin
 from rumi.errors import single
 from rumi.platform import http
 from rumi.platform.threads import Offload
+from rumi.sandbox.workspace import measure
 
 LIST_S: Final = 10.0
 """How long a server may take to list its tools again."""
@@ -198,3 +199,34 @@ def _connecting() -> "Callable[[ServerSettings, Path], AbstractAsyncContextManag
     from rumi.agent.mcp.connection import connected
 
     return connected
+
+
+MOST_FILES: Final = 100_000
+
+
+LOOK_S: Final = 1.0
+"""The time between two counts. A count that takes long is made more rarely: a tenth of the time at most."""
+
+
+async def check_folder(settings: ServerSettings, home: Path, offload: Offload) -> None:
+    """Check what a server's folder takes on the disk; holes in files take nothing.
+
+    Raises:
+        McpError: It is more than the server may have. The message says what to do.
+    """
+    use = await offload(partial(measure, home, stop_after=MOST_FILES))
+    if use.bytes <= settings.max_folder_bytes and use.files < MOST_FILES:
+        return
+    megabytes = settings.max_folder_bytes // 1_000_000
+    raise McpError(
+        f"The server's folder has more than {megabytes} MB or {MOST_FILES} files, so it was ended.",
+        f"Delete files in {home}, or set a larger mcp.{settings.name}.max_folder_mb.",
+    )
+
+
+async def watch_folder(settings: ServerSettings, home: Path, offload: Offload) -> None:
+    """Check the folder while the server runs, until it has too much. Raises McpError as `check_folder`."""
+    while True:
+        began = time.monotonic()
+        await check_folder(settings, home, offload)
+        await trio.sleep(max(LOOK_S, 10 * (time.monotonic() - began)))

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from rumi.agent.mcp.described import harmless_schema
+from rumi.agent.mcp.described import harmless_schema, values_of
 from rumi.agent.mcp.messages import CallOutcome, McpError, RemoteTool
 from rumi.agent.mcp.results import Look, SaveFile, nowhere, result_of
-from rumi.agent.mcp.showing import values_of
 from rumi.agent.tool import Claims, Progress, Question, Tool, ToolResult
 from rumi.models.model import ToolSpec
 from rumi.platform.untrusted_text import harmless, one_line, untrusted_block

@@ -1,17 +1,20 @@
 """The `recall` tool: finds what was said before, in this conversation's owner's chats."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from math import log
 from typing import Final
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory
 from rumi.memory.block import escaped
-from rumi.memory.messages import Facts, MemoryUnavailable
+from rumi.memory.messages import Fact, Facts, MemoryUnavailable
 from rumi.memory.recall.actor import AskRecall
-from rumi.memory.recall.facts import facts_for
 from rumi.memory.recall.presenting import shown
+from rumi.memory.recall.query import read_query
 from rumi.memory.recall.request import search_of
+from rumi.memory.recall.words import stems_of
 from rumi.models.model import ToolSpec
 from rumi.platform.texts import recall as recall_texts
 from rumi.platform.texts.language import Language
@@ -86,3 +89,32 @@ class RecallTool(Tool):
         found = facts_for(query, known, self._now())[:MOST_FACTS]
         lines = [f"- {escaped(fact.key)}: {escaped(fact.value)}" for fact in found]
         return "\n".join(lines), any(fact.tainted for fact in found)
+
+
+LEAST: Final = 0.3
+"""The share of the best fact's score that another one needs."""
+
+
+def facts_for(text: str, facts: Sequence[Fact], now: float) -> list[Fact]:
+    """Return the facts that have to do with a text, the best first; none where no word leads to one."""
+    query = read_query(text, datetime.fromtimestamp(now).astimezone().date())
+    if not query.words or not facts:
+        return []
+    sides = [(frozenset(stems_of(fact.key)), frozenset(stems_of(fact.value))) for fact in facts]
+    counts: dict[str, int] = {}
+    for key, value in sides:
+        for stem in key | value:
+            counts[stem] = counts.get(stem, 0) + 1
+
+    def weight(stems: frozenset[str]) -> float:
+        count = max((counts.get(stem, 0) for stem in stems), default=0)
+        return log(1 + (len(facts) + 1) / (count + 0.5))
+
+    scored = [
+        (query.score(key, value, lambda stems: weight(frozenset(stems)), 1.0), fact.updated, index)
+        for index, ((key, value), fact) in enumerate(zip(sides, facts, strict=True))
+    ]
+    best = max(score for score, _, _ in scored)
+    if not best:
+        return []
+    return [facts[index] for score, _, index in sorted(scored, reverse=True) if score >= LEAST * best]

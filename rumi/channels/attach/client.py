@@ -10,9 +10,8 @@ from typing import Any
 
 import trio
 
-from rumi.channels.attach.attachment_json import words_to_json
 from rumi.channels.attach.connection import OTHER_VERSION, ControlClient, NoAnswer, NotRunning, connect
-from rumi.channels.attach.file_upload import upload_file
+from rumi.channels.attach.file_upload import upload_file, words_to_json
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.chats.events import VERSION, ChatEvent, NotUnderstood, Replied, from_json, made
 from rumi.chats.hub import Hub, HubSubscription

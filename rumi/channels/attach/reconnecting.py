@@ -3,13 +3,17 @@
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import trio
 
-from rumi.channels.attach.client import DaemonGone, NotAccepting
+from rumi.channels.attach.client import DaemonGone, NotAccepting, OpenRequest, attach
+from rumi.channels.attach.connection import connect
 from rumi.chats.events import ChatEvent, Moved, Replied
 from rumi.chats.port import ChatPort, ChatSubscription, PastTurn
 from rumi.errors import RumiError
+from rumi.platform.caller import Caller
 from rumi.platform.texts import operating as operation_texts
 from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Attachment
@@ -201,3 +205,40 @@ class _ReconnectingEvents:
         self._chat._followers.remove(self)
         if self._events is not None:
             self._events.close()
+
+
+AGAIN_S: Final = 0.5
+"""The pause until a window is opened once more: its worker has gone, or its chat has moved."""
+
+
+class RoutedChat(ReconnectingChat):
+    """A window by the control socket at `path` of this process, which passes it on to the chat's worker."""
+
+    def __init__(self, path: Path, caller: Caller, chat: str, language: Language = "en") -> None:
+        super().__init__(chat, language)
+        self._path = path
+        self._caller = caller
+        self._request = OpenRequest(chat, person=True, language=language, single=True)
+
+    async def keep_attached(self) -> None:
+        """Open the window, and open it once more when it has closed, until cancelled."""
+        while True:
+            try:
+                async with attach(self._path, self._caller, self._request, "rumi serve") as port:
+                    self.connect(port)
+                    try:
+                        await port.ended()
+                    finally:
+                        self.disconnect("")
+            except RumiError:
+                pass
+            await trio.sleep(AGAIN_S)
+
+    async def answer(self, question: str, yes: bool) -> bool:
+        """Answer the question that the chat's turn asks; return False where it waits for none.
+
+        Raises:
+            RumiError: The worker is not reached.
+        """
+        async with connect(self._path, self._caller) as client:
+            return bool(await client.call("answer", chat=self.chat, id=question, yes=yes))

@@ -13,8 +13,8 @@ import trio
 
 from actors import ActorError, ActorRef
 from rumi.agent.events import TurnFinished
-from rumi.channels.attach.attachment_json import MOST_WORDS, words_from_json
 from rumi.channels.attach.connection import OTHER_VERSION
+from rumi.channels.attach.file_upload import MOST_WORDS, words_from_json
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.control.server import ControlStream
 from rumi.channels.uploads import LocalUploads

@@ -1,17 +1,17 @@
 """What the listener answers, path by path."""
 
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rumi.channels.http.bodies import read_body
 from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 
@@ -89,3 +89,32 @@ async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {}), **({"connection": "close"} if request.method == "POST" else {})}
     return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
+
+
+BODY_S: Final = 10.0
+"""How long a body may take to come."""
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        HTTPException: It is longer than `most_bytes` (413), takes longer than `BODY_S` (408), or its client
+            has gone (400).
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced[:20]) > most_bytes:
+        raise HTTPException(413, "too long")
+    body = b""
+    try:
+        with trio.fail_after(BODY_S):
+            async with aclosing(request.stream()) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > most_bytes:
+                        raise HTTPException(413, "too long")
+    except trio.TooSlowError:
+        raise HTTPException(408, "too slow") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "gone") from None
+    return body

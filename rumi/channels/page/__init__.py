@@ -4,7 +4,7 @@ An ASGI server (hypercorn, on trio) is kept by one actor; what it may show and w
 actor's incarnations. Only this room knows the server and its framework.
 """
 
-from rumi.channels.page.entrance import open_entrance
+from rumi.channels.page.login import open_entrance
 from rumi.channels.page.page import PageChannel
 
 __all__ = ["PageChannel", "open_entrance"]

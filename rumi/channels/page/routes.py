@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actors import ActorError
 from rumi.channels.http.address import is_loopback
-from rumi.channels.http.bodies import read_body
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
+from rumi.channels.http.routes import read_body
 from rumi.channels.page.browser_view import BrowserView, rendered_entry
 from rumi.channels.page.files import MOST_FILES, MOST_NAME, Files
 from rumi.channels.page.guard import PageGuard, Programs, cookie_name, session_of

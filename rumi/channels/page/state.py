@@ -15,7 +15,7 @@ from actors import ActorRef
 from rumi.channels.channel import RoutedPort
 from rumi.channels.page.board import Board
 from rumi.channels.page.browser_view import BrowserView
-from rumi.channels.page.entrance import Entrance
+from rumi.channels.page.login import Entrance
 from rumi.channels.page.talks import Talk
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.hub import Hub, HubSubscription

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError
+from rumi.agent.permissions.rights import ADMIN, MEMBER, NOBODY, Rights, RightsError, may_do
 from rumi.agent.tool import Tool
-from rumi.chats.people.commands import may_do
 from rumi.models.metering import Account
 from rumi.platform.chat_ids import LOCAL, ChatIds
 from rumi.platform.texts import people as people_texts

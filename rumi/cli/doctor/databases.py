@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from rumi.cli.doctor.check import Check
-from rumi.memory.recall.schema import RECALL
+from rumi.memory.recall.store import RECALL
 from rumi.memory.schema import MEMORY
 from rumi.platform.home import Home
 from rumi.store.journal.schema import STATE

@@ -7,7 +7,7 @@ import trio
 
 import rumi
 from rumi.channels.attach.connection import connect
-from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.one_call import socket_path
 from rumi.cli.doctor.check import Check, Examination, ReportCheck, blocking
 from rumi.errors import ConfigError, RumiError
 from rumi.platform.caller import TERMINAL
@@ -83,7 +83,7 @@ async def _examine(
         return
     examination.add(*settings(home, loaded))
     if loaded.settings.mcp:
-        from rumi.cli.doctor.mcp import mcp
+        from rumi.cli.doctor.settings import mcp
 
         await examination.look("mcp", partial(blocking, partial(mcp, loaded)))
     await _sandboxes(examination, home, loaded)

@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 from rumi.memory.recall.indexing import StoredPassage, add, remove
 from rumi.memory.recall.messages import CatchUp, Prune, Unindex
-from rumi.memory.recall.state import Indexing, StateTables
-from rumi.memory.recall.steps import steps
+from rumi.memory.recall.state import Indexing, StateTables, steps
 from rumi.platform.chat_ids import BOT, TASK, ChatIds
 from rumi.store.journal.history import load_message
 from rumi.store.protocol import Database

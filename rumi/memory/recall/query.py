@@ -7,9 +7,8 @@ from datetime import date
 from typing import Final
 
 from rumi.memory.recall.dates import MONTHS, WEEKDAYS, DateSpan, span_in
-from rumi.memory.recall.lexicon import related
 from rumi.memory.recall.messages import MOST_QUERY_CHARS
-from rumi.memory.recall.words import DATE, NAME, NUMBER, both, plain_words, says_something
+from rumi.memory.recall.words import DATE, NAME, NUMBER, both, plain_words, related, says_something
 from rumi.store.journal.reading import folded
 
 MOST_QUERY_WORDS: Final = 24

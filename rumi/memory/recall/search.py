@@ -15,8 +15,7 @@ from rumi.memory.recall.following import text_of
 from rumi.memory.recall.indexing import owner_number
 from rumi.memory.recall.messages import CountPassages, Passage, SearchPassages
 from rumi.memory.recall.query import ParsedQuery, QueryWord, read_query
-from rumi.memory.recall.state import Indexing, StateTables
-from rumi.memory.recall.steps import steps
+from rumi.memory.recall.state import Indexing, StateTables, steps
 from rumi.store.protocol import Database
 
 CANDIDATES: Final = 40

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from rumi.store.backend import PostgresServer, closed
 from rumi.store.protocol import Database, Rows
-from rumi.store.steps import Transaction
+from rumi.store.steps import Steps, Transaction
 
 if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
@@ -277,3 +277,7 @@ class SharedDatabase:
 def _origins(index: Database) -> list[str]:
     """Return the shared database that the index is of, nothing for an index of a file."""
     return [name for (name,) in index.execute("SELECT name FROM cursors WHERE name GLOB 'of *'")]
+
+
+steps: Steps[Indexing] = Steps()
+"""The functions of `following` and `search`."""

@@ -1,7 +1,9 @@
 """Words of passages and queries: folded, without words that say nothing, as stems of Spanish and English."""
 
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from rumi.platform.texts.language import Language
@@ -113,3 +115,25 @@ def flags_of(text: str) -> int:
     """Return what a text has, of `NUMBER`, `DATE` and `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
     return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
+
+
+FILE: Final = "lexicon.txt"
+
+
+@cache
+def concepts() -> Mapping[str, frozenset[str]]:
+    """Return for each stem the stems of the words that stand with it, in either language. Blocking."""
+    found: dict[str, set[str]] = {}
+    for line in files("rumi.memory.recall").joinpath(FILE).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        stems = {stem for word in line.split() for stem in both(word)}
+        for stem in stems:
+            found.setdefault(stem, set()).update(stems)
+    return {stem: frozenset(others - {stem}) for stem, others in found.items()}
+
+
+def related(word: str) -> frozenset[str]:
+    """Return the stems that a folded word may stand for besides its own."""
+    own = both(word)
+    return frozenset().union(*(concepts().get(stem, frozenset()) for stem in own)).difference(own)

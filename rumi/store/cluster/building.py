@@ -9,10 +9,10 @@ import trio
 from actors import Request
 from rumi.sandbox.lease import Leases, boottime, no_leases
 from rumi.store.backend import PostgresServer
-from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.files import SandboxLease
 from rumi.store.cluster.lease import SPARE, ClusterSettings
 from rumi.store.cluster.notifications import Notifications, PostgresNotifications
+from rumi.store.cluster.partitions import WorkerDirectory
 from rumi.store.journal.schema import ON_A_SERVER
 from rumi.store.journal.store import JournalError, Store
 from rumi.store.ownership import Ownership

@@ -2,20 +2,19 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import trio
 
 from actors import Actor, Request, answers
-from rumi.store.cluster.directory import WorkerDirectory
 from rumi.store.cluster.lease import AGAIN_S, RENEWALS, AskStore, ClusterSettings
 from rumi.store.cluster.notifications import Notifications
 from rumi.store.journal.actor import AskJournal
 from rumi.store.journal.leases import Claim, Claimed, Leave, Member, Members, Owners, Release, Touch
 from rumi.store.journal.spending import SettleLeft
 from rumi.store.journal.store import JournalError
-from rumi.store.ownership import PARTITIONS, Ownership
+from rumi.store.ownership import PARTITIONS, Ownership, partition_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ class Partitions(Actor[Drain]):
         settings: ClusterSettings,
         notifications: Notifications,
         dependents: Dependents,
-        directory: WorkerDirectory | None = None,
+        directory: "WorkerDirectory | None" = None,
     ) -> None:
         self._ask = ask
         self._journal = journal
@@ -229,3 +228,46 @@ def _limited(member: Member) -> Mapping[str, object]:
     """Return how often services have asked a worker to send less, by the account of a channel."""
     counts = member.status.get("limited")
     return counts if isinstance(counts, Mapping) else {}
+
+
+@dataclass(slots=True)
+class WorkerDirectory:
+    """The workers, and the names of the owners by partition. `read` is when, on trio's clock."""
+
+    members: Sequence[Member] = ()
+    owners: Mapping[int, str] = field(default_factory=dict)
+    read: float = 0.0
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    def update(self, members: Sequence[Member], owners: Mapping[int, str]) -> None:
+        """Note what the database says now."""
+        self.members, self.owners, self.read = members, owners, trio.current_time()
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def owner_of(self, partition_key: str) -> Member | None:
+        """Return the worker that served a place when this was read, None if that is not known."""
+        name = self.owners.get(partition_of(partition_key))
+        return next((member for member in self.members if member.name == name), None)
+
+    async def until_other(self, partition_key: str, worker: str) -> None:
+        """Return when a place is served by another worker than this one."""
+        number = partition_of(partition_key)
+        while self.owners.get(number, worker) == worker:
+            await self.changed.wait()
+
+    def as_json(self) -> list[dict[str, object]]:
+        """Return the workers for the status dump; times in seconds."""
+        age = trio.current_time() - self.read
+        return [
+            {
+                "name": member.name,
+                "version": member.version,
+                "address": member.address,
+                "lease_left_s": round(member.left_s - age, 3),
+                "leaving": member.leaving,
+                "partitions": member.partitions,
+                "turns": member.status.get("turns"),
+            }
+            for member in self.members
+        ]

@@ -16,8 +16,8 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.events import ConfirmationAsked
+from rumi.agent.mcp.described import values_of
 from rumi.agent.mcp.messages import RemoteTool
-from rumi.agent.mcp.showing import values_of
 from rumi.agent.permissions.parking import MOST_CALL_CHARS, ParkedCalls
 from rumi.agent.tool import Question
 from rumi.agent.tools.forget import ForgetTool

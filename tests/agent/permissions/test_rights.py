@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rumi.agent.permissions.rights import ADMIN, GUEST, MEMBER, NOBODY
+from rumi.agent.permissions.rights import ADMIN, GUEST, MEMBER, NOBODY, may_do
 from rumi.chats.commands import NAMES as COMMAND_NAMES
-from rumi.chats.people.commands import may_do
 from rumi.chats.people.people import OWNER, People
 from rumi.errors import ConfigError
 from rumi.models.metering import Limit

@@ -12,7 +12,7 @@ from rich.console import Console
 from rumi.app.app import App, open_app
 from rumi.app.engine import ready_engine
 from rumi.channels.attach.connection import ControlClient, connect
-from rumi.channels.attach.paths import socket_path
+from rumi.channels.attach.one_call import socket_path
 from rumi.channels.attach.status_view import render
 from rumi.channels.attach.wire import Wire
 from rumi.models.model import Emit, ModelRequest, Reply

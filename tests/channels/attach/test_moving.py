@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from rumi.channels.attach.routed import RoutedChat
+from rumi.channels.attach.reconnecting import RoutedChat
 from rumi.chats.events import VERSION, Moved, Replied, from_json
 from rumi.errors import NotServed
 from rumi.platform.caller import TERMINAL

@@ -245,7 +245,7 @@ async def test_a_body_that_is_too_large_is_refused_announced_or_not(tmp_path: Pa
 async def test_slow_and_many_connections_keep_no_update_out(
     tmp_path: Path, api: BotApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rumi.channels.http.bodies.BODY_S", 1.0)
+    monkeypatch.setattr("rumi.channels.http.routes.BODY_S", 1.0)
     monkeypatch.setattr("rumi.channels.http.server.IDLE_S", 1)
     async with hooked(tmp_path, api) as hook:
         port = hook.listener.bound.port

@@ -1,8 +1,8 @@
 """Facts that matter for a message, where not all of them have room in the prompt."""
 
+from rumi.agent.tools.recall import facts_for
 from rumi.memory.block import memory_block, noted_facts
 from rumi.memory.messages import Fact
-from rumi.memory.recall.facts import facts_for
 
 FACTS = [Fact(f"note {number}", f"value {number}", updated=float(number)) for number in range(100)]
 DOG = Fact("perro", "se llama Toto", updated=0.0)

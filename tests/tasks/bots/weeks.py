@@ -15,7 +15,7 @@ from sqlite3 import connect
 
 import trio
 
-from rumi.agent.conversation import NO_RESULT
+from rumi.agent.fitting import NO_RESULT
 from rumi.agent.tool import ToolResult
 from rumi.errors import RumiError
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec, Usage
