@@ -239,7 +239,7 @@ async def house(
         return metered(everyone.account(message), language)
 
     if people is not None:
-        more = {"people": people, "speakers_model": speakers, **more}
+        more = {"people": people, "sender_model": speakers, **more}
 
     def for_task(task: TaskRecord) -> Model:
         whose = everyone.account_of_task(task, account_of(task, task_services.limits))
