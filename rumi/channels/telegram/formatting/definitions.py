@@ -36,7 +36,7 @@ def linkable(address: str) -> bool:
 def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
     """Return the source with its definitions as plain text, and the parser's callback for links."""
     targets: dict[str, str] = {}
-    # Several rounds, because of several definitions with one name the parser reports only the first.
+    # Several rounds: of several definitions with the same name, the parser reports only the first.
     for _ in range(_ROUNDS):
         found = pyromark.reference_definitions(source, options=options)
         if not found:
