@@ -89,8 +89,8 @@ class Files:
             size, kind = await self._offload(partial(_kind_of, file))
             if picture and (not kind or size > MOST_PICTURE_BYTES):
                 raise HTTPException(415, "no picture")
-        # Also on cancellation: until `_Content` has it, nothing else closes the descriptor.
         except BaseException:
+            # Also on cancellation: until `_Content` has the descriptor, nothing else closes it.
             os.close(file)
             raise
         return _Content(file, size, kind if picture else "", safe_name(path), self._offload)

@@ -143,7 +143,7 @@ class Transcript:
     # History
 
     def begin(self, rows: Sequence[StoredEntry]) -> None:
-        """Insert the stored history before the entries of this session of the page."""
+        """Insert the stored history before the entries that events have added meanwhile."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         self.earlier = len(rows) >= MOST_ENTRIES

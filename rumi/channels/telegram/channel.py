@@ -108,8 +108,8 @@ class Telegram(Channel):
         self._limits = SendLimits(part=lambda: self._part())
         self._memory = ReceiverMemory(variable=self._variable)
         self._moves = Moves(bot_name)
-        self._moves_until = inf  # until then the moves are known: alone, this process knows all
-        self._met: set[int] = set()  # groups whose messages came while the moves were known
+        self._moves_until = inf  # when moves must be read again; never for a single process
+        self._met: set[int] = set()  # groups that had messages since the moves were first read
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
