@@ -39,6 +39,7 @@ class Sessions:
         """Answer a request; if it may open a session, evict idle ones first."""
         name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
         if name is None:
+            # Only a request without a session id can open a session.
             await self._evict_idle(scope)
             await self._app(scope, receive, self._tracking(scope, send))
             return

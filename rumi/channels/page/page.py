@@ -102,6 +102,7 @@ class PageServer(Actor[Never]):
         """Start to serve. The socket is already open; this incarnation gets a duplicate of it."""
         self.start_soon(self._follow)
         self.start_soon(self._look)
+        # Talks outlive the server, but their tasks ended with the previous incarnation.
         for talk in self._page.talks.values():
             self.start_soon(talk.follow)
         # The page outlives this incarnation: new talks must start their task here and not in an ended one.

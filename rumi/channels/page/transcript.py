@@ -157,6 +157,7 @@ class Transcript:
         """Add an unacknowledged reply, unless an event or the history already has it."""
         if any(entry.delivery == reply.delivery for entry in self.entries.values()):
             return
+        # The history has no delivery numbers: a last answer with the same text is this reply.
         last = next(reversed(self.entries.values()), None)
         if last is not None and last.kind == "answer" and last.growing == reply.text:
             last.delivery = reply.delivery

@@ -26,6 +26,7 @@ class Moves:
 
     def load(self, moves: Iterable[tuple[str, str]]) -> None:
         """Load the stored moves, given as pairs of chat ids, oldest first."""
+        # Without `on_move`, because these moves are stored already.
         for old, new in ((self.address_of(old), self.address_of(new)) for old, new in moves):
             if old is not None and new is not None:
                 self._now[old.number], self._chat[new.number] = new.number, old.number

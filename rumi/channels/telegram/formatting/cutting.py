@@ -73,6 +73,7 @@ class Cuts:
                 end = max(start + 1, min(end, self._links[too_many]))
         if end >= self._length:
             return self._length
+        # Good cuts are sought only in the second half of the part, so that parts do not become short.
         half = start + (end - start) // 2
         at = self._before_code(start + (end - start) // 4, end)
         if at is None:

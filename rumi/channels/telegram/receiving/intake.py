@@ -117,6 +117,7 @@ class Intake:
                 self._presses.take(presses[number], start)
             elif is_new and not self._presses.react(raw[number], one, self.who) and isinstance(one, Stranger):
                 self._strangers.meet(one)
+        # Storing works again, so a later failure needs a new notice.
         self._notified.clear()
         self.counts["stored"] += sum(new)
         self.counts["repeated"] += len(new) - sum(new)

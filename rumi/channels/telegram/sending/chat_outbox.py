@@ -228,6 +228,8 @@ class ChatOutbox:
         stored = await self._ask(Undelivered(self.chat))
         self._announced = 0
         for stored_reply in stored:
+            # Without `origin`, no message of the reply came from Telegram; only results of tasks and schedules
+            # are sent anyway.
             if stored_reply.delivery <= up_to and (
                 stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
             ):
@@ -244,7 +246,7 @@ class ChatOutbox:
             await self._give_up(str(gone))
             self._replies.clear()
         if not self._queue:
-            self._over.clear()  # the remaining ones have no reply
+            self._over.clear()  # the remaining previews have no reply
 
     async def _deliver(self, reply: StoredReply) -> None:
         """Send one reply, without a time limit. Abandons it if Telegram refuses it in every form.

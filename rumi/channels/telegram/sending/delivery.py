@@ -1,4 +1,4 @@
-"""Delivery of one final reply: complete, in parts, and without duplicate parts as far as that can be known."""
+"""Delivery of one final reply: complete, in parts, and as far as can be known without duplicate parts."""
 
 import logging
 from collections import deque

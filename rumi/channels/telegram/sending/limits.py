@@ -105,6 +105,7 @@ class SendLimits:
         """Return True if a message could be sent to this chat now. Does not count it."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)
+        # A locked line means that a final reply waits, which goes first.
         return not any(window.line.locked() or window.free_at(share) > now for window in windows)
 
     def pause(self, number: int, seconds: float) -> None:
@@ -178,6 +179,7 @@ class _Window:
 
     def idle(self, now: float) -> bool:
         """Return True if this window limits sending no more than a new one would."""
+        # A window in use must stay: a second window of the same chat would not know the sends of the first.
         if self.line.locked() or self.closed_until > now:
             return False
         return not self._times or self._times[-1] + max(rate.seconds for rate in self._rates) <= now

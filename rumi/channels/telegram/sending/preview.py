@@ -125,6 +125,7 @@ class Preview:
             self._to.note_error(error)
             return refusal_of(error) is not None
         finally:
+            # Also after a failure: the next preview waits for this.
             self._vanished.set()
         return True
 
@@ -209,6 +210,7 @@ class Preview:
         drafted = self._drafts
         try:
             if drafted:
+                # A draft may be cancelled, because it disappears by itself.
                 await self._unless_over(partial(self._to.draft, self.message or 1, part))
             elif self.shown is None:
                 # With a grace period: a message whose number is unknown could never be edited or deleted.

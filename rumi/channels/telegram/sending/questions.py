@@ -221,6 +221,8 @@ class AskedQuestion:
         failures = 0
         while self.open:
             try:
+                # `end` cancels only this wait: a cancelled send could leave a question with buttons whose
+                # message is unknown.
                 with trio.CancelScope() as self._waiting:
                     await self._to.turn()
                 # The file comes first: nobody may press a button before the complete text can be read.
