@@ -228,8 +228,8 @@ class ChatOutbox:
         stored = await self._ask(Undelivered(self.chat))
         self._announced = 0
         for stored_reply in stored:
-            # Without `origin`, no message of the reply came from Telegram; only results of tasks and schedules
-            # are sent anyway.
+            # Without `origin`, no message of the reply came from Telegram; only results of tasks and of
+            # schedules are sent anyway.
             if stored_reply.delivery <= up_to and (
                 stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
             ):
