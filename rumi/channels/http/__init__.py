@@ -1,4 +1,4 @@
-"""Servers of HTTP: the sockets, the server itself (hypercorn, on trio), and the listener for machines.
+"""HTTP servers: the sockets, the server itself (hypercorn, on trio), and the listener for machines.
 
-The listener takes what other servers deliver, and tells of the process's health and its metrics.
+The listener accepts deliveries from other servers, and serves the health and the metrics of the process.
 """

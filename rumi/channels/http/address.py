@@ -1,4 +1,4 @@
-"""Where a server listens, and under which names it may be asked for."""
+"""Listening sockets of servers, and the host names under which a server may be addressed."""
 
 import errno
 import ipaddress
@@ -10,41 +10,45 @@ from rumi.errors import RumiError, UsageError
 BACKLOG = 256
 
 STUCK_MS = 5000
-"""How long a connection may take none of the bytes that wait for it; then the kernel ends it."""
+"""Time without acknowledgement of sent bytes after which the kernel closes a connection, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundSocket:
-    """A listening socket. It is open before anything else starts, and stays when the server is restarted."""
+    """A listening socket. It is opened before anything else starts, and survives restarts of the server."""
 
     name: str
-    """The host as the operator wrote it."""
+    """Host as the operator wrote it."""
     listener: socket.socket
 
     @property
     def port(self) -> int:
-        """Return the port; if 0 was asked for, the one that was free."""
+        """Return the port; if port 0 was requested, the one that the system chose."""
         return int(self.listener.getsockname()[1])
 
     @property
     def loopback(self) -> bool:
-        """Return True if only this machine can reach it."""
+        """Return True if the socket accepts connections only from this machine."""
         return is_loopback(self.listener.getsockname()[0])
 
     @property
     def url(self) -> str:
-        """Return where a client finds it, without a slash at the end; never a host for every address."""
+        """Return the URL for clients, without a trailing slash.
+
+        It never contains an unspecified address such as 0.0.0.0.
+        """
         address = ipaddress.ip_address(self.listener.getsockname()[0].partition("%")[0])
         return f"http://{authority('localhost' if address.is_unspecified else self.name, self.port)}"
 
     def is_own(self, host: str, reached: str) -> bool:
-        """Return True if a request's Host header names this page.
+        """Return True if a request's Host header names this server.
 
-        That is the host of the command line, the address that the connection `reached`, or localhost where
-        that is this machine's own. A page at every address may be reached through a forwarded port (of a
-        container, of ssh), for which the browser names its own machine.
+        Accepted are the host of the command line, the address that the connection `reached`, and localhost if
+        the connection is local. A server on an unspecified address (all interfaces) may be reached through a
+        forwarded port (of a container or of ssh), for which the browser names its own machine; so localhost
+        and 127.0.0.1 are accepted there too.
 
-        A name of somebody else's that was made to lead here (DNS rebinding) is none of these.
+        A foreign name that was made to resolve to this machine (DNS rebinding) is not accepted.
         """
         names = {self.name.lower(), plain(reached)}
         if is_loopback(reached):
@@ -59,18 +63,18 @@ class BoundSocket:
 
 
 def authority(host: str, port: int) -> str:
-    """Return host and port as a browser writes them."""
+    """Return host and port as a browser writes them in a Host header."""
     shown = f"[{host}]" if ":" in host else host
     return shown if port == 80 else f"{shown}:{port}"
 
 
 def plain(address: str) -> str:
-    """Return an IP address as a browser writes it: without a zone, and an IPv4 address not as an IPv6 one."""
+    """Return an IP address as a browser writes it: without a zone, and IPv4 not in IPv6 notation."""
     return address.partition("%")[0].removeprefix("::ffff:")
 
 
 def is_loopback(address: str) -> bool:
-    """Return True if an IP address is this machine's own."""
+    """Return True if an IP address is a loopback address."""
     try:
         return ipaddress.ip_address(plain(address)).is_loopback
     except ValueError:
@@ -78,12 +82,12 @@ def is_loopback(address: str) -> bool:
 
 
 def listen(where: str, option: str) -> BoundSocket:
-    """Listen at `HOST:PORT`; an IPv6 address stands in brackets, port 0 is any that is free.
+    """Listen at `HOST:PORT`. IPv6 addresses need brackets; port 0 stands for any free port.
 
-    `option` is the command's option for this address, for the advice of an error.
+    `option` is the command-line option of this address, for the advice in an error.
 
     Raises:
-        UsageError: no such address, or the port is taken.
+        UsageError: The address does not exist, or the port is in use.
     """
     host, _, digits = where.rpartition(":")
     name = host[1:-1] if host.startswith("[") and host.endswith("]") else host

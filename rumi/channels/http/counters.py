@@ -1,4 +1,4 @@
-"""Counts of a process: turns, tool calls, waits and restarts since it began. Nothing in them names a chat."""
+"""Counters of the process since its start: turns, tool calls, waits and restarts. They name no chats."""
 
 from collections import Counter
 from typing import Final, get_args
@@ -14,13 +14,13 @@ _WEB: Final = ("web_fetch", "web_search", "research", "research_repo")
 _OTHERS: Final = ("remember", "forget", "recall", "use_skill", "send_file", "find_tools")
 _LATER: Final = ("remind", "schedule", "list_schedules", "cancel_schedule")
 TOOLS: Final = frozenset({"bash", *FILE_TOOLS, *_WEB, *_OTHERS, *_LATER})
-"""Tools by their names; a model invents other names."""
+"""Known tool names; a model may invent others, which are counted as "other"."""
 
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 class Counts:
-    """Follows the events of all chats and of the tree, each in the step in which it happens."""
+    """Counts the events of all chats and of the tree, each at the time when it happens."""
 
     def __init__(self) -> None:
         self._turns: Counter[str] = Counter()
@@ -30,7 +30,7 @@ class Counts:
         self._waits = 0
         self._seconds = 0.0
         self._buckets: Counter[float] = Counter()
-        self._begun: dict[str, tuple[str, float]] = {}  # by chat: it has one turn at a time
+        self._begun: dict[str, tuple[str, float]] = {}  # by chat; a chat has one turn at a time
 
     def chat_happened(self, event: ChatEvent) -> None:
         """Count an event of a chat."""
@@ -47,16 +47,16 @@ class Counts:
                 self._tokens["completion"] += usage.completion_tokens
                 self._tokens["cached"] += usage.cached_tokens
                 turn, began = self._begun.pop(event.chat, ("", 0.0))
-                if turn == event.turn:  # a turn of an earlier process has an end only
+                if turn == event.turn:  # of a turn of an earlier process, only the end is seen
                     self._time(max(0.0, event.time - began))
 
     def tree_happened(self, event: TreeEvent) -> None:
-        """Count a restart, by the actor below the root that restarted or holds the one that did."""
+        """Count a restart for the child of the root that restarted or contains the restarted actor."""
         if event.kind == "restarted":
             self._restarts[(event.path.split("/")[1:2] or [event.path])[0]] += 1
 
     def dump(self) -> dict[str, object]:
-        """Return the counts in JSON types."""
+        """Return the counters as JSON types."""
         edges = (*BUCKETS_S, float("inf"))
         return {
             "turns": {str(reason): self._turns[reason] for reason in get_args(Reason)},
@@ -74,5 +74,5 @@ class Counts:
 
 
 def _edge(edge: float) -> str:
-    """Return the upper end of a bucket as OpenMetrics writes it."""
+    """Return the upper bound of a bucket as OpenMetrics writes it."""
     return "+Inf" if edge == float("inf") else repr(edge)

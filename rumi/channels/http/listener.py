@@ -1,10 +1,11 @@
-"""The listener for machines: what other servers deliver, health, and metrics. A channel without chats."""
+"""The listener for machines: deliveries from other servers, health, and metrics. A channel without chats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Never
 
 import trio
+from typing_extensions import override
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor
 from rumi.channels.channel import Channel
@@ -17,11 +18,11 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.transaction import JournalMessage
 
 MOST_RESTARTS: Final = 100
-"""In five seconds; with the waits between them there are three at most."""
+"""Limit of restarts in five seconds; the backoff allows at most three, so it is never reached."""
 
 
 class Listener(ListenerState, Channel):
-    """The channel of other machines: its socket, `bound`, outlives every incarnation of the server."""
+    """The channel for other machines. Its socket `bound` outlives all incarnations of the server."""
 
     name = "listener"
 
@@ -30,6 +31,7 @@ class Listener(ListenerState, Channel):
         self.bound = bound
         self._language = language
 
+    @override
     def add_view(
         self,
         root: Supervisor,
@@ -38,20 +40,22 @@ class Listener(ListenerState, Channel):
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add the server, under a supervisor of its own: its crashes end nothing else."""
+        """Add the server under a supervisor of its own, so that its crashes affect nothing else."""
         self.status = status
         own = root.add_supervisor(Supervisor("listener", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: ListenerServer(self), shutdown=2.0, backoff=backoff))
 
+    @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Say where health and metrics are."""
+        """Print the URL of the listener, with a warning if other machines can reach it."""
         say(page_texts.listens(self._language, self.bound.url))
         if not self.bound.loopback:
             say(page_texts.listener_is_open(self._language))
 
+    @override
     async def stop_receiving(self) -> None:
-        """Answer from now on that the process is not ready. Health and metrics are there until the end."""
+        """Report "not ready" from now on. Health and metrics remain available until the end."""
         self.ending = True
 
 
@@ -62,11 +66,12 @@ class ListenerServer(Actor[Never]):
         self._listener = listener
 
     async def started(self) -> None:
-        """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
+        """Start to serve. The socket is already open; this incarnation gets a duplicate of it."""
         await self.start(self._serve)
 
+    @override
     def metrics(self) -> Mapping[str, object]:
-        """Return the address, and how many requests were answered with which status."""
+        """Return the URL, and the number of responses by status."""
         requests = {str(code): n for code, n in sorted(self._listener.requests.items())}
         return {"url": self._listener.bound.url, "requests": requests}
 
@@ -82,7 +87,7 @@ def open_listener(where: str, language: Language, takers: Sequence[Taker] = ()) 
     """Listen at `HOST:PORT` until the block ends.
 
     Raises:
-        UsageError: No such address, or the port is taken.
+        UsageError: The address does not exist, or the port is in use.
     """
     bound = listen(where, "--listen")
     try:

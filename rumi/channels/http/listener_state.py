@@ -1,39 +1,40 @@
-"""What the listener serves: who takes deliveries, whether the process is ready, and counts of its answers."""
+"""State of the listener: handlers of deliveries, readiness of the process, and counts of responses."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 
 class Taker(Protocol):
-    """Takes what another server delivers by POST, such as a webhook's updates."""
+    """Accepts what another server delivers by POST, such as the updates of a webhook."""
 
     @property
     def path(self) -> str:
-        """Its path on the listener."""
+        """Path on the listener."""
         ...
 
     @property
     def most_bytes(self) -> int:
-        """The largest body that it takes."""
+        """Maximum size of a body, in bytes."""
         ...
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return the status of a request that it refuses by its headers, before the body is read; else 0."""
+        """Return the status code if the headers are refused, before the body is read; otherwise 0."""
         ...
 
     async def take(self, body: bytes) -> bool | None:
-        """Store what came. Return False if it cannot be stored now and may come again; None if it is
-        unreadable.
+        """Store a delivery. Return False if it cannot be stored now, None if it is unreadable.
 
-        Cancelled, it has stored it or has not.
+        After False, the other server may repeat the delivery. After a cancellation, the delivery may or may
+        not be stored.
         """
         ...
 
 
 class ListenerState:
-    """The state that the routes read, which outlives every incarnation of the server.
+    """State that the routes read. It outlives all incarnations of the server.
 
-    `requests` counts the answers by their status; `ending` is set when the process takes nothing more.
+    `requests` counts the responses by status code. `ending` is True when the process accepts no more
+    deliveries.
     """
 
     status: Callable[[], Mapping[str, Any]]
@@ -44,7 +45,7 @@ class ListenerState:
         self.requests: dict[int, int] = {}
 
     def unready(self) -> list[str]:
-        """Return why the process should get no requests, one line each; empty when it is ready."""
+        """Return the reasons why the process should get no requests, one line each; empty if it is ready."""
         dump = self.status()
         reasons = ["The process is ending."] if self.ending else []
         trouble = dump["storage"]["trouble"]

@@ -1,4 +1,4 @@
-"""The status dump as OpenMetrics 1.0 text. No chat, no person and no word of anybody's is in it."""
+"""The status dump as OpenMetrics 1.0 text. It contains no chat, no person and no content of messages."""
 
 import os
 import resource
@@ -16,9 +16,10 @@ Labels: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that an actor below the root reports in its `metrics`, and the metric that it becomes.
+    """A metric made from a number that a child of the root reports in its `metrics`.
 
-    `path` names it: the actor's id, then the keys. Without such an actor or number, the metric is left out.
+    `path` is the actor's id, followed by the keys. If the actor or the number is missing, the metric is
+    omitted.
     """
 
     path: tuple[str, ...]
@@ -92,11 +93,11 @@ FIGURES: Final = (
     Figure(("control", "connections"), "rumi_control_connections", "gauge", "Clients of the control socket."),
     Figure(("schedules", "active"), "rumi_schedules_active", "gauge", "Schedules that will fire."),
 )
-"""Everything that actors report by themselves. What a new actor reports needs a line here."""
+"""Metrics that actors report themselves. A new number needs an entry here."""
 
 
 def metrics(dump: Mapping[str, Any]) -> str:
-    """Return all metrics of a status dump. docs/operations.md lists the names."""
+    """Return all metrics of a status dump. docs/operations.md lists their names."""
     return "".join(f"{line}\n" for line in (*_lines(dump), "# EOF"))
 
 
@@ -112,7 +113,7 @@ def _lines(dump: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[Labels, float]]:
-    """Yield the number at a path; then those of further bots, whose actors have the bot's name in theirs."""
+    """Yield the number at a path, and those of further bots, whose actors have the bot's name appended."""
     for id in actors:
         name, _, bot = id.partition("-")
         value = _at(actors, (id, *path[1:])) if name == path[0] else None
@@ -121,7 +122,7 @@ def _samples(actors: Mapping[str, Any], path: Sequence[str]) -> Iterator[tuple[L
 
 
 def _at(actors: Mapping[str, Any], path: Iterable[str]) -> float | None:
-    """Return the number at the end of a path, None where there is none."""
+    """Return the number at the end of a path; None if there is none."""
     found: Any = actors
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -210,7 +211,7 @@ def _children(children: Mapping[str, Any], id: str) -> list[Any]:
 
 
 def _below(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a node and all that is below it."""
+    """Yield a node and all of its descendants."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -224,6 +225,7 @@ def _histogram(counts: Mapping[str, Any]) -> Iterator[str]:
     yield f"# HELP {name} How long turns took, waits for a yes included."
     total = 0
     for edge, count in counts["turn_buckets"].items():
+        # OpenMetrics buckets are cumulative.
         total += count
         yield f'{name}_bucket{{le="{edge}"}} {total}'
     yield f"{name}_count {total}"
@@ -231,10 +233,11 @@ def _histogram(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _process(dump: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the process's figures under the names that all of Prometheus' own clients use."""
+    """Yield metrics of the process, under the names that all Prometheus clients use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     with open("/proc/self/statm", encoding="ascii") as statm:
         pages = int(statm.read().split()[1])
+    # Without the descriptor of the listing itself.
     descriptors = len(os.listdir("/proc/self/fd")) - 1
     began, cpu_s = round(time.time() - dump["uptime_s"]), round(used.ru_utime + used.ru_stime, 2)
     yield from _one("process_start_time_seconds", "gauge", "When it began, since 1970.", began)

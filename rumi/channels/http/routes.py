@@ -1,4 +1,4 @@
-"""What the listener answers, path by path."""
+"""HTTP routes of the listener."""
 
 from contextlib import aclosing
 from functools import partial
@@ -16,10 +16,10 @@ from rumi.channels.http.listener_state import ListenerState, Taker
 from rumi.channels.http.metrics import CONTENT_TYPE, metrics
 
 TAKE_S: Final = 20.0
-"""How long storing what came may take; then the other server delivers it again."""
+"""Maximum time for storing a delivery, in seconds; after that the other server must repeat it."""
 
 AGAIN_S: Final = 1
-"""After how many seconds the other server may deliver again what could not be stored."""
+"""Delay after which the other server may repeat a delivery that could not be stored, in seconds."""
 
 
 def make_app(listener: ListenerState) -> ASGIApp:
@@ -35,7 +35,7 @@ def make_app(listener: ListenerState) -> ASGIApp:
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # before it is accepted, that is a 403
+            await send({"type": "websocket.close"})  # before the handshake, this is a 403
             return
 
         async def sending(message: Message) -> None:
@@ -51,12 +51,12 @@ def make_app(listener: ListenerState) -> ASGIApp:
 
 
 async def _health(request: Request) -> Response:
-    """Say that the event loop answers, and nothing else."""
+    """Answer that the event loop runs."""
     return PlainTextResponse("ok\n")
 
 
 async def _ready(listener: ListenerState, request: Request) -> Response:
-    """Say if the process can take requests, and otherwise why not."""
+    """Answer if the process can accept requests, and if not, why."""
     reasons = listener.unready()
     return PlainTextResponse(
         "".join(f"{reason}\n" for reason in reasons) or "ready\n", 503 if reasons else 200
@@ -68,10 +68,11 @@ async def _metrics(listener: ListenerState, request: Request) -> Response:
 
 
 async def _take(listener: ListenerState, taker: Taker, request: Request) -> Response:
-    """Have something stored that another server delivers; 200 says that it is stored."""
+    """Store what another server delivers. Status 200 means that it is stored."""
     refused = taker.refuses(request.headers)
     if refused:
         raise HTTPException(refused)
+    # Only now: without the secret, nobody can make the process read a body.
     body = await read_body(request, taker.most_bytes)
     stored: bool | None = False
     with trio.move_on_after(TAKE_S):
@@ -85,23 +86,24 @@ async def _take(listener: ListenerState, taker: Taker, request: Request) -> Resp
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """Answer a refusal; where the body was not read, close the connection, on which the rest may come."""
+    """Answer a refusal. Closes the connection of a POST, because the rest of its body may still arrive."""
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {}), **({"connection": "close"} if request.method == "POST" else {})}
     return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
 
 
 BODY_S: Final = 10.0
-"""How long a body may take to come."""
+"""Maximum time for a request body to arrive, in seconds."""
 
 
 async def read_body(request: Request, most_bytes: int) -> bytes:
     """Return the body of a request.
 
     Raises:
-        HTTPException: It is longer than `most_bytes` (413), takes longer than `BODY_S` (408), or its client
-            has gone (400).
+        HTTPException: The body is longer than `most_bytes` (413) or takes longer than `BODY_S` (408), or the
+            client has disconnected (400).
     """
+    # The announced length may be missing or false, so the bytes are counted too.
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced[:20]) > most_bytes:
         raise HTTPException(413, "too long")

@@ -1,9 +1,9 @@
-"""The server: hypercorn's connections, each in a place of its own.
+"""The HTTP server: hypercorn's connections, isolated from each other.
 
-Hypercorn's own worker keeps all connections in one nursery, where an error in the code of one protocol (a
-broken HTTP/2 or WebSocket preamble is enough) ends all of them. Here it ends the connection that it came by;
-and there are never more connections than a process can spare descriptors for: one more takes the place of the
-one that has waited longest without a request, so that slow visitors keep no others out.
+Hypercorn's own worker keeps all connections in one nursery, where an error in one protocol (a broken HTTP/2
+or WebSocket preamble is enough) ends all of them. Here such an error ends only its own connection. The number
+of connections is limited, because file descriptors are: a further connection replaces the one that has been
+idle for the longest time, so that slow clients do not lock out others.
 """
 
 import logging
@@ -25,10 +25,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rumi.channels.http.address import BoundSocket
 
 MOST_CONNECTIONS: Final = 128
-"""The largest number of connections at once."""
+"""Maximum number of connections."""
 
 IDLE_S: Final = 5
-"""How long a connection may take to send the head of a request, the first or the next."""
+"""Maximum time for a connection to send the head of its first or next request, in seconds."""
 
 MOST_HEAD_BYTES: Final = 16_384
 
@@ -40,12 +40,12 @@ logger = logging.getLogger(__name__)
 async def serve(
     app: ASGIApp, bound: BoundSocket, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve until cancelled. Then all connections are closed at once, whatever they wait for.
+    """Serve until cancelled. All connections are then closed immediately, whatever state they are in.
 
-    The listening socket stays open: this takes a duplicate of it.
+    The listening socket stays open, because this function uses a duplicate of it.
     """
     config, context = _config(), WorkerContext(None)
-    streams: dict[object, trio.SocketStream] = {}  # by the client's address, the oldest first
+    streams: dict[object, trio.SocketStream] = {}  # by client address, oldest first
     at_work: set[object] = set()
 
     async def watched(scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +65,7 @@ async def serve(
         except Exception as error:
             if not gone:
                 raise
-            logger.debug("an answer was not sent: %r", error)  # any client can bring that about
+            logger.debug("an answer was not sent: %r", error)  # any client can cause this
         finally:
             at_work.discard(client)
 
@@ -74,9 +74,10 @@ async def serve(
     async def connection(stream: trio.SocketStream) -> None:
         try:
             client = tuple(stream.socket.getpeername()[:2])
-        except OSError:  # gone already
+        except OSError:  # the client has disconnected already
             stream.socket.close()
             return
+        # Connections with a request in progress are never evicted; if all have one, the new one is rejected.
         if len(streams) >= MOST_CONNECTIONS:
             waiting = next((idle_stream for idle_stream in streams if idle_stream not in at_work), None)
             if waiting is None:
@@ -86,9 +87,10 @@ async def serve(
         streams[client] = stream
         try:
             await _Connection(wrapped, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # plain TCP is served too
-        except* Exception as error:  # noqa: BLE001  # whatever a client has brought about is its own
+        except* Exception as error:  # noqa: BLE001  # a client's error affects only its own connection
             logger.debug("a connection ended by an error: %r", error)
         finally:
+            # A new connection from the same client address may have replaced this entry.
             if streams.get(client) is stream:
                 del streams[client]
             stream.socket.close()
@@ -101,9 +103,10 @@ async def serve(
 
 
 class _Connection(TCPServer):
-    """Speaks only HTTP/1: a proxy that judges requests would not see those of HTTP/2 without TLS.
+    """A connection that speaks only HTTP/1.
 
-    It ends when its client has gone; hypercorn's own would stay until its idle time is over.
+    A proxy that checks requests would not see those of HTTP/2 without TLS. The connection ends when its
+    client disconnects; hypercorn's own would stay until its idle timeout.
     """
 
     async def _read_data(self) -> None:
@@ -123,16 +126,16 @@ class _Connection(TCPServer):
         await self.idle_task.stop()
 
     async def _close(self) -> None:
-        async with self.send_lock:  # an answer may be on its way
+        async with self.send_lock:  # a response may be in the middle of being sent
             await super()._close()
 
 
 class _OtherVersion(Exception):
-    """A request has another version of HTTP."""
+    """The request has an HTTP version that is not supported."""
 
 
 class _Http1(H11Protocol):
-    """Answers `Upgrade: h2c` as HTTP/1.1 does that has no such upgrade, and refuses HTTP/2 from the start."""
+    """HTTP/1 that ignores `Upgrade: h2c`, as servers without that upgrade do, and refuses HTTP/2."""
 
     async def handle(self, event: Event) -> None:
         try:
@@ -147,7 +150,7 @@ class _Http1(H11Protocol):
 
 
 async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None:
-    """Close all connections when cancelled. Hypercorn's sends are shielded: one could delay the end."""
+    """Close all connections when cancelled, because hypercorn's shielded sends could delay the shutdown."""
     try:
         await trio.sleep_forever()
     finally:
@@ -157,7 +160,7 @@ async def _close_at_the_end(streams: Mapping[object, trio.SocketStream]) -> None
 
 def _config() -> Config:
     config = Config()
-    config.accesslog = None  # it would write down login links
+    config.accesslog = None  # an access log would contain login links
     config.errorlog = logger
     config.include_server_header = False
     config.keep_alive_timeout = IDLE_S

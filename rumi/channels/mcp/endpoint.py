@@ -1,4 +1,4 @@
-"""The endpoint for programs that come over HTTP, below the page's server."""
+"""The MCP endpoint for programs that connect over HTTP, below the page's server."""
 
 import hmac
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 MOST_SESSIONS: Final = 32
-"""At once. A new one ends the one that has been idle for the longest time."""
+"""Maximum number of sessions. A new one ends the one that has been idle for the longest time."""
 
 IDLE_S: Final = 1800.0
-"""After so long without a request a session ends."""
+"""Time without a request after which a session ends, in seconds."""
 
 MOST_BYTES: Final = 1_000_000
-"""The largest body of a request."""
+"""Maximum size of a request body, in bytes."""
 
 
 class McpEndpoint:
-    """`/mcp`: a program comes in with the token in `Authorization: Bearer`, and with no cookie.
+    """The endpoint `/mcp`. Programs authenticate with the token in `Authorization: Bearer`, not by cookie.
 
-    `service` makes the service when the server starts.
+    `service` creates the service when the server starts.
     """
 
     path = "/mcp"
@@ -37,7 +37,7 @@ class McpEndpoint:
         self._service = service
 
     def admits(self, authorizations: Iterable[str]) -> bool:
-        """Return True if the values of the header `Authorization` are one, and it has the token."""
+        """Return True if there is exactly one `Authorization` value, and it has the token."""
         values = list(authorizations)
         scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token)
@@ -48,10 +48,10 @@ class McpEndpoint:
         server = await trio.to_thread.run_sync(make_server, self._service())
         server.streamable_http_app(
             streamable_http_path=self.path,
-            max_sessions=2 * MOST_SESSIONS,  # `Sessions` keeps to the number; requests may come together
+            max_sessions=2 * MOST_SESSIONS,  # `Sessions` enforces the limit, but requests may overlap
             session_idle_timeout=IDLE_S,
             max_request_body_size=MOST_BYTES,
-            host="0.0.0.0",  # the page's guard looks at hosts and origins
+            host="0.0.0.0",  # the page's guard checks hosts and origins
         )
         async with server.session_manager.run():
             yield Sessions(server.session_manager.handle_request, MOST_SESSIONS)

@@ -1,4 +1,4 @@
-"""The tools as the Model Context Protocol has them, by its official package, and its standard streams."""
+"""Rumi's tools for the official MCP package, and the server on standard input and output."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -46,7 +46,7 @@ def make_server(service: McpService) -> "MCPServer":
         return report
 
     def tool(annotations: "ToolAnnotations | None" = None) -> "Callable[[Work], Work]":
-        """Add a tool; its errors for people become errors of the protocol, in the user's language."""
+        """Register a tool. Its `RumiError`s become protocol errors, in the user's language."""
 
         def add(work: Work) -> Work:
             @wraps(work)
@@ -115,5 +115,6 @@ def make_server(service: McpService) -> "MCPServer":
 
 async def serve_stdio(service: McpService) -> None:
     """Serve one program over standard input and output, until it closes them or this is cancelled."""
+    # In a thread, because the import would block the event loop.
     server = await trio.to_thread.run_sync(make_server, service)
     await server.run_stdio_async()

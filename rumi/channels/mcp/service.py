@@ -1,4 +1,4 @@
-"""What programs may ask for: a turn, research, tasks, facts and what was said."""
+"""Operations for programs: turns, research, tasks, facts, and search in earlier conversations."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,42 +18,45 @@ from rumi.platform.texts.language import Language
 from rumi.store.journal.records import Reason
 
 CHAT: Final = "mcp"
-"""The chat of programs; each other name that one gives becomes `mcp-NAME`, so that it meets no other chat."""
+"""Default chat of programs.
+
+A name that a program gives becomes `mcp-NAME`, so that it cannot be another chat's id.
+"""
 
 MOST_CALLS: Final = 16
-"""Calls that work at the same time; further ones wait."""
+"""Maximum number of concurrent calls; further ones wait."""
 
 STEP_CHARS: Final = 200
 
 NO_ANSWER: Final[frozenset[Reason]] = frozenset({"crashed", "model_error", "stopped", "interrupted"})
-"""Ends of a turn whose reply is an error, not an answer."""
+"""End reasons of a turn for which the reply is an error message and not an answer."""
 
 Report: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows the program a step of its call."""
 
 
 class DaemonAccess(Protocol):
-    """Ways to the process that holds the home, for a caller that sees the rows of the home's owner alone.
+    """Ways to connect to the daemon, for a caller that may see only data of the home's owner.
 
-    Each starts that process if none runs and it may.
+    Each starts the daemon if none runs and that is allowed.
     """
 
     def client(self) -> AbstractAsyncContextManager[ControlClient]:
-        """Connect to its control socket."""
+        """Connect to the daemon's control socket."""
         ...
 
     def attach(self, chat: str, *, tainted: bool) -> AbstractAsyncContextManager[RemoteChat]:
-        """Open a program's window on a chat: the turn that it begins ends with it."""
+        """Attach a program to a chat. The turn that the program starts ends when it detaches."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class McpService:
-    """The work behind the tools.
+    """The operations behind the tools.
 
-    What a program sends is from outside: its turn is tainted from the start, its text is no command, and a
-    question of the turn is answered with no. With `trusted` it counts as what the user says. Every method
-    raises `RumiError` with a sentence for the program. Cancelled, the turn or task that it began is stopped.
+    Input of a program is untrusted: its turn is tainted from the start, its text is never a command, and
+    questions of the turn are answered with no. With `trusted`, input counts as the user's own. Every method
+    raises `RumiError` with a sentence for the program. On cancellation, the started turn or task is stopped.
     """
 
     daemon: DaemonAccess
@@ -62,14 +65,16 @@ class McpService:
     call_slots: trio.CapacityLimiter
 
     async def ask(self, text: str, chat: str, report: Report) -> str:
-        """Run a turn about the text in the chat of that name; return its answer."""
+        """Run a turn with the text in the chat of that name; return its answer."""
         if not text.strip():
             raise RumiError("There is no text.", "Say in `text` what to do.")
         id = f"{CHAT}-{chat}" if chat else CHAT
+        # The slot comes first: calls that wait for it hold no connection to the daemon.
         async with self.call_slots, self.daemon.attach(id, tainted=not self.trusted) as port:
             return await self._turn(port, text, report)
 
     async def _turn(self, port: RemoteChat, text: str, report: Report) -> str:
+        # Before sending, so that no event of the turn is missed.
         events = port.subscribe()
         number = await port.send(text)
         reason: Reason | None = None
@@ -93,14 +98,14 @@ class McpService:
                     reason = ended
 
     async def research(self, kind: str, question: str, options: Mapping[str, object], report: Report) -> str:
-        """Run a research; return its answer with its sources."""
+        """Run a research task; return its answer with its sources."""
         if not question.strip():
             raise RumiError("There is no question.", "Say in `question` what to find out.")
         request = {"kind": kind, "question": question, "options": options, "model": ""}
         steps, seen = trio.open_memory_channel[str](1)
 
         def step(text: str) -> None:
-            with suppress(trio.WouldBlock):  # the program is slow, and the next step says more
+            with suppress(trio.WouldBlock):  # a slow program misses steps; the next one replaces this one
                 steps.send_nowait(text)
 
         async def show() -> None:
@@ -116,13 +121,13 @@ class McpService:
         return str(done["answer"])
 
     async def tasks(self, id: int) -> str:
-        """Return the task of that number with its answer, or with 0 all tasks, the latest first, as JSON."""
+        """Return a task with its answer, or all tasks, latest first, if `id` is 0. The result is JSON."""
         async with self.daemon.client() as client:
             request: dict[str, Any] = {"do": "show", "id": id} if id else {"do": "list"}
             return json.dumps(await client.call("tasks", **request), ensure_ascii=False, indent=2)
 
     async def recall(self, query: str, since: str, until: str) -> str:
-        """Return what was said, the best passages first, with dates, and facts about the user, as JSON."""
+        """Return matching passages of earlier conversations, best first, and facts about the user. JSON."""
         asked = {"query": query, **({"since": since} if since else {})}
         async with self.daemon.client() as client:
             passages = await client.call("recall", **asked, **({"until": until} if until else {}))
@@ -130,7 +135,9 @@ class McpService:
         return json.dumps({"passages": passages, "facts": facts["facts"]}, ensure_ascii=False, indent=2)
 
     async def remember(self, key: str, value: str) -> str:
-        """Store a fact about the user. A program that is not trusted would need a yes, so it is refused."""
+        """Store a fact about the user. Refused for an untrusted program, because the user would have to
+        confirm.
+        """
         if not self.trusted:
             raise RumiError(
                 "What a program wants remembered needs a yes of the user, so it was refused.",

@@ -1,4 +1,4 @@
-"""Makes room for a new session of `/mcp`: the one that has been idle for the longest time ends for it."""
+"""Session limit of `/mcp`: for a new session, the one that has been idle for the longest time is ended."""
 
 import logging
 from collections.abc import MutableMapping
@@ -16,9 +16,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Session:
-    """`used` grows with each request of any session. `at_work`: so many of its requests are being answered.
+    """State of a session. `used` is the index of its last request among all requests.
 
-    A stream that a client keeps open to listen is not work.
+    `at_work` is the number of its requests in progress. A stream that a client keeps open to listen does not
+    count.
     """
 
     used: int
@@ -26,7 +27,7 @@ class _Session:
 
 
 class Sessions:
-    """Passes requests on to an application with `most` sessions at once, of which idle ones make room."""
+    """Passes requests to an application with at most `most` sessions, and evicts idle ones for new ones."""
 
     def __init__(self, app: "ASGIApp", most: int) -> None:
         self._app = app
@@ -35,13 +36,15 @@ class Sessions:
         self._turns = count()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer a request; make room before, if it may open a session."""
+        """Answer a request; if it may open a session, evict idle ones first."""
         name = next((value for key, value in scope["headers"] if key.lower() == HEADER), None)
         if name is None:
+            # Only a request without a session id can open a session.
             await self._evict_idle(scope)
             await self._app(scope, receive, self._tracking(scope, send))
             return
         session = self._known.get(name)
+        # A GET is the stream that a client keeps open to listen; it must not prevent eviction.
         working = session if scope["method"] == "POST" else None
         if session is not None:
             session.used = next(self._turns)
@@ -55,7 +58,7 @@ class Sessions:
                 working.used = next(self._turns)
 
     def _tracking(self, scope: "Scope", send: "Send", name: bytes | None = None) -> "Send":
-        """Note a session that an answer opens, or says to have ended."""
+        """Return a `send` that records the sessions that responses open or end."""
 
         async def sending(message: "Message") -> None:
             if message["type"] == "http.response.start":
@@ -74,12 +77,13 @@ class Sessions:
             if not idle:
                 return
             oldest = min(idle, key=lambda name: self._known[name].used)
+            # Before the await, so that concurrent requests do not end the same session twice.
             del self._known[oldest]
             logger.info("a session of /mcp was ended for a new one")
             await self._end(oldest, scope)
 
     async def _end(self, name: bytes, scope: "Scope") -> None:
-        """End a session as its client would."""
+        """End a session with a `DELETE` request, as its client would."""
         kept = [(key, value) for key, value in scope["headers"] if key.lower() in (b"host", b"authorization")]
         ending: MutableMapping[str, Any] = {**scope, "method": "DELETE", "headers": [*kept, (HEADER, name)]}
 

@@ -1,7 +1,7 @@
-"""The page: the running Rumi in a browser, and a window on the chats of its owner.
+"""The page: shows the running process in a browser, and lets its owner use their chats.
 
-An ASGI server (hypercorn, on trio) is kept by one actor; what it may show and who may see it outlives that
-actor's incarnations. Only this room knows the server and its framework.
+One actor runs an ASGI server (hypercorn, on trio). The page's state and its login sessions outlive that
+actor's incarnations. Only this package and `rumi.channels.http` know the server and its framework.
 """
 
 from rumi.channels.page.login import open_entrance

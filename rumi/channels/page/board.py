@@ -1,4 +1,4 @@
-"""What all windows see: the tree and the chats now, turns and restarts of late."""
+"""State that all browser views share: the tree and the chats, and recent turns and restarts."""
 
 import time
 from collections import Counter, deque
@@ -13,12 +13,12 @@ from rumi.chats.events import ChatEvent, TurnStarted
 MOST_TURNS = 60
 MOST_RESTARTS = 20
 MINUTES = 60
-"""How far back the chart of restarts goes."""
+"""Length of the restart chart, in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended. `began` is in seconds since 1970."""
+    """A completed turn. `began` is in seconds since 1970."""
 
     chat: str
     turn: str
@@ -37,10 +37,10 @@ class _RunningTurn:
 
 
 class Board:
-    """Follows the events of all chats and of the tree; looks at the tree only when it is asked to.
+    """Follows the events of all chats and of the tree. Reads the tree only on request.
 
-    `own` says if a chat is the visitor's: of the others' turns nothing is shown but that they run.
-    `revisions` goes up, topic by topic, when there is something new to see.
+    `own` returns True for a visitor's own chat; of other chats, only the fact that a turn runs is shown.
+    `revisions` counts the changes of each topic.
     """
 
     def __init__(self, dump: Callable[[], Mapping[str, object]], own: Callable[[str], bool]) -> None:
@@ -49,20 +49,20 @@ class Board:
         self.topics: dict[str, dict[str, object]] = {"board": {}, "history": {}}
         self.revisions: Counter[str] = Counter()
         self._turns: deque[EndedTurn] = deque(maxlen=MOST_TURNS)
-        self._begun: dict[str, _RunningTurn] = {}  # by chat: it has one turn at a time
+        self._begun: dict[str, _RunningTurn] = {}  # by chat; a chat has one turn at a time
         self._restarts: deque[dict[str, object]] = deque(maxlen=MOST_RESTARTS)
         self._minutes: Counter[int] = Counter()
 
     def look(self) -> bool:
-        """Read the tree and the chats. Return True if something has changed."""
+        """Read the tree and the chats. Return True if something changed."""
         return self._put("board", view_of(self.dump(), self._own)) | self.look_back()
 
     def look_back(self) -> bool:
-        """Sum up turns and restarts, without a look at the tree. Return True if something has changed."""
+        """Update turns and restarts, without reading the tree. Return True if something changed."""
         return self._put("history", self._history())
 
     def chat_happened(self, event: ChatEvent) -> None:
-        """Follow an event of a chat."""
+        """Apply an event of a chat."""
         begun = self._begun.get(event.chat)
         if begun is not None and begun.turn != event.turn:
             begun = None
@@ -73,7 +73,7 @@ class Board:
                 if begun is not None:
                     begun.tools += 1
             case TurnFinished(reason, _, usage):
-                if begun is not None:  # a turn of an earlier process has an end only
+                if begun is not None:  # of a turn of an earlier process, only the end is seen
                     del self._begun[event.chat]
                     seconds = max(0.0, event.time - begun.at)
                     tokens = usage.prompt_tokens + usage.completion_tokens
@@ -84,8 +84,10 @@ class Board:
                 pass
 
     def tree_happened(self, event: TreeEvent) -> bool:
-        """Follow an event of the tree. Return True if it is worth a look. Must be quick: the tree tells it in
-        the middle of its work."""
+        """Record an event of the tree. Return True if browsers should be updated.
+
+        It is called in the middle of the tree's work, so it must be quick.
+        """
         if event.kind not in ("restarted", "limit_reached"):
             return False
         now = time.time()

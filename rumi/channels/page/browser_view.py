@@ -1,8 +1,8 @@
-"""Windows: what a browser is sent, as server-sent events, and never more than it takes.
+"""Browser views: server-sent events for one browser, without a queue.
 
-A window has no queue of events. It remembers which entries have changed and what it told last; when the
-browser takes something, it gets how things are then. So a slow one sees less of what was in between, holds
-at most a mark for each entry, and delays nobody.
+A view has no queue of events. It records which entries changed and what it sent last; when the browser reads,
+it gets the current state. So a slow browser sees fewer intermediate states, needs at most one mark for each
+entry, and delays nobody.
 """
 
 import json
@@ -19,19 +19,19 @@ from rumi.channels.page.transcript import Transcript
 from rumi.platform.threads import Offload
 
 PIECE_BYTES = 32_768
-"""Written at once: the end of a window waits for no more than the piece in hand."""
+"""Size of one write, in bytes: the end of a view waits for at most one piece."""
 
 QUIET_S = 10.0
-"""How often a window without news gets a sign of life, so that the browser knows that we are there."""
+"""Interval of keep-alive comments on a quiet stream, in seconds."""
 
 SEND_PAUSE_S = 0.03
-"""The pause between two sends: words that come one by one are sent together."""
+"""Pause between two sends, in seconds, so that words that arrive one by one are sent together."""
 
 
 def rendered_entry(shape: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry as the browser shows it: Markdown as HTML, but not what users wrote. Blocking.
+    """Return an entry with its Markdown rendered to HTML, except text that users wrote. Blocking.
 
-    `more` are parts at its end that are rendered already.
+    `more` has parts for its end that are already rendered.
     """
     if shape["kind"] == "you":
         return shape
@@ -46,9 +46,9 @@ def _as_html(part: dict[str, Any], html: str, tail: str = "") -> dict[str, Any]:
 
 
 class BrowserView:
-    """One browser's view. `goes_on` is asked now and then whether it still may look.
+    """One browser's view of a chat. `may_continue` returns False when the browser's session has ended.
 
-    `offload` runs what takes time: Markdown is rendered in a thread.
+    `offload` renders Markdown in a thread, because that takes time.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class BrowserView:
         self.transcript = transcript
         self._may_continue = may_continue
         self._marks: dict[str, None] = dict.fromkeys(transcript.entries)
-        self._sent: dict[str, tuple[int, int, int]] = {}  # revision of an entry, characters that grew, steps
-        self._final: dict[str, int] = {}  # characters of what grows in an entry that no further word changes
+        self._sent: dict[str, tuple[int, int, int]] = {}  # by entry: revision, characters, steps
+        self._final: dict[str, int] = {}  # by entry: characters of its growing text whose HTML is final
         self._seen: dict[str, int] = {}
         self._woken = trio.Event()
 
     def changed(self, entry: str) -> None:
-        """Note that an entry of the talk has changed."""
+        """Mark an entry of the talk as changed."""
         self._marks[entry] = None
         self._woken.set()
 
     def wake(self) -> None:
-        """Check for news, and if the browser may still look."""
+        """Check for changes, and if the browser's session is still valid."""
         self._woken.set()
 
     def take(self) -> Iterator[tuple[str, object]]:
-        """Yield what there is to tell now, by event, and count it as told."""
+        """Yield the events to send now, and count them as sent."""
         for topic, revision in self._board.revisions.items():
             if self._seen.get(topic) != revision:
                 self._seen[topic] = revision
@@ -98,9 +98,9 @@ class BrowserView:
                 yield "steps", {"id": id, "calls": entry.showing}
 
     def rendered(self, name: str, what: Any) -> object:
-        """Return what `take` gave, as the browser shows it: Markdown as HTML. Blocking.
+        """Return an event from `take` with its Markdown rendered to HTML. Blocking.
 
-        A text that grows is told in two halves: what no further word changes, once, and the rest, each time.
+        A growing text is sent in two parts: the part whose HTML is final, once, and the rest, each time.
         """
         if name == "more":
             return self._growing(what["id"], what)
@@ -119,7 +119,7 @@ class BrowserView:
         return _as_html(part, html, tail)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell the browser until it leaves or may look no longer."""
+        """Send events until the browser disconnects or its session ends."""
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async with trio.open_nursery() as nursery:
@@ -136,6 +136,7 @@ class BrowserView:
     async def _stream(self, send: Send) -> None:
         text, begun = "retry: 1000\n\n", False
         while self._may_continue():
+            # Before `take`: changes during the rendering and sending wake the wait below.
             self._woken = trio.Event()
             for name, what in list(self.take()):
                 if name in ("entry", "more"):
@@ -146,6 +147,7 @@ class BrowserView:
             begun = True
             await _write(send, text)
             text = ""
+            # Before the wait and not after it, so that the first change after a quiet time is sent at once.
             await trio.sleep(SEND_PAUSE_S)
             with trio.move_on_after(QUIET_S) as quiet:
                 await self._woken.wait()

@@ -1,4 +1,4 @@
-"""A chat's files for its owner's browser: a list, downloads, pictures, and what comes in."""
+"""A chat's files for its owner's browser: lists, downloads, pictures, and uploads."""
 
 import os
 import re
@@ -24,11 +24,11 @@ from rumi.sandbox.workspace import WorkspaceError, listing, open_beneath
 from rumi.web.readers.files.viewer import PICTURES_FOLDER
 
 SILENCE_S: Final = 20.0
-"""How long a file that comes in may pause."""
+"""Maximum pause of an upload, in seconds."""
 
 MOST_NAME: Final = 1_000
 MOST_FILES: Final = 10
-"""Files of one message."""
+"""Maximum number of files in one message."""
 
 PIECE_BYTES: Final = 262_144
 
@@ -41,28 +41,33 @@ PICTURES: Final = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-"""Pictures that hold no code, by their first bytes; WebP has its mark behind its size."""
+"""Signatures of image formats that cannot contain code.
+
+WebP is checked separately, because its signature comes after the file's size.
+"""
 
 _DRAWING: Final = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<svg[\s>]", re.DOTALL)
-"""A drawing, which may hold code: the page shows it as `<img>`, and `FILE_POLICY` forbids everything."""
+"""Start of an SVG drawing, which may contain code. The page shows it as `<img>`, and `FILE_POLICY` forbids
+everything.
+"""
 
 
 class Files:
-    """Answers requests about files. Reading never follows a link, and never waits for a pipe."""
+    """Answers requests about files. Reading never follows a link, and never blocks on a pipe."""
 
     def __init__(self, page: PageState) -> None:
         self._page = page
         self._offload = Threads(4)
 
     async def list(self, talk: Talk, folder: str) -> Response:
-        """Answer with a folder of the chat's files, without that of scaled pictures."""
+        """Answer with a folder of the chat's workspace, without the folder of scaled pictures."""
         where = self._page.workspaces / talk.chat.chat
         found, left_out = await self._offload(partial(listing, where, folder[:MOST_NAME]))
         shown = [asdict(file) for file in found if folder or file.name != PICTURES_FOLDER]
         return JSONResponse({"files": shown, "left_out": left_out})
 
     async def put(self, talk: Talk, request: Request) -> Response:
-        """Store a file that a browser sends; answer with its name."""
+        """Store a file that a browser uploads; answer with its name."""
         name = request.query_params.get("name", "")[:MOST_NAME]
         pieces = _pieces(request)
         async with aclosing(pieces):
@@ -70,11 +75,11 @@ class Files:
         return JSONResponse({"path": came.reference, "size": came.size_bytes})
 
     async def download(self, talk: Talk, path: str) -> Response:
-        """Answer with a file, to be stored and never to be shown."""
+        """Answer with a file as an attachment, so that the browser saves it and never displays it."""
         return await self._answer(talk, path, picture=False)
 
     async def picture(self, talk: Talk, path: str) -> Response:
-        """Answer with a picture that may be shown."""
+        """Answer with a picture that the browser may display."""
         return await self._answer(talk, path, picture=True)
 
     async def _answer(self, talk: Talk, path: str, *, picture: bool) -> Response:
@@ -85,13 +90,14 @@ class Files:
             if picture and (not kind or size > MOST_PICTURE_BYTES):
                 raise HTTPException(415, "no picture")
         except BaseException:
+            # Also on cancellation: until `_Content` has the descriptor, nothing else closes it.
             os.close(file)
             raise
         return _Content(file, size, kind if picture else "", safe_name(path), self._offload)
 
 
 class _Content(Response):
-    """An open file, which is closed when it was sent, or when the browser has left."""
+    """A response with an open file, which is closed after sending, or when the browser has disconnected."""
 
     def __init__(self, file: int, size: int, kind: str, name: str, offload: Threads) -> None:
         super().__init__(media_type=kind or "application/octet-stream")
@@ -110,7 +116,7 @@ class _Content(Response):
             while scope["method"] != "HEAD" and at < self._size:
                 length = min(PIECE_BYTES, self._size - at)
                 piece = await self._offload(partial(os.pread, self._file, length, at))
-                if not piece:  # it has become shorter: the connection ends, and the browser knows
+                if not piece:  # the file was truncated: end the connection, so that the browser notices
                     raise WorkspaceError("The file has changed.")
                 at += len(piece)
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -120,7 +126,7 @@ class _Content(Response):
 
 
 def _kind_of(file: int) -> tuple[int, str]:
-    """Return a file's size, and the type of a picture that may be shown."""
+    """Return a file's size, and the media type of a picture that may be displayed; else an empty type."""
     size, head = os.fstat(file).st_size, os.pread(file, HEAD_BYTES, 0)
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return size, "image/webp"

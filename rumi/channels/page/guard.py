@@ -1,4 +1,4 @@
-"""What every request passes before anything looks at it: its Host, its Origin, and its session."""
+"""Checks of every request before any handler: its Host, its Origin, and its session."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from rumi.channels.http.address import BoundSocket
 from rumi.channels.page.login import Door
 
 OPEN: Final = frozenset({"/login", "/healthz", "/metrics"})
-"""Paths that need no session. `/metrics` judges for itself who asks."""
+"""Paths that need no session. `/metrics` checks access itself."""
 
 OPEN_BELOW: Final = "/static/"
-"""The program's own files, the same for everybody."""
+"""Prefix of the program's own files, which are the same for everybody."""
 
 FILE_POLICY: Final = (
     b"content-security-policy",
     b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
 )
-"""The policy of a chat's files. A drawing (SVG) that is opened by itself runs nothing and loads nothing."""
+"""Content security policy of a chat's files. A drawing (SVG) that is opened directly runs and loads nothing.
+"""
 
 HEADERS: Final = (
     (
@@ -31,13 +32,13 @@ HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"cache-control", b"no-store"),
-    # Not "no-referrer": with that, a browser says `Origin: null` when a form is sent.
+    # Not "no-referrer": with that, a browser sends `Origin: null` with a form.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-"""The headers of every answer."""
+"""Headers of every response."""
 
 
 _FOREIGN = PlainTextResponse("403: this request is not from this page.\n", 403)
@@ -48,7 +49,7 @@ _NO_TOKEN = PlainTextResponse(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """An application for programs below the page: its path, and who may use it by their `Authorization`."""
+    """An ASGI application for programs below the page: its path, its check of `Authorization`, and itself."""
 
     path: str
     admits: Callable[[Iterable[str]], bool]
@@ -56,11 +57,11 @@ class Programs:
 
 
 class PageGuard:
-    """Passes allowed requests on to `app`; `refuse` answers requests to this page without a login.
+    """Passes allowed requests to `app`; `refuse` answers requests to this page without a session.
 
-    A request passes if its Host names this page, its Origin (where the browser says one, and always when it
-    would change something) is this page's, the browser does not say that another site made it, and its
-    cookie is a session's.
+    A request is allowed if its Host names this page, its Origin is this page's (if present; required for
+    requests that change something), the browser does not report another site as its source, and its cookie
+    belongs to a session.
     """
 
     def __init__(
@@ -78,11 +79,12 @@ class PageGuard:
         self._programs = programs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the server's own beginning and end."""
+        """Handle a request, or the server's startup and shutdown."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             send = with_headers(send)
+            # Programs are checked first: they send neither an Origin nor a cookie, only their token.
             if self._programs is not None and scope["path"] == self._programs.path:
                 await self._program(self._programs, scope, receive, send)
             elif not self._is_own(scope):
@@ -92,10 +94,13 @@ class PageGuard:
             else:
                 await self._app(scope, receive, send)
         else:
-            await send({"type": "websocket.close"})  # before it is accepted, that is a 403
+            await send({"type": "websocket.close"})  # before the handshake, this is a 403
 
     async def _program(self, programs: "Programs", scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a program's request: its Host names this page, no browser made it, and it has the token."""
+        """Handle a program's request.
+
+        Its Host must name this page, no browser may have sent it, and it must have the token.
+        """
         headers = scope["headers"]
         reached = scope["server"][0] if scope["server"] else ""
         hosts = _all(headers, b"host")
@@ -107,20 +112,20 @@ class PageGuard:
             await programs.app(scope, receive, send)
 
     def _is_own(self, scope: Scope) -> bool:
-        """Return True if it comes from this page, or from somebody who typed its address."""
+        """Return True if the request comes from this page, or from a user who opened its URL directly."""
         headers = scope["headers"]
         reached = scope["server"][0] if scope["server"] else ""
         hosts, origins = _all(headers, b"host"), _all(headers, b"origin")
         if len(hosts) != 1 or not self._bound.is_own(hosts[0], reached):
             return False
         if scope["http_version"] not in ("1.0", "1.1"):
-            return False  # browsers speak no other version without TLS
+            return False  # browsers use no other version without TLS
         if any(origin != f"http://{hosts[0]}" for origin in origins):
             return False
         if scope["method"] not in ("GET", "HEAD") and len(origins) != 1:
             return False
         if scope["path"] == "/login" and scope["method"] == "GET":
-            return True  # the terminal with the link may itself be a page, and a click there another site's
+            return True  # the terminal may run in a browser: a click there is a cross-site request
         return all(site in ("same-origin", "none") for site in _all(headers, b"sec-fetch-site"))
 
     def _may_enter(self, scope: Scope) -> bool:
@@ -129,12 +134,15 @@ class PageGuard:
 
 
 def cookie_name(bound: BoundSocket) -> str:
-    """Return the session cookie's name. Cookies ignore ports, so each Rumi of a host has its own name."""
+    """Return the name of the session cookie.
+
+    Cookies ignore ports, so each Rumi on a host has its own name.
+    """
     return f"rumi_{bound.port}"
 
 
 def session_of(scope: Scope, bound: BoundSocket) -> str:
-    """Return the session's secret that a request brings, empty if it brings none."""
+    """Return the session secret of a request, empty if it has none."""
     for line in _all(scope["headers"], b"cookie"):
         for pair in line.split(";"):
             name, _, value = pair.strip().partition("=")
@@ -144,7 +152,7 @@ def session_of(scope: Scope, bound: BoundSocket) -> str:
 
 
 def with_headers(send: Send) -> Send:
-    """Return a function that sends as `send` does, with the headers that every answer has."""
+    """Return a `send` that adds the headers of every response."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Who may come in: a person with the link from the terminal, once; from then on their browser's cookie."""
+"""Login to the page: with a one-time link from the terminal, then with a session cookie."""
 
 import hashlib
 import hmac
@@ -18,13 +18,13 @@ from rumi.platform.texts import page as page_texts
 from rumi.platform.texts.language import Language, language_of_browser
 
 LINK_S = 600.0
-"""How long a login link may be used."""
+"""Lifetime of a login link, in seconds."""
 
 SESSION_S = 12 * 3600.0
-"""How long a browser stays logged in, whatever it does."""
+"""Lifetime of a session, in seconds, regardless of its use."""
 
 MOST_SESSIONS = 20
-"""So many browsers at once; one more logs out the one that came in first."""
+"""Maximum number of sessions; one more ends the oldest."""
 
 SECRET_BYTES = 32
 
@@ -36,12 +36,12 @@ class _LoginLink:
 
 
 class Door:
-    """Links and sessions. It keeps digests only.
+    """Login links and sessions. Only digests of their secrets are stored.
 
-    Sessions are kept in the file `kept`, so that a restart logs no browser out; a link is not. There is at
-    most one link that may be used. `announce` gets a new one's code when a browser without a session asks
-    and there is none; so an old link is no loss, and asking prints no more than a line each `LINK_S`
-    seconds. `now` is a clock that never goes back, `date` is in seconds since 1970.
+    Sessions are stored in `sessions_file`, so that a restart logs no browser out; links are only in memory.
+    At most one link is valid. If a browser without a session connects and no link is valid, a new link is
+    created and `announce` gets its code. So a lost link is no problem, and requests print at most one line in
+    `LINK_S` seconds. `now` is a monotonic clock; `date` returns seconds since 1970.
     """
 
     def __init__(
@@ -59,21 +59,21 @@ class Door:
         self._sessions = _read(sessions_file)
 
     def offer(self) -> None:
-        """Make a link, unless there is one that may be used."""
+        """Create and announce a link, unless one is valid."""
         if self._link is None or self._now() >= self._link.until:
             code = secrets.token_urlsafe(SECRET_BYTES)
             self._link = _LoginLink(_digest(code), self._now() + LINK_S)
             self._announce(code)
 
     def fits(self, code: str) -> bool:
-        """Return True if a link could be used; this does not use it."""
+        """Return True if the code is that of the valid link. Does not use the link up."""
         link = self._link
         if link is None or self._now() >= link.until:
             return False
         return hmac.compare_digest(link.digest, _digest(code))
 
     def enter(self, code: str) -> str | None:
-        """Use a link. Return the secret of a new session, or None if the link may not be used (any more)."""
+        """Use the valid link up. Return the secret of a new session; None if the code is another one."""
         if not self.fits(code):
             return None
         self._link = None
@@ -85,7 +85,7 @@ class Door:
         return secret
 
     def knows(self, secret: str) -> bool:
-        """Return True while a session goes on. A clock that was set back does not make it longer."""
+        """Return True while the session is valid. Setting the clock back does not extend a session."""
         left_s = self._sessions.get(_digest(secret).hex(), 0.0) - self._date()
         return 0 < left_s <= SESSION_S
 
@@ -95,11 +95,13 @@ class Door:
             self._store_sessions()
 
     def _store_sessions(self) -> None:
-        """Write the sessions that go on. A disk that takes no more logs browsers out at the next restart."""
+        """Write the valid sessions to the file. If that fails, a restart logs the browsers out."""
         now = self._date()
         self._sessions = {digest: until for digest, until in self._sessions.items() if until > now}
+        # Renamed over the old file: a crash while writing must not lose the sessions.
         draft = self._sessions_file.with_name(f".{self._sessions_file.name}")
         try:
+            # Not through a symbolic link, so that nobody can redirect the write to another file.
             with open(
                 os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w"
             ) as file:
@@ -119,13 +121,13 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest that is kept of a secret: how long its look-up takes does not depend on a guess."""
+    """Return the digest of a secret. Digests make the duration of a lookup independent of a guess."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Where the page is, and who may come in. It outlives every incarnation of the server."""
+    """The page's socket, login and language. It outlives all incarnations of the server."""
 
     bound: BoundSocket
     door: Door
@@ -134,13 +136,13 @@ class Entrance:
     ask_browsers: bool
 
     def language_of(self, request: HTTPConnection) -> Language:
-        """Return the language that a browser is answered in: the configuration's, or with `auto` its own."""
+        """Return the language for a browser: the configured one, or with "auto" the browser's own."""
         if not self.ask_browsers:
             return self.language
         return language_of_browser(request.headers.get("accept-language", ""), self.language)
 
     def introduce(self) -> None:
-        """Tell where the program was started how to come in, and what to mind."""
+        """Print the login link, and a warning if other machines can reach the page."""
         if not self.bound.loopback:
             self.say(page_texts.page_is_open(self.language, self.bound.url))
         self.door.offer()
@@ -152,11 +154,11 @@ def open_entrance(
 ) -> Iterator[Entrance]:
     """Listen at `HOST:PORT` until the block ends.
 
-    `say` shows a line, such as a login link, where the program was started. `sessions` is the file that
-    keeps who is logged in. With `ask_browsers` each browser's own language goes before `language`.
+    `say` prints a line, such as a login link, where the program was started. `sessions` is the file that
+    stores login sessions. With `ask_browsers`, a browser's own language takes precedence over `language`.
 
     Raises:
-        UsageError: no such address, or the port is taken.
+        UsageError: The address does not exist, or the port is in use.
     """
     bound = listen(where, "--web")
 

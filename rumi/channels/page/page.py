@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final, Never
 
 import trio
+from typing_extensions import override
 
 from actors import Actor, ActorRef, Backoff, ChildSpec, Supervisor, TreeEvent
 from rumi.channels.channel import Channel, Process, RoutedPort
@@ -19,37 +20,40 @@ from rumi.platform.chat_ids import LOCAL
 from rumi.store.journal.transaction import JournalMessage
 
 LOOK_S: Final = 0.5
-"""How often the page reads the tree while somebody watches; less often where reading takes long."""
+"""Interval at which the tree is read while a browser is connected, in seconds; longer if reading is slow."""
 
 SHARE: Final = 20
-"""Looking takes at most 1 / SHARE of the time."""
+"""Reading the tree takes at most 1 / SHARE of the time."""
 
 STIR_S: Final = 0.1
-"""The pause between two looks at restarts."""
+"""Minimum pause between two updates after restarts, in seconds."""
 
 MOST_RESTARTS: Final = 100
-"""In five seconds; with the waits between them there are three at most."""
+"""Limit of restarts in five seconds; the backoff allows at most three, so it is never reached."""
 
 
 class PageChannel(PageState, Channel):
-    """The page as a channel. Its state outlives the server: browsers see the same after a crash of it.
+    """The page as a channel. Its state outlives the server: browsers see the same after a server crash.
 
-    Its chats are those that every client may choose, the terminal's among them, so it has no prefix.
+    Its chats are those that any local client may choose, such as the terminal's, so it has no prefix.
     """
 
     name = NAME
 
+    @override
     def open(self, process: Process) -> AbstractAsyncContextManager[None]:
-        """Remember where files are and belong to; there are no connections."""
+        """Read settings and paths from the process; the page has no connections of its own."""
         self.workspaces = process.home.workspaces
         session = process.loaded.settings.session
         self.uploads = LocalUploads(process.home, process.user, process.limits, session.file_mb)
         return super().open(process)
 
+    @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
         """Follow each chat at the worker that serves it."""
         self._reached = reached
 
+    @override
     def add_view(
         self,
         root: Supervisor,
@@ -58,54 +62,62 @@ class PageChannel(PageState, Channel):
         hub: Hub,
         status: Callable[[], Mapping[str, object]],
     ) -> None:
-        """Add the server, under a supervisor of its own.
+        """Add the server under a supervisor of its own.
 
-        It comes back from crashes after a growing wait, and they are not counted together with others:
-        whatever the page does, the process goes on.
+        After a crash, the server restarts with a growing delay. Its crashes do not count towards the limits
+        of other actors, so the page can never end the process.
         """
         self.inbox, self.journal, self._hub = inbox, journal, hub
         self.board = Board(status, lambda chat: inbox.ids.owner_of(chat) == LOCAL)
+        # Subscribed once here, and not by the server, so that events between two incarnations are not lost.
         self.events = hub.subscribe()
         own = root.add_supervisor(Supervisor("page", max_restarts=MOST_RESTARTS))
         backoff = Backoff(first_s=0.2, factor=5, cap_s=60)
         own.add(ChildSpec("server", lambda: PageServer(self), shutdown=2.0, backoff=backoff))
 
+    @override
     def tree_happened(self, event: TreeEvent) -> None:
-        """Follow the tree; the `observe` of its root."""
+        """Record an event of the tree. It is the `observe` callback of the root supervisor."""
         if self.board.tree_happened(event):
             self.stirred.set()
 
+    @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Say how to come in."""
+        """Print the login link."""
         self.entrance.introduce()
 
+    @override
     async def stop_receiving(self) -> None:
-        """Take no more messages. Windows go on showing how the program ends."""
+        """Accept no more messages. Browsers stay connected and see how the process ends."""
         self.ending = True
 
 
 class PageServer(Actor[Never]):
-    """Serves the page, follows what happens, and reads the tree while somebody watches."""
+    """Serves the page, follows chat events, and reads the tree while a browser is connected."""
 
     def __init__(self, page: PageChannel) -> None:
         self._page = page
 
     async def started(self) -> None:
-        """Begin to serve. The socket is open already; this incarnation gets a duplicate of it."""
+        """Start to serve. The socket is already open; this incarnation gets a duplicate of it."""
         self.start_soon(self._follow)
         self.start_soon(self._look)
+        # Talks outlive the server, but their tasks ended with the previous incarnation.
         for talk in self._page.talks.values():
             self.start_soon(talk.follow)
+        # The page outlives this incarnation: new talks must start their task here and not in an ended one.
         self._page.follow = lambda talk: self.start_soon(talk.follow)
         await self.start(self._serve)
 
+    @override
     def activity(self) -> str:
-        """Return how many windows are open."""
+        """Return the number of connected browser views."""
         open_views = len(self._page.windows)
         return f"{open_views} window{'s' if open_views != 1 else ''}" if open_views else ""
 
+    @override
     def metrics(self) -> Mapping[str, object]:
-        """Return how many windows are open, and the address of the page."""
+        """Return the number of connected browser views, and the page's URL."""
         return {"windows": len(self._page.windows), "url": self._page.entrance.bound.url}
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
@@ -125,14 +137,17 @@ class PageServer(Actor[Never]):
                 self._page.leave(view)
 
     async def _follow(self) -> None:
-        """Follow all chats. The subscription is older than this incarnation: nothing is missed in between."""
+        """Apply the events of all chats.
+
+        The subscription is older than this incarnation, so no event is lost.
+        """
         page = self._page
         while True:
             event = await page.events.receive()
             page.board.chat_happened(event)
 
     async def _look(self) -> None:
-        """Read the tree while somebody watches: restarts as they come, all else now and then."""
+        """Read the tree while a browser is connected: restarts immediately, everything else at intervals."""
         page = self._page
         while True:
             if not page.windows:
@@ -141,6 +156,7 @@ class PageServer(Actor[Never]):
             begun = time.perf_counter()
             if page.board.look():
                 page.wake()
+            # Reading a large tree takes long and blocks the event loop.
             until = trio.current_time() + max(LOOK_S, SHARE * (time.perf_counter() - begun))
             while trio.current_time() < until:
                 with trio.move_on_at(until):

@@ -1,4 +1,4 @@
-"""What the page answers, path by path. All of it stands behind `Guard`."""
+"""HTTP routes of the page. All of them are behind `PageGuard`."""
 
 import html
 import json
@@ -38,19 +38,19 @@ T = TypeVar("T")
 
 MOST_TITLE = 100
 MOST_WORDS = 200
-"""Characters of a title, and of what is searched."""
+"""Maximum length of a search text, in characters. `MOST_TITLE` is that of a title."""
 
 MOST_BYTES = 100_000
-"""The largest body of a request."""
+"""Maximum size of a request body, in bytes."""
 
 ASKED_S = 10.0
-"""How long the journal may take."""
+"""Maximum time for the journal to answer, in seconds."""
 
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(page: PageState, programs: Programs | None = None) -> ASGIApp:
-    """Return the page as an ASGI application, with the one for programs below it."""
+    """Return the page as an ASGI application, with `programs` below it."""
     handlers = Handlers(page)
     app = Starlette(
         routes=[
@@ -90,14 +90,14 @@ class Handlers:
             file.name: file.read_bytes() for file in files("rumi.channels.page").joinpath("static").iterdir()
         }
 
-    # Coming in
+    # Login
 
     async def index(self, request: Request) -> Response:
         """Answer with the page."""
         return self._html(request, "index.html")
 
     async def login(self, request: Request) -> Response:
-        """Use a login link. A request that only looks, such as a browser's preload, does not use it up."""
+        """Use a login link up, and start a session. `HEAD` requests and prefetches do not use it up."""
         code = request.query_params.get("code", "")
         if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
             return Response(status_code=204) if self._door.fits(code) else self._closed(request)
@@ -106,7 +106,8 @@ class Handlers:
             return self._closed(request)
         response: Response = RedirectResponse("/", 303)
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            # Clicked on another site's page, the redirect would count as that site's: without the cookie.
+            # After a click on another site's page, the browser would treat the redirect as that site's and
+            # send no cookie.
             response = self._html(request, "login.html")
         response.set_cookie(
             cookie_name(self._bound),
@@ -119,7 +120,7 @@ class Handlers:
         return response
 
     async def logout(self, request: Request) -> Response:
-        """End the session, which closes its windows."""
+        """End the session, which closes its views."""
         self._door.leave(session_of(request.scope, self._bound))
         self._page.wake()
         response = Response(status_code=204)
@@ -127,7 +128,7 @@ class Handlers:
         return response
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request without a session: the link is in the terminal."""
+        """Answer a request without a session: a new link is in the terminal."""
         await self._closed(Request(scope))(scope, receive, send)
 
     def _closed(self, request: Request) -> Response:
@@ -141,7 +142,7 @@ class Handlers:
         return error_text(self._page.entrance.language_of(request), error)
 
     def _talk(self, request: Request, chat: object) -> Talk:
-        """Return the talk that a request names. Another owner's chat is refused like one that is no chat."""
+        """Return the talk that a request names. Another owner's chat is refused like an unknown id."""
         if not isinstance(chat, str):
             raise HTTPException(400, "no chat")
         try:
@@ -152,7 +153,7 @@ class Handlers:
     # The process, and a chat
 
     async def events(self, request: Request) -> Response:
-        """Open a window on a chat: a stream of server-sent events."""
+        """Open a view of a chat: a stream of server-sent events."""
         if request.method == "HEAD":
             return Response(status_code=204)
         talk = self._talk(request, request.query_params.get("chat", DEFAULT_CHAT))
@@ -175,6 +176,7 @@ class Handlers:
             raise HTTPException(400, "no text")
         if self._page.ending:
             raise HTTPException(503, self._words(request)["ending"])
+        # Before sending, so that the message comes before the turn that it starts.
         entry = talk.transcript.say(text, time.time(), files)
         try:
             attachments = [self._page.uploads.attachment(name) for name in files]
@@ -187,7 +189,7 @@ class Handlers:
         return JSONResponse({"number": number})
 
     async def stop(self, request: Request) -> Response:
-        """Stop the turn that runs, as `/stop` does."""
+        """Stop the running turn, as `/stop` does."""
         talk = self._talk(request, (await _fields(request)).get("chat"))
         if not talk.transcript.working:
             return JSONResponse({"number": 0})
@@ -197,7 +199,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def answer(self, request: Request) -> Response:
-        """Answer the turn's question with yes or no, and say if that counts."""
+        """Answer the turn's question with yes or no; the response says if the answer counts."""
         fields = await _fields(request)
         id, yes = fields.get("id"), fields.get("yes")
         talk = self._talk(request, fields.get("chat"))
@@ -209,7 +211,7 @@ class Handlers:
             raise HTTPException(503, self._why(request, error)) from None
 
     async def seen(self, request: Request) -> Response:
-        """Note that a person sees a reply, or can read a question."""
+        """Record that a person has seen a reply, or can read a question."""
         fields = await _fields(request)
         question, delivery = fields.get("question"), fields.get("delivery")
         talk = self._talk(request, fields.get("chat"))
@@ -217,7 +219,7 @@ class Handlers:
             talk.shown(question)
         if isinstance(delivery, int) and not isinstance(delivery, bool):
             entries = talk.transcript.entries.values()
-            if any(entry.delivery == delivery for entry in entries):  # no other chat's
+            if any(entry.delivery == delivery for entry in entries):  # only deliveries of this chat
                 await talk.chat.delivered(delivery)
         return Response(status_code=204)
 
@@ -229,7 +231,7 @@ class Handlers:
         return JSONResponse({"chats": [asdict(chat) for chat in found]})
 
     async def found(self, request: Request) -> Response:
-        """Answer with what was said somewhere with all of the words."""
+        """Answer with the stored messages that contain all of the words."""
         words = request.query_params.get("words", "")[:MOST_WORDS]
         found = await self._asked(request, self._page.search(words))
         shown = [
@@ -245,7 +247,7 @@ class Handlers:
         return JSONResponse({"found": shown})
 
     async def earlier(self, request: Request) -> Response:
-        """Answer with what was said before an entry of the history."""
+        """Answer with the history before an entry."""
         talk = self._talk(request, request.query_params.get("chat"))
         before = request.query_params.get("before", "")
         if not before.isascii() or not before.isdigit() or len(before) > 18:
@@ -259,7 +261,7 @@ class Handlers:
         return JSONResponse({"entries": entries, "earlier": len(rows) >= MOST_ENTRIES})
 
     async def title(self, request: Request) -> Response:
-        """Give a chat a title, or take it away."""
+        """Set or remove a chat's title."""
         fields = await _fields(request)
         talk, title = self._talk(request, fields.get("chat")), fields.get("title")
         if not isinstance(title, str) or len(title) > MOST_TITLE:
@@ -269,7 +271,11 @@ class Handlers:
         return JSONResponse({"title": shown})
 
     async def _asked(self, request: Request, answer: Awaitable[T]) -> T:
-        """Return what the journal answers; the page's error where it cannot be asked, or waits for a disk."""
+        """Return the journal's answer.
+
+        Raises:
+            HTTPException: The journal cannot be asked, or does not answer in time (503).
+        """
         try:
             with trio.fail_after(ASKED_S):
                 return await answer
@@ -279,7 +285,7 @@ class Handlers:
     # Files
 
     async def files(self, request: Request) -> Response:
-        """Answer with the chat's files, or put one there."""
+        """Answer with the chat's files, or store an uploaded file."""
         if request.method == "POST":
             if self._page.ending:
                 raise HTTPException(503, self._words(request)["ending"])
@@ -308,11 +314,11 @@ class Handlers:
     # For machines
 
     async def healthz(self, request: Request) -> Response:
-        """Say that the server answers, and nothing else."""
+        """Answer that the server runs."""
         return PlainTextResponse("ok\n")
 
     async def metrics(self, request: Request) -> Response:
-        """Answer Prometheus; without a login only from this machine."""
+        """Answer with the metrics; without a session only to this machine."""
         client = request.client.host if request.client else ""
         if not is_loopback(client) and not self._door.knows(session_of(request.scope, self._bound)):
             return self._closed(request)
@@ -327,7 +333,7 @@ class Handlers:
         return Response(self._files[name], media_type=kind)
 
     def _html(self, request: Request, name: str, status: int = 200) -> Response:
-        """Answer with a template and its words, which are escaped."""
+        """Answer with a template, filled with escaped texts."""
         text = self._files[name].decode()
         own = self._words(request)
         words = {"words": json.dumps(own), "lang": self._page.entrance.language_of(request), **own}
@@ -337,7 +343,7 @@ class Handlers:
 
 
 class _ViewResponse(Response):
-    """A window that counts as open while its browser is told."""
+    """A response that registers its view with the page while the browser is connected."""
 
     def __init__(self, page: PageState, view: BrowserView) -> None:
         self._page = page
@@ -362,7 +368,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _fields(request: Request) -> Mapping[str, Any]:
-    """Return the JSON object of a request. Forms of other sites cannot send one."""
+    """Return the JSON object of a request. Forms of other sites cannot send this content type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "JSON only")
     try:

@@ -1,4 +1,4 @@
-"""What the page shows, whom it lets in, and who looks now: the state that its routes read."""
+"""State of the page that its routes read: content, login, and connected browser views."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -28,30 +28,30 @@ from rumi.store.journal.records import StoredChat, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
 
 NAME: Final = "page"
-"""The name of the channel."""
+"""Name of the channel."""
 
 MOST_TALKS: Final = 16
-"""Chats whose talk is in memory; more only while they are looked at or at work."""
+"""Number of talks in memory; more only while they are viewed or a turn runs."""
 
 MOST_SLICES: Final = 50
-"""Slices of the history that one search looks at, each with `rumi.store.journal`'s bound."""
+"""Maximum number of history slices that one search reads; `rumi.store.journal` limits the size of each."""
 
 MOST_FOUND: Final = 30
-"""Entries that a search shows."""
+"""Maximum number of entries that a search returns."""
 
 MOST_BROWSERS: Final = 32
 
 
 class Endpoint(Protocol):
-    """An application for programs below the page, such as the one of MCP."""
+    """An application for programs below the page, such as the MCP endpoint."""
 
     @property
     def path(self) -> str:
-        """Its path."""
+        """Path of the endpoint on the page's server."""
         ...
 
     def admits(self, authorizations: Iterable[str]) -> bool:
-        """Return True if a request with these values of the header `Authorization` may come in."""
+        """Return True if a request with these values of the `Authorization` header is allowed."""
         ...
 
     def running(self) -> AbstractAsyncContextManager[ASGIApp]:
@@ -60,7 +60,7 @@ class Endpoint(Protocol):
 
 
 class PageState:
-    """What the page shows, whom it lets in, and who looks now. It outlives the server's incarnations."""
+    """Content, login and connected browser views of the page. It outlives the server's incarnations."""
 
     board: Board
     events: HubSubscription
@@ -72,26 +72,27 @@ class PageState:
     def __init__(self, entrance: Entrance, endpoint: Endpoint | None = None) -> None:
         self.entrance = entrance
         self.endpoint = endpoint
-        self.talks: dict[str, Talk] = {}  # the one that was asked for last is the last
+        self.talks: dict[str, Talk] = {}  # ordered by last use
         self.windows: set[BrowserView] = set()
         self.ending = False
         self.watched = trio.Event()
         self.stirred = trio.Event()
         self.follow: Callable[[Talk], None] = lambda talk: None
-        """Makes the present server follow a talk."""
+        """Makes the current server incarnation follow a talk."""
         self._hub: Hub
         self._reached: Callable[[str], RoutedPort] | None = None
         self.offload = Threads()
 
-    # Chats: those of the owner of this machine's clients, and no others
+    # Chats: only those of the local owner
 
     def talk(self, chat: str) -> Talk:
-        """Return the talk of a chat that the page may show.
+        """Return the talk of a chat, creating it if needed.
 
         Raises:
-            UsageError: It is no chat id, or the chat is another owner's.
+            UsageError: The chat id is not valid, or the chat has another owner.
         """
-        self.inbox.ids.check_chosen(chat)  # which leaves the chats of `LOCAL`
+        self.inbox.ids.check_chosen(chat)  # passes only chats of the owner `LOCAL`
+        # Popped and inserted again, which keeps the order of last use.
         talk = self.talks.pop(chat, None)
         if talk is None:
             local = LocalChat(chat, self.inbox, self._hub, self.journal, channel=NAME)
@@ -105,18 +106,18 @@ class PageState:
         return talk
 
     def chat_of(self, request: HTTPConnection, talk: Talk) -> LocalChat:
-        """Return the chat for a browser's request, which is answered in the browser's language."""
+        """Return the talk's chat in the browser's language, for a request of that browser."""
         return replace(talk.chat, language=self.entrance.language_of(request))
 
     async def chats(self) -> list[StoredChat]:
-        """Return the chats with messages, the latest first, and the terminal's in any case."""
+        """Return the chats with messages, latest first, and always the terminal's."""
         found = list(await self.journal.ask(ListChats(self._others)))
         if all(chat.chat != DEFAULT_CHAT for chat in found):
             found.append(StoredChat(DEFAULT_CHAT, "", "", 0.0))
         return found
 
     async def search(self, words: str) -> list[StoredEntry]:
-        """Return what was said in these chats with all of the words, the latest first."""
+        """Return the entries of the local owner's chats that contain all of the words, latest first."""
         found: list[StoredEntry] = []
         request = SearchHistory(words, without=self._others)
         for _ in range(MOST_SLICES):
@@ -129,34 +130,35 @@ class PageState:
 
     @property
     def _others(self) -> tuple[str, ...]:
-        """The beginnings of the ids of chats that have other owners."""
+        """Return the id prefixes of chats that have other owners."""
         return tuple(prefix.text for prefix in self.inbox.ids.prefixes)
 
     async def new_window(self, session: str, talk: Talk) -> BrowserView | None:
-        """Return a window on a talk for a browser that is logged in; None where there are too many.
+        """Return a view of a talk for a browser with a session; None if there are too many views.
 
         Raises:
-            ActorError: the chat or the journal cannot be asked.
+            ActorError: The chat or the journal cannot be asked.
         """
         await talk.begin()
+        # Checked after the await, because other views may have been added during it.
         if len(self.windows) >= MOST_BROWSERS:
             return None
         self.board.look()
-        goes_on = partial(self.entrance.door.knows, session)
-        return BrowserView(self.board, talk.transcript, goes_on, self.offload)
+        may_continue = partial(self.entrance.door.knows, session)
+        return BrowserView(self.board, talk.transcript, may_continue, self.offload)
 
     def enter(self, window: BrowserView) -> None:
-        """Add a window in which somebody looks."""
+        """Add a connected view."""
         self.windows.add(window)
         window.transcript.watchers.add(window)
         self.watched.set()
 
     def leave(self, window: BrowserView) -> None:
-        """Remove a window in which nobody looks any more."""
+        """Remove a view whose browser has disconnected."""
         self.windows.discard(window)
         window.transcript.watchers.discard(window)
 
     def wake(self) -> None:
-        """Make all windows check for news."""
+        """Make all views check for changes."""
         for window in self.windows:
             window.wake()

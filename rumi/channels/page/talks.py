@@ -1,4 +1,4 @@
-"""The talks of the page: each chat that a browser has opened, with what is followed of it."""
+"""Talks of the page: the chats that browsers have opened, with their followed events."""
 
 from contextlib import suppress
 
@@ -14,10 +14,10 @@ from rumi.store.journal.reading import ReadHistory
 
 
 class Talk:
-    """A chat as its windows see it. Its events are followed from when a browser opened it first."""
+    """A chat as the page shows it. Its events are followed from the first time that a browser opens it."""
 
     def __init__(self, chat: LocalChat, reached: RoutedPort | None = None) -> None:
-        """The chat is `reached` at the worker that serves it, where several share a database."""
+        """Create the talk. With several workers, `reached` is the chat at the worker that serves it."""
         self.chat = chat
         self.transcript = Transcript()
         self._reached = reached
@@ -27,27 +27,27 @@ class Talk:
 
     @property
     def in_use(self) -> bool:
-        """Return True while somebody looks at it, or a turn runs in it."""
+        """Return True while a browser views the chat, or a turn runs in it."""
         return bool(self.transcript.watchers) or self.transcript.working
 
     async def begin(self) -> None:
-        """Add what was said before, and the replies that nobody has.
+        """Load the history, and the replies that nobody has received.
 
         Raises:
-            ActorError: the chat or the journal cannot be asked.
+            ActorError: The chat or the journal cannot be asked.
         """
         if self._begun:
             return
         replies = await self.chat.undelivered()
         rows = await self.chat.journal.ask(ReadHistory(self.chat.chat, limit=MOST_ENTRIES))
-        if not self._begun:  # another window may have been as fast
+        if not self._begun:  # another view may have loaded it meanwhile
             self._begun = True
             self.transcript.begin(rows)
             for reply in replies:
                 self.transcript.undelivered(reply)
 
     async def follow(self) -> None:
-        """Follow the chat until it is forgotten. The subscription outlives servers: nothing is missed."""
+        """Follow the chat until `forget`. The subscription outlives the server, so no event is lost."""
         with trio.CancelScope() as self._following:
             async with trio.open_nursery() as nursery:
                 if self._reached is not None:
@@ -60,7 +60,7 @@ class Talk:
                         self.transcript.happened(event)
 
     async def _moved(self, moved: Moved) -> None:
-        """Go on with the chat at another worker: what ran has ended, and its replies are in the journal."""
+        """Continue at another worker: end the interrupted turn, and add its replies from the journal."""
         if not moved.back:
             return
         with suppress(ActorError):
@@ -70,20 +70,20 @@ class Talk:
                 self.transcript.undelivered(reply)
 
     def shown(self, question: str) -> None:
-        """Note that a person can read the question."""
+        """Report that a person can read the question."""
         (self._reached or self.chat).shown(question)
 
     async def answer(self, question: str, yes: bool) -> bool:
-        """Answer the question of the chat's turn; return False where it waits for none.
+        """Answer the pending question of the chat's turn; return False if none is pending.
 
         Raises:
-            RumiError: The worker that serves the chat is not reached.
+            RumiError: The worker that serves the chat is unreachable.
         """
         if self._reached is not None:
             return await self._reached.answer(question, yes)
         return await self.chat.inbox.answer(self.chat.chat, question, yes)
 
     def forget(self) -> None:
-        """Follow it no longer."""
+        """Stop following the chat."""
         self._events.close()
         self._following.cancel()

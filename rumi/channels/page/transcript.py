@@ -1,4 +1,4 @@
-"""The talk in a chat as all of its windows see it: what was said, and what grows."""
+"""Transcript of a chat as all browser views show it: messages, replies, and growing answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ from rumi.sandbox.incoming import file_in
 from rumi.store.journal.records import StoredEntry
 
 MOST_ENTRIES = 200
-"""So many entries are kept; the oldest go. The journal has them all."""
+"""Maximum number of entries in memory; the oldest are dropped. The journal has all of them."""
 
 SHOWN_CHARS = 2000
-"""How much of what a tool said is shown."""
+"""Number of characters of a tool's result that are shown."""
 
 TITLE_CHARS = 400
-"""How much of a tool call's arguments is shown."""
+"""Number of characters of a tool call's arguments that are shown."""
 
 
 class Watcher(Protocol):
-    """Somebody who is told which entries have changed."""
+    """Receives the ids of changed entries."""
 
     def changed(self, entry: str) -> None:
-        """The entry of that id has changed. Must not wait."""
+        """Mark the entry as changed. Must not wait."""
         ...
 
 
@@ -45,9 +45,9 @@ class Watcher(Protocol):
 class TranscriptEntry:
     """A message, an answer that may still grow, or a reply to a command.
 
-    `parts` are as the page's script knows them. `revision` goes up when anything changes but that the last
-    part, a text, has become longer, or that calls have shown steps: those are counted in `steps`.
-    `delivery` is what to acknowledge when a person has it.
+    `parts` have the format that the page's script expects. `revision` counts all changes except two: the last
+    part, a text, became longer, or running calls reported steps, which `steps` counts. `delivery` is the
+    delivery to acknowledge when a person has seen the entry.
     """
 
     id: str
@@ -76,19 +76,19 @@ class TranscriptEntry:
 
     @property
     def showing(self) -> dict[str, object]:
-        """Return the last steps of the calls that run, by call."""
+        """Return the latest steps of the running calls, by call id."""
         running = (part for part in self.parts if part.get("state") == "running")
         return {str(part["id"]): part["steps"] for part in running if "steps" in part}
 
     @property
     def growing(self) -> str:
-        """Return the last part's text, empty if it is not a text."""
+        """Return the text of the last part, empty if it is not a text."""
         last = self.parts[-1] if self.parts else {}
         return str(last["text"]) if last.get("kind") == "text" else ""
 
 
 def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
-    """Yield entries for what the journal has, named by its numbers, with a line where the session changes."""
+    """Yield entries for stored history rows, with a separator where the session changes."""
     session = rows[0].session if rows else 0
     for row in rows:
         message, turn = row.entry.message, row.entry.turn
@@ -105,13 +105,15 @@ def stored_entries(rows: Sequence[StoredEntry]) -> Iterator[TranscriptEntry]:
 
 
 class Transcript:
-    """What was said, oldest first. Changes are told to the watchers, by entry and not by change: one that is
-    slow sees fewer of the states in between and never more than there are entries."""
+    """The entries of a chat, oldest first. Watchers are notified of changed entries, not of each change.
+
+    So a slow watcher sees fewer intermediate states, and never has more marks than there are entries.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[str, TranscriptEntry] = {}
         self.earlier = False
-        """Whether the journal has more, from before the first entry."""
+        """True if the journal has entries from before the first one."""
         self.watchers: set[Watcher] = set()
         self._ids = count(1)
 
@@ -120,40 +122,42 @@ class Transcript:
         """Return True if a turn runs."""
         return any(entry.state == "running" for entry in self.entries.values())
 
-    # What windows do
+    # Actions of browser views
 
     def say(self, text: str, now: float, files: Sequence[str] = ()) -> TranscriptEntry:
-        """Add a message that is about to be sent, so that it stands before all that follows from it."""
+        """Add a message that is about to be sent, so that it comes before everything that follows from it."""
         parts = [*map(_file, files), *([_text(text)] if text.strip() else [])]
         return self._add(TranscriptEntry(self._id(), "you", "sending", parts, now))
 
     def sent(self, entry: TranscriptEntry, number: int) -> None:
-        """Note that the message is stored."""
+        """Record that the message is stored."""
         entry.number, entry.state = number, "sent"
         self._changed(entry)
 
     def failed(self, entry: TranscriptEntry, why: str) -> None:
-        """Note that the message was not taken."""
+        """Record that the message was not accepted."""
         entry.state = "failed"
         entry.parts.append({"kind": "note", "text": why})
         self._changed(entry)
 
-    # What was before
+    # History
 
     def begin(self, rows: Sequence[StoredEntry]) -> None:
-        """Add what the journal knows, before what has happened since."""
+        """Insert the stored history before the entries that events have added meanwhile."""
         since, self.entries = self.entries, {}
         followed = {entry.turn for entry in since.values()}
         self.earlier = len(rows) >= MOST_ENTRIES
+        # Turns that were followed live have entries already.
         for entry in stored_entries([row for row in rows if row.entry.turn not in followed]):
             self._add(entry)
         for entry in since.values():
             self._add(entry)
 
     def undelivered(self, reply: Replied) -> None:
-        """Add a reply that nobody has acknowledged, unless an event has told it or the history has it."""
+        """Add an unacknowledged reply, unless an event or the history already has it."""
         if any(entry.delivery == reply.delivery for entry in self.entries.values()):
             return
+        # The history has no delivery numbers: a last answer with the same text is this reply.
         last = next(reversed(self.entries.values()), None)
         if last is not None and last.kind == "answer" and last.growing == reply.text:
             last.delivery = reply.delivery
@@ -162,15 +166,15 @@ class Transcript:
             self._reply(reply, 0.0)
 
     def interrupted(self) -> None:
-        """Note that what ran has ended, with the worker that told it."""
+        """End running entries, because the worker that reported them has gone."""
         for entry in list(self.entries.values()):
             if entry.state == "running":
                 self._finish(entry, "interrupted", entry.growing)
 
-    # What happens
+    # Events
 
     def happened(self, event: ChatEvent) -> None:
-        """Follow an event of the chat."""
+        """Apply an event of the chat."""
         match event.what:
             case TurnStarted(text, number):
                 self._said(text, number, event.time)
@@ -216,7 +220,7 @@ class Transcript:
                     steps = [
                         *part.get("steps", ()),
                         {"number": number, "text": text},
-                    ]  # shapes share the list
+                    ]  # a new list: shapes refer to the old one
                     part["steps"] = steps[-MOST_STEPS:]
                     entry.steps += 1
                 self._changed(entry, grown=True)
@@ -240,7 +244,7 @@ class Transcript:
                 pass
 
     def _finish(self, entry: TranscriptEntry, reason: str, answer: str) -> None:
-        """Put the answer in place of the words that grew into it."""
+        """Replace the growing text by the final answer, and end everything that is still running."""
         if entry.growing and answer.startswith(entry.growing.rstrip()):
             entry.parts.pop()
         entry.parts = [part for part in entry.parts if part.get("text") != ""]
@@ -255,11 +259,13 @@ class Transcript:
         self._changed(entry)
 
     def _said(self, text: str, number: int, at: float) -> None:
-        """Add the message that became a turn, unless it came by one of these windows."""
+        """Add the message that started a turn, unless a browser view of this page sent it."""
         for entry in reversed(self.entries.values()):
             files = any(part["kind"] == "file" for part in entry.parts)
             if entry.number == number:
                 return
+            # Its number is not known before `send` returns, and the turn may start earlier: compare the
+            # content.
             if entry.state == "sending" and (files or entry.parts == [_text(text)]):
                 return
         self._add(TranscriptEntry(self._id(), "you", "sent", [_text(text)], at, number=number))
@@ -271,7 +277,7 @@ class Transcript:
         if entry is None:
             self._reply(reply, event.time)
             return
-        if entry.state == "running":  # its end was told while nobody followed it
+        if entry.state == "running":  # the event of its end was missed
             self._finish(entry, "", reply.text)
         entry.delivery = reply.delivery
         self._changed(entry)
@@ -306,7 +312,7 @@ class Transcript:
 
 
 def _running(entry: TranscriptEntry, call: str) -> Iterator[dict[str, Any]]:
-    """Yield the part of a call that runs, if there is one."""
+    """Yield the part of a running call, if there is one."""
     for part in entry.parts:
         if part.get("id") == call and part.get("state") == "running":
             yield part
@@ -329,12 +335,12 @@ def _text(text: str) -> dict[str, object]:
 
 
 def _announces(text: str) -> bool:
-    """Return True if the history only says that something comes, which is there itself too."""
+    """Return True if the text only announces an attachment, which has an entry of its own."""
     return text in ("[The user sends files.]", "[The user sends a voice message.]")
 
 
 def _handed(text: str) -> dict[str, object]:
-    """Return a user's own words, or what they handed on, with where it comes from."""
+    """Return a part for a user's own text, or for forwarded content with its source."""
     found = read_block(text)
     if found is None:
         return _text(text)

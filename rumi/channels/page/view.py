@@ -1,4 +1,4 @@
-"""The status dump as the page shows it: rows of the tree and of the chats, no more than a person reads."""
+"""The status dump as the page shows it: rows of the tree and of the chats, no more than a person can read."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -6,14 +6,15 @@ from typing import Any
 from rumi.channels.http.counters import TOOLS
 
 MOST_CHILDREN = 50
-"""Rows below one supervisor, and rows of chats: those that do something come first."""
+"""Maximum rows below one supervisor, and of chats; active ones come first."""
 
 
 def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, object]:
-    """Return the rows for the page. Only rows of what is at work have values that change by themselves, such
-    as an age; so a quiet process looks the same twice.
+    """Return the rows for the page.
 
-    Of chats that are not the visitor's `own`, and of their tasks, they say that they work, and not what on.
+    Only rows of active work have values that change by themselves, such as an age; so an idle process gives
+    equal results, and nothing is sent. For chats and tasks that do not belong to the visitor (`own` returns
+    False), the rows say that they are active, but not what they work on.
     """
     failed = {
         chat: failure if own(chat) else {**failure, "error": "rumi status"}
@@ -53,7 +54,7 @@ def view_of(dump: Mapping[str, Any], own: Callable[[str], bool]) -> dict[str, ob
 
 
 def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
-    """Return a worker without what changes by itself."""
+    """Return a worker without values that change by themselves."""
     state = "ended" if worker["lease_left_s"] <= 0 else "leaving" if worker["leaving"] else "running"
     return {
         "name": worker["name"],
@@ -64,7 +65,7 @@ def _worker(worker: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Return the bots at work, of this machine's owner alone."""
+    """Return the local owner's active bots."""
     tasks = next((node["children"] for node in tree["children"] if node["id"] == "tasks"), ())
     found = (task["figures"] for task in tasks)
     return [
@@ -82,13 +83,13 @@ def _bots(tree: Mapping[str, Any]) -> list[dict[str, object]]:
 
 
 def _spending(tree: Mapping[str, Any]) -> dict[str, object]:
-    """Return what model calls have used, and how far budgets are used; empty as long as nobody has looked."""
+    """Return usage and budgets; empty if the usage of today was not read yet."""
     found = next((dict(node["figures"]) for node in tree["children"] if node["id"] == "budgets"), {})
     return found if "today" in found else {}
 
 
 def _withheld(node: Mapping[str, Any], own: Callable[[str], bool]) -> Mapping[str, Any]:
-    """Return the node; of other owners' chats and tasks below it without anything that they say or read."""
+    """Return the node with other owners' chats and tasks reduced to what everyone may see."""
     children = node["children"]
     match node["id"]:
         case "chats":
@@ -126,7 +127,7 @@ def _first(children: list[Any]) -> tuple[list[Any], int]:
 
 
 def _rank(child: Mapping[str, Any]) -> tuple[bool, float]:
-    """Return the sort key: those at work come first, and of them those that have been at it for longest."""
+    """Return the sort key: active children first, and of them the longest-running."""
     return not child["doing"], -(child["figures"].get("age_s") or 0.0)
 
 
@@ -169,6 +170,6 @@ def _chat(node: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, objec
 
 
 def _call(tool: Mapping[str, Any]) -> str:
-    """Return a running call on one line: a command by itself, another tool by its name."""
+    """Return a running call on one line: `$` and the command for bash, else the tool and its argument."""
     name, what = tool.get("name", ""), tool.get("what", "")
     return f"$ {what}" if name == "bash" and what else " ".join(filter(None, (name, what)))

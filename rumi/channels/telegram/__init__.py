@@ -1,7 +1,7 @@
-"""Telegram: updates in, replies out. The only package that uses python-telegram-bot.
+"""Telegram: receives updates and sends replies. The only package that uses python-telegram-bot.
 
-`receiving` takes updates, `sending` sends replies, `formatting` makes messages of Markdown, `files` fetches
-users' files, `api` is the bot on the wire. `room` is the channel.
+`receiving` takes updates, `sending` sends replies, `formatting` converts Markdown to messages, `files`
+downloads users' files, and `api` wraps the Bot API. `channel` combines them into the channel.
 """
 
 from rumi.channels.telegram.api.bot import bot_name

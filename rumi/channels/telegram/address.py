@@ -1,4 +1,4 @@
-"""The address of a chat: its id in Rumi, its numbers on Telegram, and the bot that it is with."""
+"""Telegram chat addresses: the chat's id in Rumi, its numbers on Telegram, and its bot."""
 
 import re
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ _CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})
 
 @dataclass(frozen=True, slots=True)
 class TelegramAddress:
-    """A chat's number, negative for groups, the number of the topic if it has one, and the name of its bot.
+    """A chat's address: its Telegram number (negative for groups), its topic if any, and its bot's name.
 
-    The first bot, that of `[telegram]`, has no name.
+    The first bot, configured in `[telegram]`, has no name.
     """
 
     number: int
@@ -21,18 +21,18 @@ class TelegramAddress:
 
     @property
     def chat(self) -> str:
-        """Return the chat's id in Rumi: `tg123`, `tg-100777_5`, and with the bot `work`: `tgwork-123`."""
+        """Return the chat's id in Rumi: "tg123", "tg-100777_5", or "tgwork-123" for the bot named "work"."""
         bot = f"{self.bot}-" if self.bot else ""
         return f"{TELEGRAM.text}{bot}{self.number}" + ("" if self.topic is None else f"_{self.topic}")
 
     @property
     def group(self) -> bool:
-        """Return True for a group: more than one person may read there."""
+        """Return True for a group, where more than one person may read the messages."""
         return self.number < 0
 
 
 def address_of(chat: str) -> TelegramAddress | None:
-    """Return the address of a chat's id; None if it is not a Telegram chat."""
+    """Return the address that a chat id encodes; None if the id is not that of a Telegram chat."""
     found = _CHAT.fullmatch(chat)
     if found is None:
         return None

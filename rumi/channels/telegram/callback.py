@@ -1,4 +1,4 @@
-"""The data of buttons: random names without other meaning. Those of a question have a letter behind it."""
+"""Callback data of inline buttons: random ids without meaning. Answers to questions append `:y` or `:n`."""
 
 import re
 from typing import Final
@@ -8,16 +8,16 @@ _BUTTON: Final = re.compile(r"[0-9a-f]{16}")
 
 
 def data_of(question: str, yes: bool) -> str:
-    """Return the data that Telegram sends back when this button is pressed: 18 of the 64 allowed bytes."""
+    """Return the callback data of a question's button: 18 of the 64 bytes that Telegram allows."""
     return f"{question}:{'y' if yes else 'n'}"
 
 
 def answer_in(data: str) -> tuple[str, bool] | None:
-    """Return the answered question, and True for yes; None for data that no such button carries."""
+    """Return the question's id and True for yes; None if `data` does not belong to a question's button."""
     found = _ANSWER.fullmatch(data)
     return None if found is None else (found[1], found[2] == "y")
 
 
 def button_in(data: str) -> str:
-    """Return the id of a button below a reply; empty for data that no such button carries."""
+    """Return the id of a button below a reply; empty if `data` does not belong to such a button."""
     return data if _BUTTON.fullmatch(data) else ""

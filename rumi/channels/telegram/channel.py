@@ -12,6 +12,7 @@ from typing import Final
 import trio
 from telegram import Bot
 from telegram.error import TelegramError
+from typing_extensions import override
 
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
@@ -59,34 +60,39 @@ from rumi.store.journal.transaction import JournalMessage
 logger = logging.getLogger(__name__)
 
 FILES_AT_ONCE: Final = 4
-"""The maximum number of files that are read or written at once, and that are in memory."""
+"""Maximum number of files that are read or written at once, and that are held in memory."""
 
 DELIVERIES: Final = 256
-"""The maximum number of deliveries that wait; further ones wait for a place."""
+"""Mailbox capacity of the webhook actor; further deliveries wait for a free slot."""
 
 FIRST_LOOK_S: Final = 5.0
-"""How long Telegram may take to identify the bot before serving begins without the answer."""
+"""Maximum time for Telegram to identify the bot at startup, in seconds; serving then begins without the
+answer.
+"""
 
 POLLER = "telegram poller"
-"""The worker that serves this place polls for all: Telegram answers one poll at a time."""
+"""Partition key of polling: the worker that serves this key polls for all workers, because Telegram answers
+only one poll at a time.
+"""
 
 MOVES_S = 5.0
-"""So old may be what a worker knows of the moves that others have stored."""
+"""Maximum age of a worker's knowledge about moves that other workers stored, in seconds."""
 
 LEAVE_S = 5.0
-"""How long replies that wait are sent before another worker serves their chats."""
+"""Maximum time for sending queued replies before another worker takes over their chats, in seconds."""
 
 
 class Telegram(Channel):
-    """The bot as a channel, and the data that it needs."""
+    """One bot as a channel, with the state that its actors share."""
 
     name = "telegram"
     prefix = TELEGRAM
 
     def __init__(self, webhook: str | None = None, bot_name: str = "") -> None:
-        """`webhook` is the address at which Telegram reaches the listener; without one it is polled.
+        """Create the channel of one bot.
 
-        `bot_name` is the name that the configuration has for the bot, empty for the first one.
+        `webhook` is the public URL at which Telegram reaches the listener; without it, the channel polls.
+        `bot_name` is the bot's name in the configuration, empty for the first bot.
         """
         self._bot_name = bot_name
         self._variable = TelegramBotSection.variable(bot_name)
@@ -102,8 +108,8 @@ class Telegram(Channel):
         self._limits = SendLimits(part=lambda: self._part())
         self._memory = ReceiverMemory(variable=self._variable)
         self._moves = Moves(bot_name)
-        self._moves_until = inf  # until then the moves are known: alone, this process knows all
-        self._met: set[int] = set()  # groups whose messages came while the moves were known
+        self._moves_until = inf  # when moves must be read again; never for a single process
+        self._met: set[int] = set()  # groups that had messages since the moves were first read
         self.statistics = Statistics()
         self._serves: Callable[[str], bool] = lambda chat: True
         self._sender: ActorRef[SenderMessage] | None = None
@@ -113,10 +119,10 @@ class Telegram(Channel):
 
     @asynccontextmanager
     async def open(self, process: Process) -> AsyncIterator[None]:
-        """Have the connections until the block ends. Telegram is asked nothing yet.
+        """Open the connections until the block ends. Sends no request to Telegram.
 
         Raises:
-            ConfigError: There is no token, or it has an invalid form.
+            ConfigError: The token is missing or malformed.
         """
         self._serves, self._part = process.serves, process.part
         home, settings, secrets = process.home, process.loaded.settings, process.loaded.secrets
@@ -153,13 +159,18 @@ class Telegram(Channel):
             try:
                 yield
             finally:
+                # Shielded, because the block usually ends by cancellation; bounded, so that a stuck
+                # connection cannot delay the shutdown.
                 with trio.move_on_after(5, shield=True):
                     await files.aclose()
                     if transcriber is not None:
                         await transcriber.aclose()
 
     def connect(self, bot: Bot, who: Who, files: TelegramFiles, home: Home, *, voice: bool) -> None:
-        """Use these connections: those of `open`, or others. `voice`: recordings can be transcribed."""
+        """Use these connections: those that `open` made, or others.
+
+        `voice` is True if recordings can be transcribed.
+        """
         self._bot = bot
         self._who = who
         self._files = files
@@ -169,6 +180,7 @@ class Telegram(Channel):
 
     # The tree
 
+    @override
     def add_sender(
         self,
         root: Supervisor,
@@ -176,7 +188,6 @@ class Telegram(Channel):
         hub: Hub,
         ended: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Add the sender."""
         self._sender = root.add(
             ChildSpec(
                 self._named("sender"),
@@ -195,10 +206,11 @@ class Telegram(Channel):
             )
         )
 
+    @override
     def add_receiver(
         self, root: Supervisor, inbox: Inbox, journal: ActorRef[JournalMessage], hub: Hub
     ) -> None:
-        """Add the poller, or the webhook."""
+        """Add the poller, or with a webhook URL the webhook actor."""
         assert self._sender is not None
         strangers = Strangers(self._sender)
         presses = Presses(inbox, self._sender, strangers)
@@ -232,23 +244,24 @@ class Telegram(Channel):
         )
 
     def _polls(self) -> bool:
-        """Return True if this process polls: one of several that share a database does, for each bot."""
+        """Return True if this process polls: of several workers on one database, one polls for each bot."""
         return self._serves(f"{POLLER} {self._bot_name}" if self._bot_name else POLLER)
 
     def _named(self, actor: str) -> str:
-        """Return the name of the bot's own actor: those of further bots have the bot's name in theirs."""
+        """Return the id of one of this bot's actors; actors of further bots have the bot's name appended."""
         return f"{actor}-{self._bot_name}" if self._bot_name else actor
 
+    @override
     def among_workers(self, reached: Callable[[str], RoutedPort]) -> None:
-        """Take note that other workers receive messages too, and learn of moves."""
+        """Read moves from the journal from now on, because other workers store moves too."""
         self._moves_until = -inf
 
     async def _know_moves(self, journal: ActorRef[JournalMessage], groups: frozenset[int]) -> None:
-        """Read the moves that other workers have stored: before the first messages of a group that come here,
-        otherwise at most every `MOVES_S`.
+        """Read the moves that other workers stored.
 
-        Telegram delivers a group's messages in order, and the first one under a new number is the move. So it
-        is stored before this worker gets any other message of that number.
+        This happens always before a group's first messages here, otherwise at most once in `MOVES_S` seconds.
+        Telegram delivers a group's messages in order, and the first message under a new number announces the
+        move. So the move is stored before this worker gets any other message with that number.
         """
         now = trio.current_time()
         if self._moves_until == inf or (groups <= self._met and now < self._moves_until):
@@ -258,6 +271,7 @@ class Telegram(Channel):
         except ActorError:  # then the messages cannot be stored either
             return
         if len(self._met) > MOST_MOVED:
+            # A bound on memory. Forgetting a group only costs one more query for its next message.
             self._met.clear()
         self._met |= groups
         self._moves_until = now + MOVES_S
@@ -269,16 +283,19 @@ class Telegram(Channel):
 
     # Services for chats
 
+    @override
     def owns(self, chat: str) -> bool:
-        """Return True if the chat is one with this bot."""
+        """Return True if the chat belongs to this bot."""
         return self._moves.address_of(chat) is not None
 
+    @override
     def tools_for(self, chat: str) -> tuple[Tool, ...]:
-        """Return the tools that a chat has because its user is on Telegram."""
+        """Return the tool that sends files to the chat."""
         return (self._sends_files(chat),)
 
+    @override
     async def show(self, chat: str, paths: Sequence[str]) -> None:
-        """Send the files; one that cannot be sent is logged."""
+        """Send the files to the chat; log each file that cannot be sent."""
         for path in paths:
             sent = await self._sends_files(chat).call({"path": path})
             if not sent.ok:
@@ -288,8 +305,8 @@ class Telegram(Channel):
         send = partial(self._send_file, chat)
         return SendFileTool(self._workspaces / chat, send, self._reading, in_memory=self._in_memory)
 
+    @override
     async def bring(self, chat: str, attachment: Attachment) -> str:
-        """Fetch an attachment; return the text about it for the model."""
         return await self._files.bring(chat, attachment)
 
     async def _send_file(self, chat: str, name: str, content: bytes) -> None:
@@ -298,8 +315,9 @@ class Telegram(Channel):
 
     # The process
 
+    @override
     async def introduce(self, say: Callable[[str], None]) -> None:
-        """Say who the bot is, if Telegram answers soon.
+        """Print the number of allowed users, and the bot's name if Telegram answers soon.
 
         Raises:
             TokenRefused: Telegram does not know the token.
@@ -314,38 +332,42 @@ class Telegram(Channel):
         if not users:
             say(telegram_texts.nobody_allowed(self._who.default, self.account))
 
+    @override
     async def stop_receiving(self) -> None:
-        """Take no more updates; return when those that came are stored."""
         assert self._receiver is not None
         await self._receiver.ask(StopPolling())
 
+    @override
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Send what waits in the chats of these partitions."""
         assert self._sender is not None
         await self._sender.ask(TakeChats(numbers))
 
+    @override
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Send nothing more in the chats of these partitions."""
         assert self._sender is not None
         await self._sender.ask(LeaveChats(numbers, LEAVE_S))
 
     @property
+    @override
     def limited(self) -> int:
-        """Return how often Telegram asked this process to wait."""
         return self.statistics.limited
 
+    @override
     def slow_down(self) -> None:
-        """Send more slowly for a while."""
         self._limits.slow_down()
 
+    @override
     def look(self, chats: Sequence[str]) -> None:
-        """Send what waits in these chats."""
+        """Send undelivered replies of these chats, and check for album parts.
+
+        If a mailbox is full, the request is dropped.
+        """
         assert self._sender is not None
         with suppress(MailboxFull, ActorStopped):
             self._sender.tell_nowait(LookFor(tuple(chats)))
         self.deliveries.albums_came()
 
+    @override
     async def flush(self) -> None:
-        """Return when no reply waits that could be sent now."""
         assert self._sender is not None
         await self._sender.ask(Flush())

@@ -1,4 +1,4 @@
-"""The messages of the sender, the poller and the webhook."""
+"""Messages that the sender, the poller and the webhook handle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from rumi.platform.texts.language import Language
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Words that are not in the outbox: tried once, lost if they cannot be sent."""
+    """Send a text that is not in the outbox: one attempt, and the text is lost if that fails."""
 
     chat: str
     text: str
@@ -19,9 +19,9 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class DeliverFile(Request[None]):
-    """Send a file to the chat, after everything that waits. The reply comes when Telegram has the file.
+    """Send a file to the chat, after all queued replies. Answered when Telegram has accepted the file.
 
-    Cancelled, the upload ends. Refused with a RumiError if Telegram does not accept the file.
+    Cancelling the request stops the upload. Refused with a RumiError if Telegram does not accept the file.
     """
 
     chat: str
@@ -31,29 +31,29 @@ class DeliverFile(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Flush(Request[None]):
-    """The reply comes when no reply waits that could be sent now."""
+    """Wait until no queued reply can be sent at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookFor:
-    """Send the replies that wait in these chats."""
+    """Send the undelivered replies of these chats."""
 
     chats: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeChats(Request[None]):
-    """Send in the chats of these partitions. The reply comes when it is known what waits there."""
+    """Start sending in the chats of these partitions. Answered when their undelivered replies are known."""
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveChats(Request[None]):
-    """Send nothing more in the chats of these partitions. The reply comes when nothing is being sent there.
+    """Stop sending in the chats of these partitions. Answered when no send to them is in progress.
 
-    Replies that can be sent at once are sent before, for at most `patience_s`. What comes later waits for the
-    worker that takes the chats.
+    Before that, replies that can be sent at once are sent, for at most `patience_s` seconds. The worker that
+    takes over the chats sends later replies.
     """
 
     partitions: frozenset[int]
@@ -62,8 +62,9 @@ class LeaveChats(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Toast:
-    """A short notice for the person who made the press `query`; it also ends the button's animation. It
-    may be lost.
+    """Show a short notice to the person who pressed a button; `query` is Telegram's id of the press.
+
+    The notice also ends the button's loading animation. It may be lost.
     """
 
     query: str
@@ -74,8 +75,8 @@ class Toast:
 class Press:
     """A person pressed a button of a question. `query` is Telegram's id of the press.
 
-    `message` is the message with the button, in the chat `chat`, whose Telegram number is then `number`.
-    `known`: the person may talk to the bot.
+    `message` is the message with the button. `chat` is its chat in Rumi, and `number` the chat's Telegram
+    number at the time of the press. `known` is True if the person may talk to the bot.
     """
 
     update: int
@@ -92,9 +93,9 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """Show a person the result of their press. `counts`: the press was the answer.
+    """Show a person the result of their press. `counts` is True if the press answered the question.
 
-    A question that no longer waits loses its buttons.
+    If the question is no longer pending, its buttons are removed.
     """
 
     press: Press
@@ -106,14 +107,14 @@ SenderMessage: TypeAlias = Say | DeliverFile | Flush | Toast | Pressed | LookFor
 
 @dataclass(frozen=True, slots=True)
 class StopPolling(Request[None]):
-    """Take no more updates. The reply comes when those that came are stored."""
+    """Accept no more updates. Answered when all received updates are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver(Request[bool]):
-    """Store an update that Telegram has delivered. The reply is False if it cannot be stored now.
+    """Store an update that Telegram delivered. The reply is False if it cannot be stored now.
 
-    Cancelled, it is stored or not.
+    After a cancellation the update may or may not be stored.
     """
 
     update: Mapping[str, Any]
@@ -121,7 +122,7 @@ class Deliver(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class AlbumsCame:
-    """Other workers have stored parts of albums of this one's chats."""
+    """Other workers stored album parts for chats that this worker serves."""
 
 
 PollerMessage: TypeAlias = StopPolling

@@ -1,4 +1,4 @@
-"""Groups that became supergroups get another number on Telegram, and stay the same chat in Rumi."""
+"""Groups that became supergroups: Telegram gives them a new number, and they remain the same chat in Rumi."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -8,11 +8,11 @@ from rumi.store.journal.inbox import MOST_MOVED
 
 
 class Moves:
-    """The known moves of a bot's groups, as in the journal, and which chats are the bot's.
+    """Known number changes of one bot's groups, as stored in the journal.
 
-    It outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the first.
-    `works` returns True if a chat has running work; `on_move` gets each new move: the number that names the
-    chat, and the new one.
+    The object outlives the incarnations of the sender and the poller. `bot` is the bot's name, empty for the
+    first bot. `works` returns True if a chat has running work. `on_move` is called for each new move with the
+    number in the chat's id and the new number.
     """
 
     def __init__(self, bot: str = "") -> None:
@@ -23,18 +23,19 @@ class Moves:
         self._chat: dict[int, int] = {}
 
     def load(self, moves: Iterable[tuple[str, str]]) -> None:
-        """Load the moves that the journal knows, as chat ids, oldest first."""
+        """Load the stored moves, given as pairs of chat ids, oldest first."""
+        # Without `on_move`, because these moves are stored already.
         for old, new in ((self.address_of(old), self.address_of(new)) for old, new in moves):
             if old is not None and new is not None:
                 self._now[old.number], self._chat[new.number] = new.number, old.number
 
     def address_of(self, chat: str) -> TelegramAddress | None:
-        """Return the address of a chat's id; None if it is not a chat of this bot."""
+        """Return the address that a chat id encodes; None if the chat does not belong to this bot."""
         address = address_of(chat)
         return None if address is None or address.bot != self.bot else address
 
     def chat_of(self, number: int) -> str:
-        """Return the id of the chat that this number is with the bot."""
+        """Return the id of this bot's chat with that Telegram number."""
         return TelegramAddress(number, bot=self.bot).chat
 
     def now(self, number: int) -> int:
@@ -42,10 +43,10 @@ class Moves:
         return self._now.get(number, number)
 
     def here(self, address: TelegramAddress) -> TelegramAddress:
-        """Return the chat with this bot that a message from there belongs to.
+        """Map a Telegram address to the address of the chat that handles its messages.
 
-        A chat that began under the new number before the move was known keeps its messages until it has
-        replied to them, because a `/stop` is for the turn that its user sees.
+        A chat that was created under the new number before the move was known keeps its messages as long as
+        it has running work, because a `/stop` there is meant for the turn that its user sees.
         """
         address = replace(address, bot=self.bot)
         number = self._chat.get(address.number, address.number)
@@ -54,14 +55,15 @@ class Moves:
         return replace(address, number=number)
 
     def note_move(self, old: int, new: int) -> None:
-        """Note that a group has another number: its messages belong to the chat, and replies go there."""
+        """Record a group's new number: map its messages to the old chat, and send replies to the new one."""
         old = self._chat.get(old, old)
+        # The first number names the chat forever, also if `old` is itself a later number of that chat.
         if old != new and new not in self._chat and len(self._chat) < MOST_MOVED:
             self._chat[new] = old
             self.refused(old, new)
 
     def refused(self, old: int, new: int) -> None:
-        """Note that Telegram refuses the old number: replies go to the new one."""
+        """Record that Telegram refused the old number: send replies to the new one."""
         old = self._chat.get(old, old)
         if old != new and self._now.get(old) != new:
             self._now[old] = new

@@ -1,7 +1,7 @@
-"""Telegram's Bot API: opening it, the bot's identity, and the meaning of its errors.
+"""Telegram's Bot API: opening the bot, the bot's identity, and descriptions of errors.
 
-The bot's token is part of every address of the API, so the text of a server or a library about a request is
-never passed on unchanged.
+The bot's token is part of every URL of the API, so the text of a server or a library about a request is never
+passed on unchanged.
 """
 
 import re
@@ -36,16 +36,20 @@ from rumi.platform.redact import Redactor
 OFFICIAL: Final = "https://api.telegram.org"
 
 POLL_CONNECTIONS: Final = 4
-"""One for the poll, and one for a poll that was abandoned and has not noticed yet."""
+"""Maximum connections for polling: the current poll, and abandoned polls that have not noticed yet."""
 
 CALL_CONNECTIONS: Final = 512
-"""Each working chat may have a preview, a typing action and an upload under way."""
+"""Maximum connections for calls: each working chat may have a preview, a typing action and an upload in
+progress.
+"""
 
 CALL_WAIT_S: Final = 60.0
-"""How long a call waits for a connection. Telegram slows a busy bot down, so some must wait."""
+"""Maximum wait of a call for a connection, in seconds. Telegram slows a busy bot down, so some calls must
+wait.
+"""
 
 VARIABLE: Final = "TELEGRAM_TOKEN"
-"""Where the first bot's token stands."""
+"""Name of the environment variable with the first bot's token."""
 
 _TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ADVICE: Final = (
@@ -56,7 +60,7 @@ _KEYS_LEFT = Redactor([])
 
 
 class TokenRefused(ConfigError):
-    """Telegram does not know the token. `variable` is where it stands."""
+    """Telegram does not know the token. `variable` is the environment variable with the token."""
 
     def __init__(self, variable: str = VARIABLE, message: str = "") -> None:
         refused = "the bot's token" if variable == VARIABLE else variable
@@ -75,20 +79,22 @@ class Me:
 async def open_bot(
     token: str, base_url: str | None = None, *, variable: str = VARIABLE
 ) -> AsyncIterator[Bot]:
-    """Open a bot that is ready for calls until the block ends. It asks Telegram nothing yet.
+    """Open a bot that is ready for calls until the block ends. Sends no request to Telegram.
 
-    `base_url` is the root of a Bot API server, the official one by default; `variable` is where the token
-    stands. `rumi.platform.http` describes proxies and certificates. Closing is bounded, also when cancelled.
+    `base_url` is the root of a Bot API server, by default the official one. `variable` is the environment
+    variable with the token. `rumi.platform.http` describes proxies and certificates. Closing is bounded in
+    time, also when cancelled.
 
     Raises:
-        TokenRefused: The token has an invalid form.
-        ConfigError: `base_url` is not the address of a server.
-        SetupError: The environment's certificates cannot be used.
+        TokenRefused: The token is malformed.
+        ConfigError: `base_url` is not the URL of a server.
+        SetupError: The certificates of the environment cannot be used.
     """
     if _TOKEN.fullmatch(token) is None:
         raise TokenRefused(variable, f"{variable} is not a Telegram bot's token.")
     root = _root(base_url)
     shared = {"verify": await http.Tls().context(), **http.settings()}
+    # Two pools, so that calls that fill theirs never keep the poll from a connection.
     polls = GuardedHTTP(
         connection_pool_size=POLL_CONNECTIONS,
         pool_timeout=CALL_WAIT_S,
@@ -107,7 +113,7 @@ async def open_bot(
         httpx_kwargs=shared,
     )
     try:
-        # Functions, because the library would look for {token} in a string.
+        # Functions, because the library would replace {token} in a string.
         bot = Bot(
             token,
             base_url=lambda token: f"{root}/bot{token}",
@@ -127,7 +133,7 @@ async def open_bot(
 
 
 def _root(base_url: str | None) -> str:
-    """Return the address of the server, without a slash at its end."""
+    """Return the URL of the server without a trailing slash."""
     root = (base_url or OFFICIAL).strip().rstrip("/")
     try:
         parts = urlsplit(root)
@@ -144,10 +150,10 @@ def _root(base_url: str | None) -> str:
 
 
 async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
-    """Ask Telegram for the bot's identity; `variable` is where its token stands.
+    """Ask Telegram for the bot's identity; `variable` is the environment variable with the token.
 
     Raises:
-        TokenRefused: Telegram does not know the token, or there is no Bot API at that address.
+        TokenRefused: Telegram does not know the token, or there is no Bot API at that URL.
         TelegramError: Another error; a new attempt may succeed.
     """
     try:
@@ -156,7 +162,7 @@ async def introduce(bot: Bot, variable: str = VARIABLE) -> Me:
             raise TypeError
     except InvalidToken:
         raise TokenRefused(variable) from None
-    except (TypeError, AttributeError):  # the library received something else than a user
+    except (TypeError, AttributeError):  # the response was not a user
         raise NetworkError(NO_ANSWER) from None
     return Me(user.id, user.username if isinstance(user.username, str) else "")
 
@@ -165,7 +171,7 @@ async def bot_name(token: str, base_url: str | None) -> str:
     """Ask Telegram once for the bot's user name, and return it without the @.
 
     Raises:
-        ConfigError: Telegram does not know the token, or `base_url` is not the address of a server.
+        ConfigError: Telegram does not know the token, or `base_url` is not the URL of a server.
         RumiError: Telegram does not answer. No error contains the token.
     """
     async with open_bot(token, base_url) as bot:
@@ -185,9 +191,10 @@ def wait_of(error: RetryAfter) -> float:
 
 
 def in_words(error: BaseException) -> str:
-    """Describe an error in one sentence without a full stop, for people and for the status.
+    """Describe an error in one sentence without a full stop, for users and for the status.
 
-    It never contains the token, nor any text of a server except Telegram's own description.
+    The description never contains the token, nor any text of a server except Telegram's own error
+    description.
     """
     match error:
         case RetryAfter():
@@ -196,6 +203,7 @@ def in_words(error: BaseException) -> str:
             words = "Telegram did not answer in time"
         case InvalidToken():
             words = "Telegram does not accept the bot's token"
+        # A conflict has one of two causes, which need different advice: another poller, or a webhook.
         case Conflict() if not about_webhook(error):
             words = "another program polls with this bot's token"
         case ChatMigrated():
@@ -214,5 +222,5 @@ def in_words(error: BaseException) -> str:
 
 
 def about_webhook(error: Conflict) -> bool:
-    """Return True if updates go to a webhook; otherwise another program asks for them."""
+    """Return True if the conflict is a webhook that gets the updates; False if another program polls."""
     return "webhook" in error.message.lower()

@@ -1,4 +1,4 @@
-"""A guard between Telegram and the library: it limits what a server's response can contain."""
+"""A guard between Telegram and the library: limits what reaches the library from a server's response."""
 
 import json
 import re
@@ -10,17 +10,18 @@ from typing import Any, Final
 import httpx
 from telegram.error import NetworkError, RetryAfter
 from telegram.request import BaseRequest, HTTPXRequest
+from typing_extensions import override
 
 from rumi.platform.redact import HIDDEN
 
 MAX_WORDS: Final = 300
-"""The maximum length of a kept error description, in characters."""
+"""Maximum length of an error description, in characters; the rest is cut."""
 
 MAX_WAIT_S: Final = 3600.0
-"""The longest wait that Telegram can ask for; after this time a new attempt is made."""
+"""Longest accepted wait that Telegram asks for, in seconds; a new attempt follows after this time."""
 
 REFUSALS: Final = (400, 403)
-"""Telegram's status codes for a request that must not be repeated."""
+"""Telegram's status codes for requests that must not be repeated."""
 
 NO_ANSWER: Final = "the answer cannot be read"
 _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
@@ -29,18 +30,21 @@ _TOKEN_IN_URL: Final = re.compile(r"/bot([^/]+)/")
 class Guarded(BaseRequest):
     """Wraps a request class: every response of a server becomes an answer or a `TelegramError`.
 
-    Without it, the library logs responses that it cannot read, quotes them in its errors, raises other errors
-    if fields are missing, and warns about itself whenever Telegram asks the bot to wait.
+    Without the guard, the library logs responses that it cannot read, quotes them in its errors, raises other
+    errors if fields are missing, and emits warnings about itself whenever Telegram asks the bot to wait.
     """
 
     __slots__ = ()
 
+    @override
     async def do_request(self, url: str, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        """See `BaseRequest.do_request`. Only Telegram's description and parameters of an error are kept.
+        """Send a request as `BaseRequest.do_request` does.
+
+        Of an error response, only Telegram's description and known parameters are returned.
 
         Raises:
             RetryAfter: Telegram asks the bot to wait.
-            TelegramError: There is no answer.
+            TelegramError: There is no usable response.
         """
         code, payload = await super().do_request(url, *args, **kwargs)  # type: ignore[safe-super]
         if 200 <= code <= 299:
@@ -48,8 +52,9 @@ class Guarded(BaseRequest):
         return code, self._error_of(code, payload, url)
 
     @staticmethod
+    @override
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Return the answer; a missing field raises a `NetworkError` when it is read."""
+        """Return the response as a dict; reading a missing field raises a `NetworkError`."""
         try:
             found = json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -59,10 +64,12 @@ class Guarded(BaseRequest):
         return _ApiResponse(found)
 
     def _error_of(self, code: int, payload: bytes, url: str) -> bytes:
-        """Return an error's body in the library's format, with only the known fields of Telegram.
+        """Return an error's body in the library's format, with only Telegram's known fields.
 
         Raises:
-            NetworkError: The body of a refusal was lost, or is a proxy's: it says nothing about the request.
+            RetryAfter: Telegram asks the bot to wait.
+            NetworkError: The body of a refusal is unreadable or a proxy's, and so says nothing about the
+                request.
         """
         try:
             found = self.parse_json_payload(payload)
@@ -73,6 +80,7 @@ class Guarded(BaseRequest):
         kept: dict[str, Any] = {}
         if isinstance(description := found.get("description"), str):
             if token := _TOKEN_IN_URL.search(url):
+                # A server may quote the request's URL in its description.
                 description = description.replace(token[1], HIDDEN)
             kept["description"] = one_line(description)
         parameters = found.get("parameters")
@@ -89,7 +97,7 @@ class Guarded(BaseRequest):
 
 
 class GuardedHTTP(Guarded, HTTPXRequest):
-    """HTTP behind the guard. `httpx_kwargs` are further settings of the client."""
+    """HTTP requests behind the guard. `httpx_kwargs` are further settings of the client."""
 
     __slots__ = ()
 
@@ -99,8 +107,10 @@ class GuardedHTTP(Guarded, HTTPXRequest):
 
 
 class _Body(httpx.AsyncByteStream):
-    """A request's body. The client's own is a generator; one that is cancelled while sending would be left
-    to the garbage collector, which cannot end it in order.
+    """A request's body as an iterator instead of the client's async generator.
+
+    A generator that is cancelled while sending would be left to the garbage collector, which cannot finalise
+    it in order.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -128,6 +138,6 @@ class _ApiResponse(dict[str, Any]):
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks, cut to `MAX_WORDS`."""
+    """Return the text without line breaks, shortened to `MAX_WORDS` characters."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

@@ -1,6 +1,6 @@
-"""The kinds of Telegram's refusals, which decide the next step.
+"""Classification of Telegram's refusals, which determines the next step.
 
-The Bot API has no error codes of its own, only sentences; these are fragments of them, in lower case.
+The Bot API has no error codes of its own, only sentences; `_FRAGMENTS` has parts of them, in lower case.
 """
 
 from enum import Enum, auto
@@ -10,22 +10,22 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 
 
 class RefusalReason(Enum):
-    """The reason for a permanent refusal."""
+    """The reason of a permanent refusal."""
 
     GONE = auto()
     """Nothing can be sent to this chat any more."""
     ENTITIES = auto()
-    """The formatting."""
+    """The formatting is invalid."""
     TOPIC = auto()
-    """The topic does not exist any more, or is closed."""
+    """The topic no longer exists, or is closed."""
     QUOTED = auto()
-    """The message that is replied to."""
+    """The message to reply to no longer exists."""
     UNCHANGED = auto()
-    """An edit that would change nothing: the message is already as wanted."""
+    """The edit would change nothing."""
     NOT_EDITABLE = auto()
-    """The message to edit is gone, or cannot be edited."""
+    """The message to edit no longer exists, or cannot be edited."""
     NOT_DELETABLE = auto()
-    """The message to delete is older than 48 hours."""
+    """The message cannot be deleted, because it is older than 48 hours."""
     OTHER = auto()
 
 
@@ -72,7 +72,7 @@ _FRAGMENTS: tuple[tuple[RefusalReason, tuple[str, ...]], ...] = (
 
 
 def refusal_of(error: TelegramError) -> RefusalReason | None:
-    """Return the kind of a refusal; None for network errors and waits."""
+    """Return the reason of a refusal; None for network errors and rate limits."""
     if isinstance(error, Forbidden):
         return RefusalReason.GONE
     if not isinstance(error, BadRequest):
@@ -85,7 +85,8 @@ def refusal_of(error: TelegramError) -> RefusalReason | None:
 
 
 def never_left(error: TelegramError) -> bool:
-    """Return True if the request certainly never reached Telegram. Otherwise it may have been executed, or
-    may still be.
+    """Return True if the request certainly never reached Telegram.
+
+    Otherwise Telegram may have executed it, or may still do so.
     """
     return isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)

@@ -1,18 +1,19 @@
-"""HTTP to secret addresses: Telegram's contain the bot's token.
+"""HTTP requests to secret URLs: Telegram's URLs contain the bot's token.
 
-httpx logs the address of every request, and its errors and responses carry the request with them. So the
-requests made here show an address that ends after the host. The wire gets the complete one.
+httpx logs the URL of every request, and its errors and responses refer to the request. So the requests made
+here show a URL that ends after the host. The complete URL is sent to the server.
 """
 
 from typing import Any
 
 import httpx
+from typing_extensions import override
 
 from rumi.platform.redact import HIDDEN
 
 
 class UnspokenURL(httpx.URL):
-    """An address that shows the server, and hides the rest."""
+    """A URL whose text shows the server and hides the rest."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc.decode('ascii')}/{HIDDEN}"
@@ -22,10 +23,10 @@ class UnspokenURL(httpx.URL):
 
 
 class UnspokenClient(httpx.AsyncClient):
-    """A client whose requests, and therefore its logs and errors, show such addresses."""
+    """A client whose requests, and therefore its logs and errors, hide the URL after the host."""
 
+    @override
     def build_request(self, *args: Any, **kwargs: Any) -> httpx.Request:
-        """See `httpx.AsyncClient.build_request`."""
         request = super().build_request(*args, **kwargs)
         request.url = UnspokenURL(request.url)
         return request

@@ -1,1 +1,1 @@
-"""Fetches users' files and recordings, within limits."""
+"""Downloads users' files and voice messages, within limits."""

@@ -1,4 +1,4 @@
-"""Brings attachments: files go into the chat's workspace, and voice messages become words."""
+"""Fetching of attachments: files are stored in the chat's workspace, and voice messages are transcribed."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,17 +28,17 @@ class Transcribes(Protocol):
     """Transcribes recordings; see `rumi.models.Transcriber`."""
 
     async def transcribe(self, name: str, audio: bytes, language: Language | None = None) -> str:
-        """Return the words, empty if there are none. Raises a `RumiError`."""
+        """Return the transcript, empty if nothing was said. Raises a `RumiError`."""
         ...
 
 
 class TelegramFiles:
-    """Fetches the attachments of messages. Its maker closes it; `transcriber` belongs to its own maker.
+    """Fetches the attachments of messages. Its creator closes it; `transcriber` is closed by its own creator.
 
     `workspace` prepares a chat's folder and returns it; it may block and raise a `RumiError`. Files in it
-    belong to the sandbox's `user`, a uid and a gid. A download lies in `spool`, without a name, on a disk and
-    outside of the workspaces. `offload` runs the blocking work, and returns only after it has ended.
-    `in_memory` bounds the whole recordings in memory.
+    belong to `user`, the sandbox's uid and gid. A download is buffered in an unnamed file below `spool`, a
+    folder on a disk and outside of the workspaces. `offload` runs blocking work, and returns only after that
+    work has ended. `in_memory` limits how many complete recordings are in memory.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class TelegramFiles:
     async def bring(self, chat: str, attachment: Attachment) -> str:
         """Fetch an attachment of a chat's message; return the text about it for the model.
 
-        For a file the text says where it is now, for a voice message it is the transcript. Cancelled, nothing
-        of it is left, unless it was already complete and in place.
+        For a file the text names its path, for a voice message it is the transcript. If cancelled, nothing of
+        the file remains, unless it was already complete in the workspace.
 
         Raises:
-            RumiError: It could not be fetched. The text does not contain the token.
+            RumiError: The attachment could not be fetched. The error's text does not contain the token.
         """
         if attachment.size_bytes is not None and attachment.size_bytes > self._max_bytes:
             raise FileError(f"It is larger than {self._max_bytes / _MEGA:g} MB.")
@@ -82,7 +82,7 @@ class TelegramFiles:
             return await self._save(chat, attachment, spooled)
 
     async def aclose(self) -> None:
-        """Close the idle connections; bounded, also when cancelled."""
+        """Close idle connections. Bounded in time, also when cancelled."""
         await self._downloads.aclose()
 
     async def _save(self, chat: str, attachment: Attachment, spooled: SpooledFile) -> str:
@@ -107,6 +107,7 @@ class TelegramFiles:
         if self._transcriber is None:
             raise FileError("No transcriber is configured.", "Please write instead.")
         await self._downloads.fetch(attachment.reference, spooled)
+        # Only now: during the download, the recording is in the spooled file and not in memory.
         async with self._in_memory:
             audio = await self._offload(partial(_whole, spooled.file))
             words = await self._transcriber.transcribe(attachment.name, audio)

@@ -1,4 +1,4 @@
-"""Downloads a file from Telegram: bounded in bytes and time, complete or not at all."""
+"""Download of a file from Telegram: bounded in bytes and time, complete or not at all."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,17 +17,23 @@ from rumi.platform import http
 from rumi.platform.spooled_file import SpooledFile
 
 MAX_BYTES: Final = 20 * 1024 * 1024
-"""The Bot API's limit."""
+"""The Bot API's size limit for downloads."""
 
 MAX_WAIT_S: Final = 20.0
-"""If Telegram asks for a longer wait, the user gets an error instead."""
+"""Longest wait that a download accepts if Telegram asks for one, in seconds; beyond it, the user gets an
+error.
+"""
 
 _MEGA: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadTimeouts:
-    """The time limits of a download, in seconds: in all, without a sign of life, before further attempts."""
+    """Times of a download, in seconds.
+
+    `in_all_s` limits the whole download, `silence_s` the time without a byte, and `pauses_s` are the pauses
+    before further attempts.
+    """
 
     in_all_s: float = 120.0
     silence_s: float = 20.0
@@ -36,7 +42,10 @@ class DownloadTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """Why an attempt failed: a sentence without its full stop. `passing`: another attempt may succeed."""
+    """The reason why an attempt failed, as a sentence without its full stop.
+
+    `transient` is True if another attempt may succeed, after `wait_s` if that is set.
+    """
 
     words: str
     transient: bool = False
@@ -45,7 +54,7 @@ class _Trouble:
 
 @dataclass(frozen=True, slots=True)
 class _FileLocation:
-    """The place of a file. `local`: its server gave a path on its own disk."""
+    """URL and size of a file. `local` is True if the Bot API server gave a path on its own disk."""
 
     url: str
     size: int | None
@@ -53,7 +62,7 @@ class _FileLocation:
 
 
 class Downloads:
-    """Fetches files that Telegram keeps for the bot. Its maker closes it."""
+    """Downloads files that Telegram stores for the bot. Its creator closes it."""
 
     def __init__(self, bot: Bot, *, max_bytes: int, patience: DownloadTimeouts) -> None:
         self._bot = bot
@@ -64,14 +73,14 @@ class Downloads:
         )
 
     async def aclose(self) -> None:
-        """Close the idle connections; bounded, also when cancelled."""
+        """Close idle connections. Bounded in time, also when cancelled."""
         await http.close(self._client.aclose)
 
     async def fetch(self, reference: str, spooled: SpooledFile) -> None:
-        """Fetch the file with Telegram's id `reference`. Cancelled, it closes its connection and leaves.
+        """Download the file with Telegram's id `reference`. Cancelling closes the connection.
 
         Raises:
-            FileError: It could not be fetched. Neither the error nor its causes contain the token.
+            FileError: The file could not be downloaded. Neither the error nor its causes contain the token.
         """
         trouble: _Trouble | None = _Trouble(f"It did not come within {self._patience.in_all_s:g} s")
         with trio.move_on_after(self._patience.in_all_s):
@@ -91,14 +100,19 @@ class Downloads:
         return await self._attempt(reference, spooled)
 
     async def _attempt(self, reference: str, spooled: SpooledFile) -> _Trouble | None:
-        """Try to fetch it once. Return errors: raised here, they would refer to errors that hold requests."""
+        """Try once; return an error instead of raising it.
+
+        An error raised here would refer to the library's errors, which hold requests with the token.
+        """
         location = await self._locate(reference)
         if isinstance(location, _Trouble):
             return location
         if location.size is not None and location.size > self._max_bytes:
             return self._too_large()
+        # An earlier attempt may have left a part of the file.
         await spooled.reset()
         try:
+            # `_receive` stores the raw bytes, so they must not be compressed.
             request = self._client.build_request("GET", location.url, headers={"Accept-Encoding": "identity"})
             response = await self._client.send(request, stream=True)
             try:
@@ -120,12 +134,12 @@ class Downloads:
         except TelegramError as error:
             transient = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
             return _Trouble(in_words(error), transient)
-        except (TypeError, AttributeError):  # the library received something else than a file
+        except (TypeError, AttributeError):  # the response was not a file
             return _Trouble(f"Telegram has a problem: {NO_ANSWER}")
         path = file.file_path
         if not isinstance(path, str) or not path:
             return _Trouble("Telegram does not say where the file is")
-        # The library puts the address in front, unless this machine happens to have a file of that path.
+        # The library prepends the URL, unless this machine happens to have a file with that path.
         base = self._bot.base_file_url
         path = path.removeprefix(f"{base}/")
         size = file.file_size if isinstance(file.file_size, int) else None
@@ -159,7 +173,7 @@ class Downloads:
         finally:
             await http.unwind(chunks)
         await spooled.flush()
-        # A body without a length that ends with its connection may be incomplete.
+        # A body without a length ends with its connection, and may then be incomplete.
         framed = {"content-length", "transfer-encoding"} & set(response.headers)
         if not framed and location.size not in (None, spooled.size):
             return _Trouble("Telegram cannot be reached (the file was cut off)", transient=True)

@@ -1,1 +1,1 @@
-"""Markdown to messages: a model's text becomes parts that Telegram accepts, and nothing is lost."""
+"""Conversion of Markdown: a model's text becomes messages that Telegram accepts, without losing words."""

@@ -1,4 +1,4 @@
-"""The characters that Telegram accepts, removes and shows, and how it counts them."""
+"""Character rules of Telegram: which characters it accepts, removes and shows, and how it counts them."""
 
 import re
 from bisect import bisect_right
@@ -21,7 +21,7 @@ _DROPPED: Final = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # change the direction of writing, so that a command reads as another one
     "\u030a\u0333\u033f]"  # marks that Telegram removes from every text
 )
-# Telegram does not count these as content: it refuses a message of them alone as empty.
+# The excluded characters are no content for Telegram: it refuses a message of them alone as empty.
 _CONTENT: Final = re.compile(
     "[^\\s\u180e\u200b-\u200f\u2800\ufeff\ufffc\U000e0000-\U000e007f"
     "\u00ad\u2060-\u2064\ufe00-\ufe0f\U000e0100-\U000e01ef]"  # Telegram accepts these, but they are invisible
@@ -31,12 +31,12 @@ _FLAG_LETTERS: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 
 def units(text: str) -> int:
-    """Return the length as Telegram counts it: UTF-16 code units."""
+    """Return the length of `text` in UTF-16 code units, as Telegram counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def characters_within(text: str, limit: int) -> int:
-    """Return how many characters from the start of `text` have at most `limit` UTF-16 units together."""
+    """Return the number of leading characters of `text` that fit into `limit` UTF-16 units."""
     head = text[: max(0, limit)]
     if units(head) <= limit:
         return len(head)
@@ -45,11 +45,11 @@ def characters_within(text: str, limit: int) -> int:
 
 
 def clean(text: str) -> str:
-    """Return `text` without characters that Telegram refuses or removes: halves of surrogate pairs, control
-    characters.
+    """Return `text` without the characters that Telegram refuses or removes.
 
-    Tabs and newlines stay, every other line end becomes a newline. Two halves that belong together become
-    their character, a lone half becomes U+FFFD.
+    These are lone surrogates, control characters, terminal sequences and marks of writing direction. Tabs and
+    newlines stay, and every other line end becomes a newline. A surrogate pair becomes its character, and a
+    lone surrogate becomes U+FFFD.
     """
     if _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -64,9 +64,9 @@ def blank(text: str) -> bool:
 
 
 def breakable(text: str, index: int) -> bool:
-    """Return True if the characters before and at `index` can be separated: they are not shown as one.
+    """Return True if the text may be cut before `index` without splitting a displayed character.
 
-    It handles combining marks, joiners, variation selectors, skin tones, flags and Korean syllables.
+    Combining marks, joiners, variation selectors, skin tones, flags and Korean syllables are handled.
     """
     if not 0 < index < len(text):
         return True
@@ -83,6 +83,8 @@ def breakable(text: str, index: int) -> bool:
 
 
 def _flag_letters_before(text: str, index: int) -> int:
+    # A flag is a pair of letters, so a cut depends on how many precede it. The near text nearly always
+    # suffices; scanning all of it at every cut would take quadratic time.
     near = max(0, index - 1024)
     count = index - near - len(text[near:index].rstrip(_FLAG_LETTERS))
     if count == index - near > 0:

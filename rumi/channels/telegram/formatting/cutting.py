@@ -1,4 +1,4 @@
-"""Decides where a text that is too long for one message is cut."""
+"""Cutting of texts that are too long for one message."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -15,10 +15,10 @@ _WORD: Final = re.compile(r"\S*")
 
 
 class Cuts:
-    """Iterates over the parts of a text: `(start, end, above)`; `above` is put before the part.
+    """Iterates over the parts of a text as `(start, end, above)`; `above` is inserted before the part.
 
-    No part has more than `limit` UTF-16 units, nor more than `links` links. White space between parts is in
-    none of them.
+    No part has more than `limit` UTF-16 units or more than `links` links. White space between parts belongs
+    to no part.
     """
 
     def __init__(self, text: str, spans: Sequence[TextSpan], limit: int, links: int | None = None) -> None:
@@ -41,7 +41,7 @@ class Cuts:
             start, above = self._begin(end)
 
     def tail(self, start: int) -> int:
-        """Return the best place from `start` on, in the first half of the rest, to begin the last part."""
+        """Return the best index to begin the last part, from `start` on and in the first half of the rest."""
         half = start + (self._length - start) // 2
         for separator in ("\n", " "):
             at = self._text.find(separator, max(0, start - 1), half)
@@ -54,7 +54,7 @@ class Cuts:
         return start
 
     def _begin(self, at: int) -> tuple[int, str]:
-        """Skip white space, but not the indentation of a line of code."""
+        """Skip white space, but keep the indentation of a line of code."""
         start = at
         while start < self._length and self._text[start].isspace():
             start += 1
@@ -65,7 +65,7 @@ class Cuts:
         return (line, _BEFORE_INDENTATION) if at <= line < start else (start, "")
 
     def _end(self, start: int, limit: int) -> int:
-        """Return the end of the part that begins at `start`: the last good place that leaves enough text."""
+        """Return the end of the part that begins at `start`: the last good cut that leaves enough text."""
         end = start + max(1, characters_within(self._text[start : start + limit], limit))
         if self._links_each is not None:
             too_many = bisect_left(self._links, start) + self._links_each
@@ -73,6 +73,7 @@ class Cuts:
                 end = max(start + 1, min(end, self._links[too_many]))
         if end >= self._length:
             return self._length
+        # Good cuts are sought only in the second half of the part, so that parts do not become short.
         half = start + (end - start) // 2
         at = self._before_code(start + (end - start) // 4, end)
         if at is None:
@@ -88,7 +89,7 @@ class Cuts:
         return at if at is not None else self._in_words(start, end)
 
     def _in_words(self, start: int, end: int) -> int:
-        """Return a place within a word that is longer than a part, or else before the word."""
+        """Return a cut inside a word that is longer than a part; otherwise a cut before that word."""
         anywhere = next((at for at in range(end, start, -1) if self._parts_nothing(at)), None)
         if anywhere is None:
             return next((at for at in range(end, start, -1) if breakable(self._text, at)), end)
@@ -100,8 +101,9 @@ class Cuts:
         return before if word is None or self._fits(*word.span()) else anywhere
 
     def _before_code(self, floor: int, end: int) -> int | None:
-        """Return the place before the code block at `end`, if the block then stays whole and does not
-        leave a lone title.
+        """Return the start of the code block at `end`, if the part may end there; else None.
+
+        Cutting there must keep the block whole and leave no lone title.
         """
         code = self._code_around(end)
         if code is None or code.start < floor or not self._fits(code.start, code.end):
@@ -139,7 +141,7 @@ class Cuts:
         return self._free(at) and breakable(self._text, at)
 
     def _free(self, at: int) -> bool:
-        """Return True if `at` is not within a unit that must stay whole."""
+        """Return True if `at` is not inside a span that must stay whole."""
         index = bisect_left(self._whole_starts, at) - 1
         return index < 0 or self._whole[index][1] <= at
 
@@ -158,13 +160,14 @@ class Cuts:
 
 
 def cut_plain(text: str, limit: int) -> list[str]:
-    """Return the text in pieces of at most `limit` UTF-16 units each, cut at line ends or spaces if possible.
+    """Return the text in pieces of at most `limit` UTF-16 units, cut at line ends or spaces if possible.
 
-    For words that cannot be formatted, or whose formatting Telegram refuses. Pieces without a visible
-    character are left out.
+    It is used for texts that cannot be formatted, or whose formatting Telegram refuses. Pieces without a
+    visible character are omitted.
     """
     pieces = []
     while text:
+        # At least one character, so that the loop always makes progress.
         end = max(1, characters_within(text, limit))
         if end < len(text):
             end = 1 + max(text.rfind("\n", end // 2, end), text.rfind(" ", end // 2, end)) or end

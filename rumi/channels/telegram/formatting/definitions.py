@@ -1,7 +1,7 @@
-"""Markdown's link definitions, which a parser removes from the text: `[1]: https://example.org`.
+"""Link definitions of Markdown, which a parser removes from the text: `[1]: https://example.org`.
 
-A model writes its sources in this form, and a log line like `[note]: done` is a definition too. They stay in
-the text for people to read, and references to them still become links.
+Models write their sources in this form, and a log line like `[note]: done` is a definition too. Definitions
+stay in the text for people to read, and references to them still become links.
 """
 
 import re
@@ -19,14 +19,14 @@ _ADDRESS_CHARS: Final = 2000
 
 
 class Overgrown(Exception):
-    """The result would be far larger than the text, or take far too long."""
+    """The result would be far larger than the text, or would take far too long."""
 
 
 Answer = Callable[[BrokenLink], tuple[str, str] | None]
 
 
 def linkable(address: str) -> bool:
-    """Return True if Telegram accepts `address` as a link: a web page, on a host name with a dot."""
+    """Return True if Telegram accepts `address` as a link: a web URL whose host name contains a dot."""
     if len(address) > _ADDRESS_CHARS or not address.isprintable():
         return False
     found = _ADDRESS.fullmatch(address)
@@ -34,8 +34,9 @@ def linkable(address: str) -> bool:
 
 
 def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
-    """Return the source with its definitions as plain text, and the parser's look-up of links."""
+    """Return the source with its definitions as plain text, and the parser's callback for links."""
     targets: dict[str, str] = {}
+    # Several rounds: of several definitions with the same name, the parser reports only the first.
     for _ in range(_ROUNDS):
         found = pyromark.reference_definitions(source, options=options)
         if not found:
@@ -50,7 +51,7 @@ def as_plain_text(source: str, options: pyromark.Options) -> tuple[str, Answer]:
                 targets.setdefault(_same(label), definition["dest"])
         source = b"".join([*pieces, raw[at:]]).decode()
     else:
-        raise Overgrown  # of many definitions with one name, the parser reports only the first
+        raise Overgrown
 
     def answer(link: BrokenLink) -> tuple[str, str] | None:
         target = targets.get(_same(link["reference"]))

@@ -1,7 +1,7 @@
-"""The content of a paragraph: text, emphasis, links. Repaired so that a reader sees the intended text.
+"""Inline content of a paragraph: text, emphasis, links. Repaired so that a reader sees the intended text.
 
-The parser drops backslashes and takes `2*3*4` for emphasis; the writer drops HTML and decorates pictures. And
-Telegram refuses a message with a link that does not lead to a web page.
+The parser drops backslashes and reads `2*3*4` as emphasis. The writer drops HTML and decorates pictures. And
+Telegram refuses a message with a link that is not a web URL.
 """
 
 import re
@@ -17,7 +17,10 @@ Pair: TypeAlias = tuple[Event, Range]
 Emphasis: TypeAlias = Literal["Emphasis", "Strong", "Strikethrough"]
 
 _MARKUP: Final = "`*_#~|<>+-.!$&"
-"""A backslash before one of these is Markdown's; before another it is text: `\\(a\\)`, `\\\\server`."""
+"""Characters that a backslash escapes in Markdown.
+
+Before other characters a backslash is text: `\\(a\\)`, `\\\\server`.
+"""
 
 _BREAK: Final = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _WITHIN_ADDRESS: Final = re.compile(rb"https?://[^\s<>()\[\]`]*$")
@@ -30,13 +33,13 @@ _CELL_BREAK: Final = "\x00"  # does not occur in a cleaned text
 
 
 def cell_of(pieces: Iterable[str]) -> str:
-    """Return the text of a table's cell, on one line."""
+    """Return the text of a table cell on one line."""
     cell = "".join(pieces)
     return " ".join(cell.replace(_CELL_BREAK, " ").split()) or cell.replace(_CELL_BREAK, "<br>").strip()
 
 
 class _OpenLink:
-    """A link or picture that is open."""
+    """A link or picture whose end has not been parsed yet."""
 
     __slots__ = ("address", "closing", "linked", "words")
 
@@ -52,22 +55,22 @@ def _link_to(address: str) -> Event:
 
 
 class Inline:
-    """Repairs the events within paragraphs, headings and cells of one source.
+    """Repairs the events inside paragraphs, headings and cells of one source.
 
-    `in_table`: only the words will be kept, so links must show their address.
+    `in_table` is True inside a table, where only the text is kept, so links must show their URL.
     """
 
     def __init__(self, source: bytes) -> None:
         self.in_table = False
         self._source = source
-        self._ended = -1  # the end of the last piece of text
+        self._ended = -1  # source index at which the last piece of text ended
         self._links: list[_OpenLink] = []
 
     def text(self, text: str, where: Range) -> Iterator[Pair]:
-        """Yield a piece of text, with a backslash that the parser dropped but that was not Markdown's."""
+        """Yield a piece of text. Restores a backslash that the parser dropped, unless it was Markdown's."""
         start = where["start"]
         if self._source[start : start + 1] == b"&":
-            text = clean(text)  # by its number, any character can be written
+            text = clean(text)  # a numeric reference can produce any character
         escaped = 0 < start != self._ended and self._source[start - 1 : start] == b"\\"
         if escaped and (text[:1] not in _MARKUP or self._looks_back(_WITHIN_WINDOWS_PATH, start)):
             text = "\\" + text
@@ -80,17 +83,17 @@ class Inline:
         yield {"Code": code.replace("\t", " ")}, where
 
     def html(self, tag: str, where: Range) -> Iterator[Pair]:
-        """Yield a tag as text; in a table `<br>` is the only way to write two lines."""
+        """Yield a tag as text. In a table, `<br>` is the only way to write two lines."""
         if self.in_table and _BREAK.fullmatch(tag):
             tag = _CELL_BREAK
         return self._words(tag, where)
 
     def line_end(self, where: Range) -> Iterator[Pair]:
-        """Yield the end of a line, which stays one."""
+        """Yield the end of a line, which stays a line end."""
         return self._words("\n", where)
 
     def emphasis(self, tag: Emphasis, event: Event, where: Range) -> Iterator[Pair]:
-        """Yield a start or an end of an emphasis: itself, or the characters that the parser misread."""
+        """Yield the start or end of an emphasis, or the characters that the parser misread as one."""
         mark = self._plain_mark(tag, where["start"], where["end"])
         if mark is None:
             yield event, where
@@ -100,7 +103,7 @@ class Inline:
             self._ended = where["start"] + len(mark) if at_start else where["end"]
 
     def open_link(self, data: Mapping[str, object], picture: bool, where: Range) -> Iterator[Pair]:
-        """Begin a link, or a picture, which is a link in a message."""
+        """Begin a link, or a picture, which becomes a link in a message."""
         kind, address, title = data["link_type"], str(data["dest_url"]), clean(str(data["title"]))
         linked = linkable(address)
         if kind == "Email" or (kind == "Autolink" and not linked):  # <a@b.c>, but also vector<std::string>
@@ -115,7 +118,7 @@ class Inline:
         return self._opened("", where)
 
     def close(self, where: Range) -> Iterator[Pair]:
-        """End a link or picture: an empty one shows its address, and so does one that cannot be linked."""
+        """End a link or picture. An empty link shows its URL, and so does one that Telegram would refuse."""
         link = self._links.pop()
         words = "".join(link.words).strip()
         if link.closing:
@@ -149,7 +152,7 @@ class Inline:
             self._links[-1].words.append(words)
 
     def _plain_mark(self, tag: Emphasis, start: int, end: int) -> str | None:
-        """Return the characters of a mark that is not emphasis: in an address, a product, a power, a name."""
+        """Return the mark if it is not emphasis but part of a URL, product, power or name; else None."""
         source = self._source
         width = 1 if tag == "Emphasis" or source[start + 1 : start + 2] != source[start : start + 1] else 2
         mark = source[start : start + width]
@@ -165,4 +168,5 @@ class Inline:
         return mark.decode() if plain else None
 
     def _looks_back(self, pattern: re.Pattern[bytes], at: int) -> bool:
+        # Bounded: searching from the start of the text at every mark would take quadratic time.
         return pattern.search(self._source[max(0, at - _LOOK_BACK) : at]) is not None

@@ -1,6 +1,6 @@
-"""Converts Markdown to a text and its formatted spans.
+"""Conversion of Markdown to text and formatted spans.
 
-pyromark parses, telegramify-markdown writes the text. Between the two, `repair.py` restores the words that
+pyromark parses, and telegramify-markdown writes the text. Between the two, `repair.py` restores words that
 would be lost or changed.
 """
 
@@ -39,17 +39,17 @@ _CONFIG: Final = _configuration()
 
 
 def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
-    """Return the visible text of `markdown`, and its spans.
+    """Return the visible text of `markdown` and its spans. The result is deterministic.
 
-    The same Markdown gives the same result. If the libraries fail, or their result would be far too large,
-    the result is the Markdown itself, without spans.
+    If the libraries fail, or their result would be far too large, the result is the Markdown itself, without
+    spans.
     """
     source = clean(markdown)
     try:
         text, spans = _written(source)
     except Overgrown:
         logger.info("a Markdown text of %d characters would grow too much: it stays as it is", len(source))
-    except Exception:  # whatever error they raise, the words must be shown
+    except Exception:  # whatever error the libraries raise, the text must be shown
         logger.warning("a Markdown text cannot be formatted: it stays as it is", exc_info=True)
     else:
         return text, spans
@@ -57,10 +57,10 @@ def read(markdown: str) -> tuple[str, tuple[TextSpan, ...]]:
 
 
 def ending(markdown: str) -> str:
-    """Return the end of a long text in a form that can be read alone; a short one unchanged.
+    """Return the end of a long text in a form that can be parsed alone; return a short text unchanged.
 
-    So the cost of showing a growing answer does not grow with it. It begins with a line, if possible with a
-    paragraph; within a code block its opening fence is repeated.
+    This keeps the cost of showing a growing answer constant. The result begins with a line, if possible with
+    a paragraph; inside a code block, its opening fence is repeated.
     """
     if len(markdown) <= 2 * _ENDING:
         return markdown
@@ -73,7 +73,7 @@ def ending(markdown: str) -> str:
 
 
 def _open_fence(markdown: str, end: int) -> str:
-    """Return the line that opened the code block at `end`."""
+    """Return the line that opened the code block at `end`; empty outside of code blocks."""
     opened: re.Match[str] | None = None
     for found in _FENCE.finditer(markdown, 0, end):
         if opened is None:
@@ -86,6 +86,8 @@ def _open_fence(markdown: str, end: int) -> str:
 def _written(source: str) -> tuple[str, tuple[TextSpan, ...]]:
     repaired_source, events = repaired(source)
     text, entities, _ = EventWalker(_CONFIG, repaired_source).walk(cast("tuple[object, ...]", events))
+    # The library counts in UTF-16 units, spans in characters: each character above U+FFFF shifts what follows
+    # by one.
     astral = [found.start() + number for number, found in enumerate(_ASTRAL.finditer(text))]
     spans = [
         TextSpan(

@@ -1,7 +1,7 @@
-"""Repairs the events between the Markdown parser and the writer that would lose or change an answer's words.
+"""Repair of the parser's events before the Markdown writer, which would lose or change words of an answer.
 
-The writer drops HTML, decorates headings, renumbers lists, loses the links of tables, and in list items the
-line breaks around blocks. This module restores them as events that the writer understands.
+The writer drops HTML, decorates headings, renumbers lists, and loses the links of tables and, in list items,
+the line breaks around blocks. This module restores them as events that the writer understands.
 """
 
 import re
@@ -27,7 +27,8 @@ _TAB: Final = 4
 def repaired(source: str) -> tuple[str, Iterator[Pair]]:
     """Return the source as it is parsed, and its events for the writer.
 
-    Iterating raises `Overgrown` for a text like a table whose header has a thousand columns.
+    Iterating raises `Overgrown` for a text whose result would be far too large, such as a table whose header
+    has a thousand columns.
     """
     source, answer = as_plain_text(source, _OPTIONS)
     events = pyromark.events_with_range(source, options=_OPTIONS, broken_link_callback=answer)
@@ -35,7 +36,7 @@ def repaired(source: str) -> tuple[str, Iterator[Pair]]:
 
 
 class _OpenTable:
-    """A table that is open: rows of cells of pieces of text."""
+    """A table whose end has not been parsed yet: rows of cells, each a list of text pieces."""
 
     __slots__ = ("alignments", "rows")
 
@@ -44,7 +45,10 @@ class _OpenTable:
         self.rows: list[list[list[str]]] = []
 
     def cell(self) -> list[str]:
-        """Return the last cell. In a table that is too large for the parser, words may have no cell."""
+        """Return the last cell, creating it if needed.
+
+        In a table that is too large for the parser, text may come without a cell.
+        """
         self.rows = self.rows or [[]]
         if not self.rows[-1]:
             self.rows[-1].append([])
@@ -55,11 +59,11 @@ class _Repair:
     def __init__(self, source: str) -> None:
         self._source = source.encode()
         self._inline = Inline(self._source)
-        self._events = 50_000 + 3 * len(self._source)  # more come only from tables with many empty cells
-        self._padding_left = 1000 + 4 * len(self._source)  # for indentation and for repeated headers
+        self._events = 50_000 + 3 * len(self._source)  # only tables with many empty cells exceed this
+        self._padding_left = 1000 + 4 * len(self._source)  # limit of indentation and repeated headers
         self._lists: list[int | None] = []  # the next number, None without numbers
         self._behind: Literal["line end", "words", "block"] = (
-            "line end"  # within lists: the position of the writer
+            "line end"  # what the writer wrote last, within lists
         )
         self._info = ""  # the text after a code block's fence
         self._verbatim: list[str] | None = None  # the open code or HTML
@@ -100,12 +104,15 @@ class _Repair:
             case {"InlineHtml": str(tag)}:
                 yield from self._within(self._inline.html(tag, where))
             case {"TaskListMarker": bool(done)} if self._lists and self._lists[-1] is not None:
-                yield {"Text": "☑ " if done else "☐ "}, where  # the writer would put it in the number's place
+                yield {"Text": "☑ " if done else "☐ "}, where  # the writer would replace the number with it
             case _:
                 yield event, where
 
     def _within(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        """Yield events within a paragraph: into a table's cell, or onward; after a block on a new line."""
+        """Yield events of a paragraph, or collect their text if a table is open.
+
+        Text after a block starts on a new line.
+        """
         for event, where in pairs:
             words = event.get("Text") or event.get("Code") if isinstance(event, dict) else None
             if self._table is not None:
@@ -189,12 +196,12 @@ class _Repair:
                 yield event, where
             case "Paragraph" | "Item":
                 yield event, where
-                self._behind = "line end"  # the writer makes them within lists
+                self._behind = "line end"  # within lists, the writer writes a line end
             case _:
                 yield event, where
 
     def _number(self, where: Range) -> Iterator[Pair]:
-        """Yield an item's number as it was typed, because the writer would count by itself."""
+        """Yield a list item's number as it was typed, because the writer would number the items itself."""
         expected = self._lists[-1]
         if expected is None:
             return
@@ -202,12 +209,13 @@ class _Repair:
         number = int(typed[1]) if typed else expected
         if number != expected:
             yield from self._before_block(where)
+            # A new list is the only way to give the writer another number.
             yield {"End": {"List": True}}, where
             yield {"Start": {"List": number}}, where
         self._lists[-1] = number + 1
 
     def _before_block(self, where: Range) -> Iterator[Pair]:
-        """Begin a new line within a list item, where the writer would continue the line of the words."""
+        """Begin a new line within a list item, where the writer would continue the line of text."""
         if self._lists and self._behind == "words":
             yield "SoftBreak", where
             self._behind = "line end"
@@ -219,7 +227,7 @@ class _Repair:
             self._behind = "line end"
 
     def _paragraph(self, lines: list[tuple[str, bool]], where: Range) -> Iterator[Pair]:
-        """Yield lines of text; marked ones are bold."""
+        """Yield a paragraph of lines; lines with True are bold."""
         yield from self._before_block(where)
         yield {"Start": "Paragraph"}, where
         for number, (line, bold) in enumerate(lines):
@@ -243,14 +251,12 @@ class _Repair:
             yield from self._paragraph([(more.replace("\t", " "), False)], where)
         yield from self._before_block(where)
         yield {"Start": {"CodeBlock": {"Fenced": language}}}, where
-        yield {"Text": code.expandtabs(_TAB)}, where  # Telegram makes one space of a tab
+        yield {"Text": code.expandtabs(_TAB)}, where  # Telegram shows a tab as one space
         yield {"End": "CodeBlock"}, where
         self._behind = "block"
 
     def _surplus(self, where: Range) -> None:
-        """Restore text after a row's last column, which the parser drops: mostly `||` that is not a
-        border.
-        """
+        """Restore text after a row's last column, which the parser drops: mostly `||` that is no border."""
         assert self._table is not None
         rest = self._source[self._cell_end : where["end"]].decode(errors="replace").rstrip()
         if rest.strip(" \t|"):

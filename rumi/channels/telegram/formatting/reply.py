@@ -1,6 +1,6 @@
-"""Markdown for Telegram: texts of an accepted length, with entities for the formatting.
+"""Formatting of replies for Telegram: texts of an accepted length, with entities.
 
-Formatting is not content: if both do not fit, the words stay and the formatting is dropped.
+Formatting is not content: if both do not fit, the text stays and formatting is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,10 +16,10 @@ from rumi.channels.telegram.formatting.markdown import ending, read
 from rumi.channels.telegram.formatting.spans import Kind, TextSpan, trim
 
 LIMIT_ENTITIES: Final = 100
-"""The maximum number of entities in a message; Telegram ignores further ones."""
+"""Maximum number of entities in a message; Telegram ignores further ones."""
 
 NOTHING: Final = "…"
-"""Replaces an invisible text, because Telegram accepts no empty message."""
+"""Replacement for an invisible text, because Telegram accepts no empty message."""
 
 _LAST_TO_GO: Final[tuple[Kind, ...]] = (
     "text_link",
@@ -45,11 +45,11 @@ class MessagePart:
 
 
 def format_reply(markdown: str) -> tuple[MessagePart, ...]:
-    """Return a reply in parts, in order; at least one. The same Markdown always gives the same parts.
+    """Return a reply in parts, in order; at least one. The result is deterministic.
 
-    Every visible character is in one of them. They are cut between paragraphs if possible, else between lines
-    or words; a word, a link or an emphasis is cut only if it is longer than a message. A code block or quote
-    that is cut continues as one of the same kind.
+    Every visible character is in one of the parts. Cuts are between paragraphs if possible, else between
+    lines or words. A word, a link or an emphasis is cut only if it is longer than a message. A code block or
+    quote that is cut continues in the next part as one of the same kind.
     """
     text, spans = read(markdown)
     parts = tuple(_parts(text, spans))
@@ -59,7 +59,7 @@ def format_reply(markdown: str) -> tuple[MessagePart, ...]:
 def format_preview(markdown: str, limit_units: int = LIMIT_UNITS) -> MessagePart:
     """Return the visible part of a growing answer, in at most `limit_units` UTF-16 units (at least two).
 
-    Of a longer one it is the end, from the start of a line if possible, below a line with an ellipsis.
+    For a longer answer that is its end, from the start of a line if possible, below a line with an ellipsis.
     """
     limit_units = min(limit_units, LIMIT_UNITS)
     shown = ending(markdown)
@@ -81,7 +81,7 @@ def _parts(text: str, spans: Sequence[TextSpan], limit: int = LIMIT_UNITS) -> It
     cuts = Cuts(text, spans, limit, links=LIMIT_ENTITIES)
     ahead = iter(spans)
     coming = next(ahead, None)
-    reaching: list[TextSpan] = []  # those that begin in an earlier part
+    reaching: list[TextSpan] = []  # spans that may reach into the current part
     for start, end, above in cuts:
         while coming is not None and coming.start < end:
             reaching.append(coming)
@@ -92,7 +92,7 @@ def _parts(text: str, spans: Sequence[TextSpan], limit: int = LIMIT_UNITS) -> It
 
 
 def _part(text: str, start: int, end: int, spans: Iterable[TextSpan], above: str) -> MessagePart:
-    """Return the part from `start` to `end`, below `above`, with the spans that overlap it."""
+    """Return the part from `start` to `end`, below the text `above`, with the spans that overlap it."""
     while end > start and text[end - 1].isspace():
         end -= 1
     clipped = (_clipped(text, span, start, end) for span in spans if span.start < end and span.end > start)
@@ -127,7 +127,7 @@ def _most_important(spans: list[TextSpan]) -> list[TextSpan]:
 
 
 def _offsets(text: str) -> list[int] | range:
-    """Return where each character begins in UTF-16 units, and where the last one ends."""
+    """Return the start of each character in UTF-16 units, followed by the end of the last one."""
     if units(text) == len(text):
         return range(len(text) + 1)
     return [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]

@@ -21,7 +21,7 @@ class TextSpan:
     end: int
     kind: Kind
     detail: str = ""
-    """A link's address, a code block's language."""
+    """URL of a link, or language of a code block."""
 
 
 def lawful(text: str, spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
@@ -72,7 +72,7 @@ def _in_order(spans: Iterable[TextSpan]) -> list[TextSpan]:
 
 
 def _outermost(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """Return the spans that no earlier one overlaps; `spans` are sorted, longer ones first."""
+    """Return the spans that no earlier span overlaps; `spans` are sorted, longer ones first."""
     kept: list[TextSpan] = []
     for span in spans:
         if not kept or span.start >= kept[-1].end:
@@ -92,7 +92,7 @@ def _without(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextS
 
 
 def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSpan]:
-    """Return the rest of the spans between those of `taken`."""
+    """Return the pieces of the spans that lie outside of `taken`."""
     pieces, at = [], 0
     for span in spans:
         while at < len(taken) and taken[at].end <= span.start:
@@ -109,7 +109,7 @@ def _around(spans: Sequence[TextSpan], taken: Sequence[TextSpan]) -> list[TextSp
 
 
 def _nested(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
-    """Return the spans in nesting order, without those that cross a border or are forbidden there."""
+    """Return the spans in nesting order, without partial overlaps and without what Telegram forbids there."""
     kept: list[TextSpan] = []
     around: list[TextSpan] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end, _OUTERMOST.get(span.kind, 1))):

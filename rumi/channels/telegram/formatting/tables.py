@@ -1,4 +1,4 @@
-"""Tables in a messenger, whose lines are short: columns if they fit, else one record per row."""
+"""Tables for a messenger, whose lines are short: aligned columns if they fit, else one record per row."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from rich.cells import cell_len
 
 COLUMNS: Final = 48
-"""The maximum width of aligned columns, in cells of a monospaced font: about the width of a telephone."""
+"""Maximum width of aligned columns, in cells of a monospaced font: about the width of a phone."""
 
 _BETWEEN: Final = " | "
 
 
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
-    """Return the rows, the first of which is the header, in aligned columns; None if that would be too wide.
+    """Return the rows (the first is the header) as aligned columns; None if that would be too wide.
 
     `alignments` has one of `None`, `Left`, `Center` and `Right` for each column. Wide characters count as two
     cells.
@@ -36,7 +36,7 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | N
 def records(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """Yield each row below the header as lines of `header: value`.
 
-    Empty cells are left out; a completely empty column shows its header once.
+    Empty cells are omitted; a completely empty column shows its header once.
     """
     header, *body = rows
     body = body or [[""] * len(header)]

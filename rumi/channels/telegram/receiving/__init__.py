@@ -1,1 +1,1 @@
-"""Updates in, by polling or by a webhook: received, read, judged, stored, and only then confirmed."""
+"""Receiving updates, by polling or by a webhook: read, judged, stored, and only then confirmed."""

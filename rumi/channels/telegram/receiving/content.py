@@ -1,4 +1,4 @@
-"""The attachments of a message, and which of them Rumi accepts."""
+"""Attachments of a message, and the kinds that Rumi accepts."""
 
 import mimetypes
 from dataclasses import dataclass
@@ -21,30 +21,30 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class IncomingContent:
-    """The attachments of a message, or the `answer` that says why Rumi cannot work on it."""
+    """The attachments of a message, or an `answer` that explains why Rumi cannot process it."""
 
     attachments: tuple[Attachment, ...] = ()
     answer: str | None = None
 
 
-# An animation also comes as a document, for older programs. So unsupported kinds are looked for first. Texts
-# has words for most of these.
+# An animation also comes as a document, for older clients. So unsupported kinds are checked first. The texts
+# describe most of these.
 _UNSUPPORTED: Final = (
     *("sticker", "animation", "video_note", "story", "poll", "location", "contact", "dice", "game"),
     *("checklist", "paid_media", "giveaway", "invoice"),
 )
 
 _FILES: Final = (("document", "file", ""), ("audio", "audio", ".mp3"), ("video", "video", ".mp4"))
-"""The fields of a file, its name if its sender gave it none, and its usual ending."""
+"""Fields of a message that hold a file, with the default name and the usual file extension."""
 
 
 def content_of(message: Fields, language: Language, hears: bool) -> IncomingContent | None:
-    """Return the message's attachments; None if no person said anything, as when somebody joins or pins.
+    """Return the message's attachments; None if it has no content of a person, such as a join or a pin.
 
-    `hears`: a transcriber for voice messages is configured.
+    `hears` is True if a transcriber for voice messages is configured.
 
     Raises:
-        OddField: A field differs from Telegram's description.
+        OddField: A field differs from Telegram's documentation.
     """
     for kind in _UNSUPPORTED:
         if message.get(kind) is not None:
@@ -69,7 +69,7 @@ def _taken(attachment: Attachment, language: Language) -> IncomingContent:
 
 
 def _file(message: Fields) -> Attachment | None:
-    """Return the file of the message, if it has one."""
+    """Return the message's file; None if it has none."""
     message_id = number(message, "message_id")
     if photos := records(message, "photo"):
         largest = max(photos, key=_area)

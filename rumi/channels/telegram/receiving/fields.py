@@ -1,7 +1,7 @@
-"""Reads Telegram's JSON field by field.
+"""Typed access to Telegram's JSON, field by field.
 
-The library's own classes require every field of every object in a message, and Telegram adds fields all the
-time: a poll of another version, quoted in an answer, would hide the words of that answer.
+The library's own classes require every field of every object in a message, and Telegram often adds fields: a
+poll of another version, quoted in an answer, would make the whole answer unreadable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class OddField(ValueError):
-    """A field differs from Telegram's description. The text names only the field."""
+    """A field differs from Telegram's documentation. The error's text has only the field's name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the field {name} is odd")
 
 
 def number(fields: Fields, name: str) -> int:
-    """Return a number that must be present, small enough for any database.
+    """Return a required number of at most 53 bits, which any database can store.
 
     Raises:
-        OddField: It is missing or not a number.
+        OddField: The field is missing or not a number.
     """
     found = number_or_none(fields, name)
     if found is None:
@@ -30,10 +30,10 @@ def number(fields: Fields, name: str) -> int:
 
 
 def number_or_none(fields: Fields, name: str) -> int | None:
-    """Return a number that may be missing.
+    """Return an optional number.
 
     Raises:
-        OddField: It is not a number.
+        OddField: The field is not a number.
     """
     found = fields.get(name)
     # Not isinstance: True is not a number here. Telegram promises at most 52 bits.
@@ -43,10 +43,10 @@ def number_or_none(fields: Fields, name: str) -> int | None:
 
 
 def text_or_none(fields: Fields, name: str) -> str | None:
-    """Return a text that may be missing.
+    """Return an optional text.
 
     Raises:
-        OddField: It is not a text.
+        OddField: The field is not a text.
     """
     found = fields.get(name)
     if found is None or isinstance(found, str):
@@ -55,10 +55,10 @@ def text_or_none(fields: Fields, name: str) -> str | None:
 
 
 def record(fields: Fields, name: str) -> Fields:
-    """Return an object that must be present.
+    """Return a required object.
 
     Raises:
-        OddField: It is missing or not an object.
+        OddField: The field is missing or not an object.
     """
     found = record_or_none(fields, name)
     if found is None:
@@ -67,10 +67,10 @@ def record(fields: Fields, name: str) -> Fields:
 
 
 def record_or_none(fields: Fields, name: str) -> Fields | None:
-    """Return an object that may be missing.
+    """Return an optional object.
 
     Raises:
-        OddField: It is not an object.
+        OddField: The field is not an object.
     """
     found = fields.get(name)
     if found is None or isinstance(found, dict):
@@ -79,10 +79,10 @@ def record_or_none(fields: Fields, name: str) -> Fields | None:
 
 
 def records(fields: Fields, name: str) -> Sequence[Fields]:
-    """Return a list of objects, empty if it is missing.
+    """Return a list of objects, empty if the field is missing.
 
     Raises:
-        OddField: It is not a list of objects.
+        OddField: The field is not a list of objects.
     """
     found = fields.get(name)
     if found is None:

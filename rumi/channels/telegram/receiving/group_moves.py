@@ -7,7 +7,7 @@ from rumi.channels.telegram.receiving.updates import RawUpdate
 
 
 def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
-    """Return the numbers of the groups that these messages and presses come from."""
+    """Return the numbers of the groups in which these messages and presses were made."""
     found = set()
     for update in updates:
         try:
@@ -21,11 +21,10 @@ def groups_of(updates: Sequence[RawUpdate]) -> frozenset[int]:
 
 
 def moves_in(updates: Sequence[RawUpdate]) -> dict[int, tuple[int, int]]:
-    """Return the moves among the updates, by the update's number: the old number of the group, and the new
-    one.
+    """Return the moves among the updates as pairs of old and new group number, by update number.
 
-    Both groups report it, so each comes twice. Only Telegram writes these: no user can claim a group's
-    number.
+    Telegram reports a move in both groups, so each move comes twice. Only Telegram writes these fields, so no
+    user can claim a group's number.
     """
     found = {}
     for update in updates:

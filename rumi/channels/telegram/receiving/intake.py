@@ -1,4 +1,4 @@
-"""The one reader of updates: it stores what the poller and the webhook bring, and does what follows."""
+"""The intake: stores updates from the poller or the webhook, and triggers the actions that follow."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -19,31 +19,35 @@ from rumi.platform.texts import storage as storage_texts
 from rumi.store.journal.records import Incoming
 
 Start: TypeAlias = Callable[[Callable[[], Awaitable[None]]], object]
-"""Starts a task of the actor that takes the updates."""
+"""Starts a task of the actor that receives the updates."""
 
 
 ALBUM_QUIET_S: Final = 0.5
-"""An album whose messages come one by one is complete when none has come for so long."""
+"""Time without new parts after which an album with separately delivered messages is complete, in seconds."""
 
 
 class Accepts(Protocol):
-    """Stores messages: `rumi.chats.Inbox`."""
+    """Stores messages; implemented by `rumi.chats.Inbox`."""
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
-        """Store them all, or raise. Return for each: True if it is new."""
+        """Store all messages, or raise. Return for each message True if it is new."""
         ...
 
     async def join_albums(self, quiet_s: float) -> float | None:
-        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be."""
+        """Pass on the albums without a new part for `quiet_s`.
+
+        Return the seconds until the next one may be complete; None if there are no parts.
+        """
         ...
 
 
 class Intake:
-    """Stores updates, each once, and does what follows. It outlives the incarnations of its source.
+    """Stores each update once, and triggers what follows from it. Outlives the incarnations of its source.
 
-    `hears`: voice messages can be transcribed. `know_moves` reads the moves of groups that other workers have
-    stored, if there are any; it gets the groups whose messages are read next. `say` sends words to a chat, if
-    that is possible at once. `last` is when updates were stored last, on trio's clock; `counts` counts them.
+    `hears` is True if voice messages can be transcribed. `know_moves` reads the moves that other workers
+    stored, if there are any; its argument is the groups whose messages are read next. `say` sends a text to a
+    chat if that is possible at once. `last` is when updates were last stored, on trio's clock. `counts`
+    counts updates.
     """
 
     def __init__(
@@ -68,12 +72,13 @@ class Intake:
         self._hears = hears
         self._know_moves = know_moves
         self._say = say
-        self._notified: set[str] = set()  # chats that got a notice
+        self._notified: set[str] = set()  # chats that know that their messages wait at Telegram
 
     async def take(self, updates: Sequence[RawUpdate], me: Me, start: Start, *, apart: bool = False) -> bool:
-        """Store updates in one step; only then may their source confirm them. Return True if one is new.
+        """Store updates in one transaction. Return True if at least one is new.
 
-        `apart`: the messages of an album come one by one. Call `join_albums` after them.
+        Only after this call may the source confirm the updates. `apart` is True if the messages of an album
+        come one by one; call `join_albums` after them.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
@@ -82,7 +87,7 @@ class Intake:
         if self._know_moves is not None and (groups := groups_of(updates)):
             await self._know_moves(groups)
         moves = moves_in(updates)
-        for move in moves.values():  # all of them first: messages may come in any order
+        for move in moves.values():  # before reading any message: a batch may have them in any order
             self._moves.note_move(*move)
         read = read_batch(updates, me, self.who, self._moves, hears=self._hears, apart=apart)
         moved = {
@@ -97,6 +102,7 @@ class Intake:
             )
             for number, one in zip(numbers, read, strict=True)
         ]
+        # After `note_move` too, so that presses in a moved group belong to its chat.
         presses = read_presses(updates, self.who, self._moves.here)
         raw = {number_of(update): update for update in updates}
         try:
@@ -107,10 +113,12 @@ class Intake:
                 self._notify_not_taken(message, error)
             raise
         for number, one, is_new in zip(numbers, read, new, strict=True):
+            # Only new updates have effects: a repeated one was handled when it was stored.
             if is_new and number in presses:
                 self._presses.take(presses[number], start)
             elif is_new and not self._presses.react(raw[number], one, self.who) and isinstance(one, Stranger):
                 self._strangers.meet(one)
+        # Storing works again, so a later failure needs a new notice.
         self._notified.clear()
         self.counts["stored"] += sum(new)
         self.counts["repeated"] += len(new) - sum(new)
@@ -118,8 +126,8 @@ class Intake:
         return any(new)
 
     async def join_albums(self) -> float | None:
-        """Hand on the albums that are complete. Return in how many seconds the next one may be; None if no
-        parts of one are left.
+        """Pass on complete albums. Return the seconds until the next one may be complete; None if none is
+        left.
 
         Raises:
             ActorError: Nothing can be stored; try again.
@@ -127,7 +135,7 @@ class Intake:
         return await self._inbox.join_albums(ALBUM_QUIET_S)
 
     def _notify_not_taken(self, message: Incoming, error: NotTaken) -> None:
-        """Tell a chat once that its message waits at Telegram."""
+        """Inform a chat, once, that its message waits at Telegram."""
         if message.chat and message.chat not in self._notified:
             self._notified.add(message.chat)
             words = storage_texts.kept_at_telegram(message.language or self.who.default, error.trouble)

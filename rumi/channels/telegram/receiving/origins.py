@@ -1,4 +1,4 @@
-"""The source of words that a person hands on: forwards, quotes, messages that another bot made for them."""
+"""Sources of text that a person passes on: forwards, quotes, and messages made through another bot."""
 
 from typing import Final
 
@@ -6,20 +6,20 @@ from rumi.channels.telegram.receiving.fields import Fields, record_or_none, text
 from rumi.platform.untrusted_text import one_line
 
 MOST_CHARS: Final = 100
-"""The maximum length of a name, which its bearer has chosen."""
+"""Maximum length of a name, in characters: its owner may choose any name."""
 
 ELSEWHERE: Final = "(Nothing of it came along.)"
-"""Stands for an answered message of another chat without a quote."""
+"""Text for a reply to a message in another chat without a quote."""
 
 
 def made_by(message: Fields) -> str:
-    """Return who wrote a message's words and made its file, if it was not the sender; otherwise "".
+    """Return the author of a message's text and file if that is not the sender; otherwise "".
 
-    All forwards count, also of the sender's own messages, because forwarding selects a text from another
+    All forwards count, also of the sender's own messages, because forwarding takes a text out of another
     conversation.
 
     Raises:
-        OddField: A field differs from Telegram's description.
+        OddField: A field differs from Telegram's documentation.
     """
     if (origin := record_or_none(message, "forward_origin")) is not None:
         return f"forwarded from {_origin(origin)}"
@@ -29,12 +29,12 @@ def made_by(message: Fields) -> str:
 
 
 def quoted_in(message: Fields) -> tuple[str, str] | None:
-    """Return the quoted person and the quote; None without a quote.
+    """Return the author of a quote and the quoted text; None without a quote.
 
-    Of an answered message, only the quoted part is taken.
+    Of the message that is replied to, only the quoted part is used.
 
     Raises:
-        OddField: A field differs from Telegram's description.
+        OddField: A field differs from Telegram's documentation.
     """
     elsewhere, quote = record_or_none(message, "external_reply"), record_or_none(message, "quote")
     if elsewhere is None and quote is None:
@@ -48,7 +48,7 @@ def quoted_in(message: Fields) -> tuple[str, str] | None:
 
 
 def _origin(origin: Fields) -> str:
-    """Return who wrote a message, from its `MessageOrigin`; for an unknown kind return a name for that."""
+    """Return the author's name from a `MessageOrigin`, with a generic name for an unknown kind."""
     match origin.get("type"):
         case "user":
             return _user(record_or_none(origin, "sender_user") or {})

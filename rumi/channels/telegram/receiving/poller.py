@@ -1,6 +1,6 @@
 """The poller: receives updates from Telegram, stores them, and only then confirms them.
 
-It waits for no chat: the inbox hands the stored messages on.
+It never waits for a chat: the inbox passes the stored messages on.
 """
 
 import logging
@@ -23,29 +23,33 @@ from rumi.errors import NotTaken
 logger = logging.getLogger(__name__)
 
 CONFIRM_S: Final = 2.0
-"""How long the last confirmation may take: without it the next process receives a few known updates again."""
+"""Time limit of the last confirmation, in seconds. Without it, the next process receives some known updates
+again.
+"""
 
 ALBUM_PAUSE_S: Final = 0.5
 ALBUM_LOOKS: Final = 4
-"""The messages of an album are separate updates and may come one after the other. While the last waiting
-update belongs to one, the poller asks for more, at most this often.
+"""Maximum number of additional polls for the rest of an album.
+
+The messages of an album are separate updates and may arrive one after the other. While the last received
+update belongs to an album, the poller asks for more.
 """
 
 LEAST_POLL_S: Final = 0.1
-"""The minimum time between two polls, for a server that answers at once with nothing."""
+"""Minimum duration of an empty poll, in seconds, for a server that answers immediately."""
 
 
 REST_S: Final = 0.25
-"""How often it is looked which worker polls."""
+"""Interval of checks which worker polls, in seconds."""
 
 ELSEWHERE: Final = "another worker polls"
 
 UNSTORED_S: Final = 1.0
-"""How soon the poller tries again to store updates, and looks for a later `/stop`."""
+"""Maximum pause before updates are fetched and stored again, in seconds; a later `/stop` is seen then too."""
 
 
 class Poller(Receiver[PollerMessage]):
-    """Polls until it is told to stop, and never again after that, also after a restart."""
+    """Polls until `StopPolling` ends that for good, also across restarts."""
 
     def __init__(
         self,
@@ -59,14 +63,15 @@ class Poller(Receiver[PollerMessage]):
         waits: Backoff = WAITS,
         polls: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`poll_s` is how long Telegram may hold an answer back; `grace_s` later a poll is abandoned.
+        """Create the actor.
 
-        `polls` tells if this process is the one that polls.
+        `poll_s` is how long Telegram may delay the response; `grace_s` later a poll is abandoned. `polls`
+        returns True if this process is the one that polls.
         """
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._poll_s = poll_s
         self._polls = polls
-        self._unstored = 0  # failed attempts in a row to store the updates
+        self._unstored = 0  # consecutive failures to store the updates
         self._offset: int | None = None
         self._repeated = 0
         self._done = trio.Event()
@@ -74,22 +79,22 @@ class Poller(Receiver[PollerMessage]):
     # Life
 
     async def started(self) -> None:
-        """Begin to poll, unless polling has ended for good.
+        """Start to poll, unless polling has ended for good.
 
         Raises:
-            TokenRefused: An earlier incarnation found that the token is refused.
+            TokenRefused: An earlier incarnation found that Telegram refuses the token.
         """
         if self._memory.refused:
             raise TokenRefused(self._memory.variable)
         if self._memory.ended:
             self._done.set()
         else:
-            self.start_soon(self._join_albums)  # of a webhook that was here before
+            self.start_soon(self._join_albums)  # parts that a previously used webhook left
             self.start_soon(self._poll)
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
-        """Take no more updates; returns when what came is stored."""
+        """Accept no more updates; return when the received ones are stored."""
         self._memory.ended = True
         self._asking.cancel()
         await self._done.wait()
@@ -110,10 +115,10 @@ class Poller(Receiver[PollerMessage]):
 
     async def _take(self) -> None:
         me = await self._introduced()
-        self.start_soon(self._give_way)  # not before: it must end a poll, and not the introduction
+        self.start_soon(self._give_way)  # only now: it may cancel a poll, but not the introduction
         while me is not None and not self._memory.ended:
             updates: Sequence[RawUpdate] = ()
-            # The end cancels only the poll: received updates are stored.
+            # `StopPolling` cancels only the poll, so received updates are stored in any case.
             with trio.CancelScope() as self._asking:
                 updates = await self._patiently(self._updates) if self._polls() else await self._rest()
             if updates:
@@ -122,22 +127,22 @@ class Poller(Receiver[PollerMessage]):
         await self._confirm()
 
     async def _give_way(self) -> None:
-        """End the poll when another worker is to poll."""
+        """Cancel the poll when another worker is to poll."""
         while True:
             await trio.sleep(REST_S)
             if not self._polls() and self._doing == self.takes:
                 self._asking.cancel()
 
     async def _rest(self) -> Sequence[RawUpdate]:
-        """Return after a moment: another worker polls."""
+        """Return after a pause, because another worker polls."""
         self._doing, self._offset = ELSEWHERE, None
         await trio.sleep(REST_S)
         self._doing = self.takes
         return ()
 
     async def _updates(self) -> Sequence[RawUpdate]:
-        """Return the next updates, in order; none if none came within a poll."""
-        if self._repeated > 1:  # a restart can only cause this once
+        """Return the next updates, in order; none if none came within one poll."""
+        if self._repeated > 1:  # a restart explains one repeated batch, but not several
             await self._wait(self._repeated - 2, "Telegram repeats what was confirmed")
         began = trio.current_time()
         updates = await self._ask(self._poll_s)
@@ -154,7 +159,7 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _ask(self, wait_s: float) -> Sequence[RawUpdate]:
-        """Make one poll. It confirms the updates below the offset, which do not come again."""
+        """Make one poll. It confirms the updates below the offset, so that they do not come again."""
         limit_s = wait_s + self._grace_s
         with trio.fail_after(limit_s):
             updates = await raw_updates(self._bot, offset=self._offset, wait_s=wait_s, read_timeout_s=limit_s)
@@ -166,8 +171,9 @@ class Poller(Receiver[PollerMessage]):
         return updates
 
     async def _try_to_store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch. If nothing can be written now, the batch stays at Telegram, unconfirmed, and is
-        received again together with newer updates, so that a `/stop` is seen.
+        """Store the batch. If nothing can be stored now, leave it at Telegram, unconfirmed.
+
+        It is then received again together with newer updates, so that a `/stop` is seen.
         """
         try:
             await self._store(updates, me)
@@ -181,7 +187,7 @@ class Poller(Receiver[PollerMessage]):
             self._unstored = 0
 
     async def _store(self, updates: Sequence[RawUpdate], me: Me) -> None:
-        """Store the batch in one step; only then may its numbers be confirmed.
+        """Store the batch in one transaction; only then may its numbers be confirmed.
 
         Raises:
             NotTaken: Nothing can be stored now. The senders got a notice.
@@ -198,6 +204,7 @@ class Poller(Receiver[PollerMessage]):
         offset, self._offset = self._offset, None
         if offset is None:
             return
+        # Shielded: the offset is cleared already, so `stopped` would not repeat a cancelled confirmation.
         with trio.move_on_after(CONFIRM_S, shield=True):
             try:
                 await raw_updates(self._bot, offset=offset, wait_s=0, read_timeout_s=CONFIRM_S, limit=1)
@@ -205,7 +212,7 @@ class Poller(Receiver[PollerMessage]):
                 logger.info("the last updates were not confirmed: %s", in_words(error))
 
     async def _resolve_conflict(self) -> None:
-        """Remove a webhook that sent the updates elsewhere. Waiting updates are kept, and come to us."""
+        """Remove a webhook that got the updates. Queued updates stay at Telegram for the next poll."""
         logger.warning("this bot had a webhook; it is removed, for updates are polled here")
         try:
             with trio.move_on_after(self._grace_s):

@@ -1,8 +1,8 @@
-"""Pressed buttons: their meaning, and the chat that decides if the answer counts.
+"""Pressed buttons: parsing of presses, and the question to the chat whether an answer counts.
 
-As with messages, people are identified by their Telegram number. A button carries a random name, which counts
-only in its chat. That of a question counts only for the person who was asked; that of a reply says a command,
-which is then a message of the person who pressed it.
+As with messages, people are identified by their Telegram number. A button carries a random id, which is valid
+only in its chat. The button of a question counts only for the person who was asked. The button of a reply
+stands for a command, which becomes a message of the person who pressed it.
 """
 
 import logging
@@ -33,25 +33,26 @@ from rumi.platform.texts import telegram as telegram_texts
 logger = logging.getLogger(__name__)
 
 ANSWER_S: Final = 5.0
-"""How long a chat may take to decide if an answer counts."""
+"""Maximum time for a chat to decide if an answer counts, in seconds."""
 
 MOST: Final = 256
-"""The maximum number of waiting presses; further ones are lost, and may be repeated."""
+"""Maximum number of queued presses; further ones are dropped, and the person may press again."""
 
 
 class AnswerJudge(Protocol):
-    """Decides if an answer counts: `rumi.chats.Inbox`."""
+    """Decides if an answer counts; implemented by `rumi.chats.Inbox`."""
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Return True if it was the answer to a question that waits for this person."""
+        """Return True if this answers a pending question of that user."""
         ...
 
 
 def read_presses(
     updates: Sequence[RawUpdate], who: Who, here: Here = lambda address: address
 ) -> dict[int, Press]:
-    """Return the presses among the updates, by the update's number. An unreadable one is skipped and
-    logged without its content.
+    """Return the presses among the updates, by update number.
+
+    An unreadable update is skipped, and logged without its content.
     """
     found: dict[int, Press] = {}
     for update in updates:
@@ -66,10 +67,10 @@ def read_presses(
 
 
 def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address) -> Press | None:
-    """Return the press of one of our buttons, if the update is one.
+    """Return the press of a question's button; None if the update is something else.
 
     Raises:
-        OddField: It cannot be read.
+        OddField: A field differs from Telegram's documentation.
     """
     query = record_or_none(update, "callback_query")
     message = None if query is None else record_or_none(query, "message")
@@ -99,10 +100,10 @@ def read_press(update: RawUpdate, who: Who, here: Here = lambda address: address
 
 
 class Presses:
-    """Asks chats if a press is the answer: a chat's presses in order, and independently of other chats. The
-    sender then shows the result.
+    """Asks chats if presses answer their questions, and has the sender show the results.
 
-    The maker of the poller makes it once.
+    The presses of a chat are handled in order, and independently of other chats. The object outlives the
+    incarnations of the receiver.
     """
 
     def __init__(self, inbox: AnswerJudge, sender: ActorRef[Pressed | Toast], strangers: Strangers) -> None:
@@ -112,7 +113,7 @@ class Presses:
         self._lines: dict[str, deque[Press]] = {}
 
     def react(self, update: RawUpdate, one: Read, who: Who) -> bool:
-        """End the animation of a reply's button; return False if the update is no press of one."""
+        """Acknowledge a press of a reply's button; return False if the update is no press."""
         query = record_or_none(update, "callback_query")
         if query is None:
             return False
@@ -127,7 +128,7 @@ class Presses:
         return True
 
     def take(self, press: Press, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
-        """Handle a press. Never waits: a task that `start` starts does the slow part."""
+        """Handle a press. Never waits: a task started with `start` does the slow part."""
         if not press.known:
             self._strangers.pressed(press.user, press.query, press.language)
             return
@@ -142,12 +143,13 @@ class Presses:
         start(partial(self._serve, press.chat))
 
     async def _serve(self, chat: str) -> None:
-        """Judge a chat's presses until none waits."""
+        """Handle the queued presses of a chat."""
         line = self._lines[chat]
         try:
             while line:
                 await self._judge(line.popleft())
         finally:
+            # No await since the queue was found empty, so no press can be appended to a deleted queue.
             del self._lines[chat]
 
     async def _judge(self, press: Press) -> None:

@@ -1,7 +1,7 @@
-"""The meaning of an update: a message for a chat, a message of a stranger, or nothing.
+"""Interpretation of updates: a message for a chat, a message of a stranger, or nothing.
 
-All of these are plain functions of the update. People are identified by their Telegram number, never by a
-name, which anybody may take.
+Everything here is a pure function of the update. People are identified by their Telegram number, never by a
+name, because anybody may choose any name.
 """
 
 import logging
@@ -35,19 +35,19 @@ from rumi.store.journal.records import Attachment, Incoming, joined
 logger = logging.getLogger(__name__)
 
 Here: TypeAlias = Callable[[TelegramAddress], TelegramAddress]
-"""Maps a place on Telegram to a chat."""
+"""Maps an address on Telegram to the address of the chat that handles its messages."""
 
 _GROUPS: Final = ("group", "supergroup")
 _TELEGRAM: Final = 777000
-"""The author of channel posts in the group that belongs to the channel. It is not marked as a bot."""
+"""Author of channel posts in the discussion group of a channel. Telegram does not flag it as a bot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The users who may talk to the bot, and the languages of its answers.
+    """Users who may talk to the bot, and the languages of its answers.
 
-    Admins may talk, also if they are not in `allowed`. `language` is the configuration's; if it is "auto" and
-    Telegram does not report a person's language, `default` is used.
+    Admins may talk even if they are not in `allowed`. `language` is the configured one. If it is "auto" and
+    Telegram does not report a user's language, `default` is used.
     """
 
     allowed: frozenset[int]
@@ -56,11 +56,11 @@ class Who:
     default: Language = "en"
 
     def may_talk(self, user: int) -> bool:
-        """Return True if the bot works for this person."""
+        """Return True if this user is allowed to talk to the bot."""
         return user in self.allowed or user in self.admins
 
     def language_of(self, code: str | None) -> Language:
-        """Return the language for a person whose Telegram uses `code` (an IETF tag such as es-419)."""
+        """Return the language for a user whose Telegram client uses `code` (an IETF tag such as es-419)."""
         if self.language != "auto":
             return self.language
         if not code:
@@ -70,9 +70,9 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A person without permission wrote to the bot. Nothing that they wrote is kept.
+    """A message of a user without permission. Its content is not stored.
 
-    `chat` is the chat; `origin` is the message to answer, None in a private chat, where that is clear.
+    `origin` is the message to answer, None in a private chat, where that is clear.
     """
 
     update: int
@@ -87,7 +87,10 @@ Read: TypeAlias = Incoming | Stranger
 
 @dataclass(frozen=True, slots=True)
 class _TelegramMessage:
-    """A person's message. `addressed`: it is meant for the bot. Messages of one album share `album`."""
+    """A message of a person. `addressed` is True if it is meant for the bot.
+
+    Messages of one album share `album`.
+    """
 
     update: int
     message: int
@@ -106,15 +109,16 @@ class _TelegramMessage:
 def read_batch(
     updates: Sequence[RawUpdate], me: Me, who: Who, moves: Moves, *, hears: bool, apart: bool = False
 ) -> list[Read]:
-    """Return the meaning of each update, in order; one without a meaning is an `Incoming` of its number only.
+    """Return the interpretation of each update, in order.
 
-    `moves` map a place on Telegram to a chat; `hears` is that of `content_of`. A message from a group's old
-    number has the origin 0: its own number counts only there.
+    An update without meaning becomes an `Incoming` with only its number. `moves` maps an address on Telegram
+    to a chat; `hears` is passed to `content_of`. A message from a group's old number has the origin 0,
+    because its own number is valid only there.
 
-    The messages of an album become one, in the place of the last. An album that comes again with one more
-    message is then new, instead of being lost with the known ones. An unreadable update is logged without its
-    content, and has no meaning. An update that occurs twice counts once. `apart`: the messages of an album
-    come one by one, and each is read as a part of it.
+    The messages of an album become one message, at the index of the last. So an album that is received again
+    with one more message is new, instead of being dropped with the known updates. An unreadable update is
+    logged without its content and has no meaning. An update that occurs twice counts once. `apart` is True if
+    the messages of an album come one by one; each is then read as a part of the album.
     """
     once: dict[int, RawUpdate] = {}
     for update in updates:
@@ -136,18 +140,18 @@ def read_batch(
 def _read_raw(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
     try:
         return _message_in(update, me, who, moves, hears)
-    except OddField as error:  # skipped, so that it does not come again forever
+    except OddField as error:  # counts as read; otherwise Telegram would deliver it forever
         logger.warning("update %d could not be read: %s", number_of(update), error)
         return None
 
 
 def _album_key(received: _TelegramMessage) -> tuple[object, ...]:
-    """Return the key that exactly the messages of one album share."""
+    """Return a key that the messages of one album share, and no others."""
     return (received.address, received.user, received.album) if received.album else (received.update,)
 
 
 def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) -> _TelegramMessage | None:
-    """Return the person's message in the update, if it has one; a press of a reply's button is one."""
+    """Return the person's message in the update, or the press of a reply's button; None if there is none."""
     query = record_or_none(update, "callback_query")
     button = "" if query is None else button_in(text_or_none(query, "data") or "")
     message = record_or_none(update, "message") if query is None else _pressed(query, button)
@@ -156,7 +160,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
         return None
     chat = record(message, "chat")
     private = chat.get("type") == "private"
-    # A channel's direct messages are private conversations of many people in one apparent group.
+    # Direct messages of a channel are private conversations of many people in what looks like one group.
     if not private and (chat.get("type") not in _GROUPS or flag(chat, "is_direct_messages")):
         return None
     language = who.language_of(text_or_none(sender, "language_code"))
@@ -166,7 +170,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
     words = read_words(message, me)
     maker = made_by(message)
     attachments = [replace(attachment, source=maker) for attachment in content.attachments]
-    if maker:  # its words call nobody, command nothing and answer no question
+    if maker:  # forwarded text is untrusted: it is no command, mention or answer of the sender
         said = text_or_none(message, "text") or text_or_none(message, "caption") or ""
         attachments[:0] = _words(maker, said)
         words = MessageText("", addressed=False)
@@ -193,7 +197,7 @@ def _message_in(update: RawUpdate, me: Me, who: Who, moves: Moves, hears: bool) 
 
 
 def _pressed(query: Fields, button: str) -> Fields | None:
-    """Return the message that the press of a button is; the journal knows its words."""
+    """Return a button's press as a message with the button's id as text; the journal knows the command."""
     below = record_or_none(query, "message")
     if below is None or not button:
         return None
@@ -209,7 +213,7 @@ def _words(source: str, text: str) -> list[Attachment]:
 
 
 def _person(message: Fields) -> Fields | None:
-    """Return the author, if it is an identified person: not a bot, a channel or an anonymous admin."""
+    """Return the author if that is an identified person: not a bot, a channel or an anonymous admin."""
     if message.get("sender_chat") is not None or flag(message, "is_automatic_forward"):
         return None
     sender = record_or_none(message, "from")
@@ -219,12 +223,12 @@ def _person(message: Fields) -> Fields | None:
 
 
 def _answers_bot(message: Fields, me: Me) -> bool:
-    """Return True if it answers a message of the bot."""
+    """Return True if the message replies to a message of the bot."""
     replied = record_or_none(message, "reply_to_message")
     author = None if replied is None else record_or_none(replied, "from")
     if replied is None or author is None or number_or_none(author, "id") != me.id:
         return False
-    # Every message in a topic answers the topic's first one, which the bot may have made.
+    # Every message in a topic counts as a reply to the topic's first message, which the bot may have sent.
     begins_topic = flag(message, "is_topic_message") and (
         replied.get("message_id") == message.get("message_thread_id")
     )
@@ -232,12 +236,13 @@ def _answers_bot(message: Fields, me: Me) -> bool:
 
 
 def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Read | None:
-    """Return the meaning of a message, or of an album, or, `apart`, of a part of one."""
+    """Return the interpretation of a message, of a complete album, or (`apart`) of one part of an album."""
     last = received[-1]
     addressed, part = (
         any(part_of_album.addressed for part_of_album in received),
         apart and last.album is not None,
     )
+    # A part of an album may be unaddressed: only its caption mentions the bot, in another part.
     if not addressed and not (part and who.may_talk(last.user)):
         return None
     message = joined([_as_incoming(part_of_album, who) for part_of_album in received])
@@ -250,9 +255,9 @@ def _judge(received: Sequence[_TelegramMessage], who: Who, *, apart: bool) -> Re
 def _as_incoming(received: _TelegramMessage, who: Who) -> Incoming:
     answer, text = received.answer, received.text
     if answer is None and not received.attachments and not text.strip():
-        answer = reply_texts.greeting(received.language)  # only the bot's name
+        answer = reply_texts.greeting(received.language)  # the message only mentions the bot
     if received.button:
-        # Unless the journal knows what it says.
+        # Used only if the journal no longer knows the button's command.
         answer, text = telegram_texts.question_closed(received.language), ""
     return Incoming(
         update=update_of(received.update, received.address.bot),

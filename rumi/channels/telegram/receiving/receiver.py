@@ -1,4 +1,4 @@
-"""What the poller and the webhook share: who the bot is, patience with Telegram, and the end."""
+"""Base of the poller and the webhook: the bot's identity, retries with Telegram, and the end of receiving."""
 
 import logging
 import math
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import trio
 from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
+from typing_extensions import override
 
 from actors import Actor, ActorError, Backoff
 from rumi.channels.telegram.api.bot import (
@@ -29,23 +30,25 @@ T = TypeVar("T")
 M = TypeVar("M", contravariant=True)
 
 WAITS: Final = Backoff(first_s=2.0, factor=2.0, cap_s=30.0)
-"""Seconds between attempts, reduced by up to a half at random, so that two programs do not keep colliding."""
+"""Pauses between attempts in seconds, randomly shortened by up to a half so that two programs do not keep
+colliding.
+"""
 
 REFUSALS: Final = 3
-"""How often a token that worked a moment ago is tried again: a server under repair may refuse anything."""
+"""Number of retries of a refused token, because a server under repair may refuse any token."""
 
 
 ALBUMS_AGAIN_S: Final = 5.0
-"""How soon albums are looked for again when the journal could not be asked."""
+"""Pause before the next check for albums if the journal could not be asked, in seconds."""
 
 
 @dataclass(slots=True)
 class ReceiverMemory:
-    """State that outlives the incarnations of the poller or the webhook. Their maker makes it once.
+    """State that outlives the incarnations of the poller or the webhook. Its creator creates it once.
 
-    `me` is the bot's identity, once it is known; `ended`: no more updates are taken; `refused`: Telegram does
-    not know the token, and no restart would help; `registered`: the commands are registered. `variable` is
-    where the token stands.
+    `me` is the bot's identity, once known. `ended` is True when no more updates are accepted. `refused` is
+    True if Telegram does not know the token, so that no restart would help. `registered` is True if the
+    commands are registered. `variable` is the environment variable with the token.
     """
 
     me: Me | None = None
@@ -56,10 +59,10 @@ class ReceiverMemory:
 
 
 class Receiver(Actor[M]):
-    """Gets updates from Telegram until it is told to stop, and never again after that."""
+    """Gets updates from Telegram until `StopPolling` ends that for good."""
 
     takes: ClassVar[str] = "polling"
-    """What it does while nothing happens, for `rumi status`."""
+    """Activity while nothing happens, for `rumi status`."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class Receiver(Actor[M]):
         grace_s: float,
         waits: Backoff,
     ) -> None:
-        """`grace_s` is how long a short request to Telegram may take."""
+        """Create the actor. `grace_s` is the time limit of a short request to Telegram, in seconds."""
         self._bot = bot
         self._intake = intake
         self._memory = memory
@@ -83,6 +86,7 @@ class Receiver(Actor[M]):
         self._waits_until: float | None = None
         self._trouble = ""
 
+    @override
     def activity(self) -> str:
         """Return the description for `rumi status`."""
         if self._memory.ended:
@@ -94,8 +98,9 @@ class Receiver(Actor[M]):
             return "asks Telegram who the bot is"
         return f"{self._doing}, {'no update yet' if last is None else f'last update {now - last:.0f} s ago'}"
 
+    @override
     def metrics(self) -> Mapping[str, object]:
-        """Return when the last update came, the error that prevents more, and counts of updates."""
+        """Return the age of the last update, the current error, and the counts of updates."""
         last = self._intake.last
         last_s = None if last is None else round(trio.current_time() - last, 3)
         waits = self._waits_until is not None
@@ -105,7 +110,7 @@ class Receiver(Actor[M]):
         return figures | self._intake.counts
 
     async def _introduced(self) -> Me | None:
-        """Return who the bot is, and register its commands; None if the end comes first."""
+        """Return the bot's identity, and start to register its commands; None if receiving ends first."""
         me = self._memory.me
         if me is None and not self._memory.ended:
             with trio.CancelScope() as self._asking:
@@ -115,7 +120,7 @@ class Receiver(Actor[M]):
         return me
 
     async def _join_albums(self) -> float | None:
-        """Hand on the albums that are complete, also those of processes that have ended."""
+        """Pass on complete albums, also those that ended processes left."""
         try:
             return await self._intake.join_albums()
         except ActorError as error:
@@ -131,7 +136,7 @@ class Receiver(Actor[M]):
         self._memory.registered = await register_commands(self._bot, who.language, who.default)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of the call, with as many attempts as necessary.
+        """Return the result of `call`, with as many attempts as necessary.
 
         Raises:
             TokenRefused: No attempt can succeed.
@@ -159,7 +164,7 @@ class Receiver(Actor[M]):
             attempt += 1
 
     async def _wait(self, attempt: int, trouble: str, least_s: float = 0.0, most_s: float = math.inf) -> None:
-        """Wait before the next attempt, longer each time."""
+        """Pause before the next attempt, longer each time."""
         if attempt == 0 or trouble != self._trouble:
             logger.warning("no updates: %s", trouble)
         wait_s = max(least_s, self._waits.delay_s(attempt) * self._random.uniform(0.5, 1.0))
@@ -171,4 +176,4 @@ class Receiver(Actor[M]):
             self._waits_until = None
 
     async def _resolve_conflict(self) -> None:
-        """Do what a source can do when the updates go to a webhook."""
+        """Handle a conflict with a webhook that gets the updates. By default, do nothing."""

@@ -1,4 +1,4 @@
-"""Registers the chat commands with Telegram, so that its menu offers them."""
+"""Registration of the chat commands with Telegram, so that its menu offers them."""
 
 import logging
 from typing import Final, Literal
@@ -19,10 +19,11 @@ WAITS: Final = Backoff(first_s=10.0, factor=3.0, cap_s=300.0)
 
 
 async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], default: Language) -> bool:
-    """Register the commands for speakers of Spanish, of English, and for all others. Return True on success.
+    """Register the commands in Spanish, in English, and in the default language. Return True on success.
 
-    With a `language` of the configuration everybody gets that one. Failures are retried for some minutes, and
-    then ignored: the commands work without a menu. Cancelled, some languages may be registered.
+    If the configuration sets a `language`, every user gets that one. Failures are retried for some minutes
+    and then ignored, because the commands work without a menu. After a cancellation some languages may be
+    registered.
     """
     menus: dict[str | None, Language] = {None: default, "es": "es", "en": "en"}
     if language != "auto":
@@ -35,6 +36,7 @@ async def register_commands(bot: Bot, language: Literal["auto", "es", "en"], def
                     for name, does in reply_texts.commands(menus[code])
                 ]
                 await bot.set_my_commands(commands, language_code=code)
+                # Registered languages are not repeated by the next attempt.
                 del menus[code]
         except TelegramError as error:
             logger.warning("the commands could not be registered: %s", in_words(error))

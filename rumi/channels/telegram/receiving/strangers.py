@@ -1,5 +1,6 @@
-"""Users who are not on the list get their Telegram id, so that the owner can add it. Nothing that they
-wrote is kept.
+"""Replies to users who are not on the list: they get their Telegram id, so that the owner can add it.
+
+The content of their messages is not stored.
 """
 
 import logging
@@ -17,16 +18,14 @@ from rumi.platform.texts.language import Language
 logger = logging.getLogger(__name__)
 
 AGAIN_S: Final = 3600.0
-"""A stranger who continues to write gets the id again after this time."""
+"""Interval after which a stranger who continues to write gets the id again, in seconds."""
 
 MOST: Final = 10_000
-"""The number of remembered strangers, so that a crowd does not fill the memory; forgotten ones may get
-their id twice.
-"""
+"""Maximum number of remembered strangers, which bounds memory; forgotten ones may get their id twice."""
 
 
 class Strangers:
-    """When each stranger got the id. Times are trio's, so they start over with the process."""
+    """Remembers when each stranger got their id, on trio's clock, so only within this process."""
 
     def __init__(self, sender: ActorRef[Say | Toast], *, most: int = MOST) -> None:
         self._sender = sender
@@ -34,15 +33,15 @@ class Strangers:
         self._notified_at: OrderedDict[int, float] = OrderedDict()
 
     def meet(self, stranger: Stranger) -> None:
-        """Send the person their id, unless they got it within the last hour. Never waits.
+        """Send a stranger their id, unless they got it within the last hour. Never waits.
 
-        If the sender has no room, the words are lost, because strangers must not delay anyone.
+        If the sender's mailbox is full, the text is lost, because strangers must not delay anyone.
         """
         words = telegram_texts.stranger(stranger.language, stranger.user)
         self._notify(stranger.user, Say(stranger.chat, words, stranger.origin))
 
     def pressed(self, user: int, query: str, language: Language) -> None:
-        """Do the same for a person who pressed a button; only they see the notice."""
+        """Show a stranger who pressed a button their id, with the same limit; only they see the notice."""
         self._notify(user, Toast(query, telegram_texts.stranger(language, user)))
 
     def _notify(self, user: int, words: Say | Toast) -> None:

@@ -1,4 +1,4 @@
-"""Updates as Telegram delivers them, before they are judged."""
+"""Updates as Telegram delivers them, before they are interpreted."""
 
 import math
 from collections.abc import Sequence
@@ -13,27 +13,27 @@ from rumi.platform.config.schema import TelegramBotSection
 from rumi.store.journal.records import Update
 
 RawUpdate: TypeAlias = Fields
-"""An update as it came: it has a number, and may have any other content."""
+"""An update as received: it has a number, and any other content."""
 
 
 ALLOWED: Final = ("message", "callback_query")
-"""The kinds of updates that Telegram is asked for."""
+"""Kinds of updates that Rumi requests from Telegram."""
 
 
 async def raw_updates(
     bot: Bot, *, offset: int | None, wait_s: float, read_timeout_s: float, limit: int = 100
 ) -> list[RawUpdate]:
-    """Return the waiting updates, at most `limit`, oldest first; those without a number are left out.
+    """Return the queued updates, at most `limit`, oldest first; entries without a number are omitted.
 
-    The server may hold the answer back for `wait_s` while nothing waits. Updates below `offset` are confirmed
-    and do not come again.
+    If none is queued, the server may delay the response by `wait_s`. Updates below `offset` are confirmed and
+    do not come again.
 
     Raises:
-        TelegramError: There is no answer, or an unusable one.
+        TelegramError: There is no response, or an unusable one.
     """
-    # `Bot.get_updates` fails for a whole batch when one update in it is odd, and logs all of it. The method's
-    # name is spelled so that `do_api_request` accepts it (it refuses names of its own methods) and still
-    # recognises it as the one with its own connections.
+    # `Bot.get_updates` fails for a whole batch if one update in it is malformed, and logs the complete batch.
+    # The method's name is spelled so that `do_api_request` accepts it (it refuses names of its own methods)
+    # and still recognises it as the method with its own connections.
     found = await bot.do_api_request(
         "get_Updates",
         {
@@ -56,13 +56,13 @@ def number_of(update: RawUpdate) -> int:
     """Return the update's number.
 
     Raises:
-        OddField: It has none, so it is not an update.
+        OddField: The number is missing, so this is not an update.
     """
     return number(update, "update_id")
 
 
 def update_of(number: int, bot: str = "") -> Update:
-    """Return the name that the journal has for the update with that number: each bot has its own numbers."""
+    """Return the journal's key of an update. It includes the bot, because each bot has its own numbers."""
     return Update(TelegramBotSection.section(bot), number)
 
 
@@ -74,6 +74,6 @@ def _is_numbered(update: object) -> bool:
 
 
 def ends_in_album(updates: Sequence[RawUpdate]) -> bool:
-    """Return True if the last one is part of an album, so that more of it may be on its way."""
+    """Return True if the last update is part of an album, so that more parts may follow."""
     message = updates[-1].get("message") if updates else None
     return isinstance(message, dict) and bool(message.get("media_group_id"))

@@ -1,7 +1,7 @@
-"""The webhook: Telegram delivers updates to the listener. Each is stored before the delivery is answered.
+"""The webhook: stores each update that Telegram delivers to the listener before answering the delivery.
 
-Any number of processes may take the deliveries of one bot: all compute the same secret, and the journal knows
-each update by its number.
+Any number of processes may accept the deliveries of one bot: all compute the same secret, and the journal
+identifies each update by its number.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import trio
 from telegram import Bot
+from typing_extensions import override
 
 from actors import ActorError, ActorRef, ActorStopped, Backoff, MailboxFull, answers
 from rumi.channels.telegram.api.bot import TokenRefused
@@ -29,31 +30,31 @@ from rumi.errors import RumiError
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/telegram"
-"""Where the listener takes updates."""
+"""Path of the listener that accepts updates."""
 
 SECRET_HEADER: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  # a header's name
 MOST_BYTES: Final = 1_000_000
-"""The largest update; Telegram's are far smaller."""
+"""Maximum size of an update; Telegram's are far smaller."""
 
 AT_ONCE: Final = 40
-"""How many deliveries Telegram makes at once, those of one chat one after the other."""
+"""Maximum number of concurrent deliveries. Telegram delivers the updates of one chat one after the other."""
 
 ALBUMS_LEFT_S: Final = 30.0
-"""How often albums are looked for whose process was killed."""
+"""Interval of checks for albums that a killed process left incomplete, in seconds."""
 
 LOOK_S: Final = 60.0
-"""How often Telegram is asked if the webhook is still this one, and if it reaches it."""
+"""Interval of checks with Telegram that the webhook is still this one and is reachable, in seconds."""
 
 
 def secret_of(token: str) -> str:
-    """Return the secret that Telegram sends with each update: the same in all processes of a bot."""
+    """Return the secret that Telegram sends with each update: all processes of a bot compute the same one."""
     return hmac.new(token.encode(), b"rumi telegram webhook", hashlib.sha256).hexdigest()
 
 
 def with_path(url: str, bot: str = "") -> str:
-    """Return the address for Telegram: without a path of its own it gets that of the listener.
+    """Return the URL to register with Telegram: without a path it gets the listener's `PATH`.
 
-    The name of a bot that is not the first is the last part of its path.
+    For a bot that is not the first one, the bot's name is appended.
     """
     if not urlsplit(url).path.strip("/"):
         url = url.rstrip("/") + PATH
@@ -61,7 +62,10 @@ def with_path(url: str, bot: str = "") -> str:
 
 
 class Deliveries:
-    """What the listener hands on to the webhook's actor: a `rumi.channels.http.listener_state.Taker`."""
+    """Forwards deliveries from the listener to the webhook's actor.
+
+    It implements `rumi.channels.http.listener_state.Taker`.
+    """
 
     most_bytes = MOST_BYTES
 
@@ -71,21 +75,22 @@ class Deliveries:
         self.actor: ActorRef[WebhookMessage] | None = None
 
     def refuses(self, headers: Mapping[str, str]) -> int:
-        """Return 401 without the secret, 403 with a wrong one, else 0."""
+        """Return 401 if the secret is missing, 403 if it is wrong, 0 if it is right."""
         sent_secret = headers.get(SECRET_HEADER)
         if sent_secret is None:
             return 401
+        # Before `connect` there is no secret: an empty header must not match it.
         right = bool(self.secret) and hmac.compare_digest(sent_secret.encode(), self.secret.encode())
         return 0 if right else 403
 
     def albums_came(self) -> None:
-        """Tell the actor that other workers have stored parts of albums. Never waits."""
+        """Notify the actor that other workers stored album parts. Never waits."""
         if self.actor is not None:
             with suppress(MailboxFull, ActorStopped):
                 self.actor.tell_nowait(AlbumsCame())
 
     async def take(self, body: bytes) -> bool | None:
-        """Have an update stored. Return False if it cannot be stored now, None if it is not an update."""
+        """Store an update. Return False if it cannot be stored now, None if the body is not an update."""
         update = _update_in(body)
         if update is None:
             return None
@@ -106,7 +111,7 @@ def _update_in(body: bytes) -> RawUpdate | None:
 
 
 class Webhook(Receiver[WebhookMessage]):
-    """Tells Telegram where to deliver, and stores what is delivered."""
+    """Registers the webhook with Telegram, and stores the delivered updates."""
 
     takes = "waits for deliveries"
     concurrency = AT_ONCE
@@ -123,23 +128,23 @@ class Webhook(Receiver[WebhookMessage]):
         grace_s: float = 10.0,
         waits: Backoff = WAITS,
     ) -> None:
-        """`url` is where Telegram delivers."""
+        """Create the actor. `url` is the URL that Telegram delivers to, `secret` is what it sends along."""
         super().__init__(bot, intake, memory, random=random, grace_s=grace_s, waits=waits)
         self._url = url
         self._secret = secret
         self._set = False
-        self._waiting = 0  # updates that Telegram keeps, as it said last
-        self._missed = ""  # why Telegram could not deliver, as it said last
-        self._parts = trio.Event()  # of an album have come
+        self._waiting = 0  # updates that are queued at Telegram, as last reported
+        self._missed = ""  # why Telegram could not deliver, as last reported
+        self._parts = trio.Event()  # set when album parts are stored
         self._in_hand = 0
         self._idle = trio.Event()
         self._idle.set()
 
     async def started(self) -> None:
-        """Begin to tell Telegram, unless receiving has ended for good.
+        """Start to register the webhook, unless receiving has ended for good.
 
         Raises:
-            TokenRefused: An earlier incarnation found that the token is refused.
+            TokenRefused: An earlier incarnation found that Telegram refuses the token.
         """
         if self._memory.refused:
             raise TokenRefused(self._memory.variable)
@@ -147,23 +152,26 @@ class Webhook(Receiver[WebhookMessage]):
             self.start_soon(self._keep_set)
             self.start_soon(self._keep_joining)
 
+    @override
     async def receive(self, message: WebhookMessage) -> None:
-        """Look for albums that are complete."""
+        """Check for complete albums."""
         if isinstance(message, AlbumsCame):
             self._parts.set()
 
+    @override
     def activity(self) -> str:
-        """Return the description for `rumi status`."""
         missed = f" (Telegram says: {self._missed})" if self._missed and not self._memory.ended else ""
         return super().activity() + missed
 
+    @override
     def metrics(self) -> Mapping[str, object]:
-        """Return the figures of a receiver, and how many updates wait at Telegram."""
+        """Return the metrics of a receiver, and the number of updates that are queued at Telegram."""
         return {**super().metrics(), "waiting": self._waiting, "set": self._set}
 
     @answers(Deliver)
     async def deliver(self, message: Deliver) -> bool:
         """Store an update. Return False if it cannot be stored now; then Telegram delivers it again."""
+        # Without the bot's identity, mentions and commands for it cannot be recognised.
         me = self._memory.me
         if me is None or self._memory.ended:
             return False
@@ -184,9 +192,11 @@ class Webhook(Receiver[WebhookMessage]):
 
     @answers(StopPolling)
     async def stop_polling(self, message: StopPolling) -> None:
-        """Take no more updates; returns when those in hand are stored. The webhook stays: updates wait at
-        Telegram for the next process, or go to another one.
+        """Accept no more updates; return when those in progress are stored.
+
+        The webhook stays registered: updates wait at Telegram for the next process, or go to another worker.
         """
+        # Before the wait: `deliver` refuses from now on, so the number in progress only falls.
         self._memory.ended = True
         self._asking.cancel()
         await self._idle.wait()
@@ -204,15 +214,16 @@ class Webhook(Receiver[WebhookMessage]):
             raise
 
     async def _keep_joining(self) -> None:
-        """Hand on albums when they are complete; now and then also those of a process that was killed."""
+        """Pass on albums when they are complete; at intervals also those that a killed process left."""
         while True:
+            # Before the check: parts that are stored during it set the new event.
             self._parts = trio.Event()
             next_s = await self._join_albums()
             with trio.move_on_after(ALBUMS_LEFT_S if next_s is None else next_s):
                 await self._parts.wait()
 
     async def _set_unless_set(self) -> None:
-        """Set the webhook at the start, and again if it has been changed."""
+        """Register the webhook at the start, and again if somebody changed it."""
         with trio.fail_after(self._grace_s):
             if self._set:
                 info: Any = await self._bot.get_webhook_info()

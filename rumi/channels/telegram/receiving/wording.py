@@ -1,4 +1,4 @@
-"""The words of a message: which of them call the bot, and the rest without those."""
+"""The text of a message: detects if it addresses the bot, and removes the mentions of the bot."""
 
 import re
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ _BEHIND_NAME: Final = " \t,:;"
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """`text` has neither mentions of the bot nor its name after a command.
+    """The text without mentions of the bot and without the bot's name after a command.
 
-    `addressed`: the words call the bot. `other_bot`: they are a command for another one.
+    `addressed` is True if the text mentions the bot or is a command for it. `other_bot` is True if the text
+    is a command for another bot.
     """
 
     text: str
@@ -29,7 +30,7 @@ def read_words(message: Fields, me: Me) -> MessageText:
     """Return the text of a message or the caption of its attachment.
 
     Raises:
-        OddField: A field differs from Telegram's description.
+        OddField: A field differs from Telegram's documentation.
     """
     raw_text, entities = text_or_none(message, "text"), records(message, "entities")
     if raw_text is None:
@@ -50,9 +51,10 @@ def read_words(message: Fields, me: Me) -> MessageText:
 
 def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[str, bool]:
     """Return the text without mentions of the bot, and True if there were any."""
-    # Telegram counts in UTF-16 code units; an index inside a character must not raise an error.
+    # Telegram counts in UTF-16 code units; an offset inside a character must not raise an error.
     units = text.encode("utf-16-le", "surrogatepass")
     found = [span for entity in entities if (span := _call(entity, units, me)) is not None]
+    # From the end to the start: the offsets of earlier mentions stay valid.
     for start, end in sorted(found, reverse=True):
         before = units[:start].decode("utf-16-le", "surrogatepass")
         behind = units[end:].decode("utf-16-le", "surrogatepass")
@@ -66,7 +68,7 @@ def _without_mentions(text: str, entities: Sequence[Fields], me: Me) -> tuple[st
 
 
 def _call(entity: Fields, units: bytes, me: Me) -> tuple[int, int] | None:
-    """Return the begin and the end of the bot's name, in bytes, if the entity marks it."""
+    """Return start and end of a mention of the bot, in bytes; None if the entity is something else."""
     kind = text_or_none(entity, "type")
     if kind not in ("mention", "text_mention"):
         return None

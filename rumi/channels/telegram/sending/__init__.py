@@ -1,1 +1,1 @@
-"""Replies out: the outbox reaches Telegram in order in each chat, within its limits."""
+"""Sending replies: each chat's outbox reaches Telegram in order and within Telegram's rate limits."""

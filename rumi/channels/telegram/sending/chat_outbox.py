@@ -1,8 +1,7 @@
-"""The ordered output of one chat: its final replies from the outbox, files, and beside them previews and
-questions.
+"""The ordered output of one chat: final replies and files in order, and concurrently previews and questions.
 
-An outbox exists while there is something to send or a turn runs. It is a task of the sender; its errors do
-not leave it.
+An outbox exists while there is something to send or a turn runs. It is a task of the sender, and never raises
+errors into it.
 """
 
 import logging
@@ -42,22 +41,22 @@ Outbox: TypeAlias = ActorRef[Delivered | PartSent | Previewed | Undeliverable | 
 R = TypeVar("R")
 
 ATTEMPTS = 3
-"""How often a reply may fail for unforeseen reasons, before it is abandoned."""
+"""Number of unforeseen errors after which a reply is abandoned."""
 
 JOURNAL_PAUSE_S = 1.0
-"""The pause before the journal is asked again, which may be restarting."""
+"""Pause before the journal is asked again, in seconds; it may be restarting."""
 
 
 @dataclass(slots=True)
 class _Replies:
-    """The outbox has the replies up to this delivery."""
+    """A queue entry: send the stored replies up to delivery `up_to`."""
 
     up_to: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """Nothing is sent before `until`, on trio's clock."""
+    """A pause: nothing is sent before `until`, on trio's clock."""
 
     until: float
     why: str
@@ -66,9 +65,9 @@ class Resting:
 class ChatOutbox:
     """The ordered output of one chat.
 
-    `changed` is called when it may have become idle, `start` starts a task of the sender, `gone` is called
-    when the chat cannot be reached any more, `shown` gets the question that can be read, and its message.
-    `questions` are those that wait or must still show their verdict.
+    `changed` is called when the outbox may have become idle, `start` starts a task of the sender, `gone` is
+    called when the chat is unreachable, and `shown` with a question's id and message number when a person can
+    read it. `questions` are pending or must still show their verdict.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class ChatOutbox:
             random=random,
             patience=patience,
         )
-        self._announced = 0  # announced replies that were not looked for yet
+        self._announced = 0  # announced replies that were not read from the journal yet
         self._replies: deque[StoredReply] = deque()
         self._resting: Resting | None = None
         self._to = to
@@ -111,23 +110,23 @@ class ChatOutbox:
         self._busy = False
         self._woken = trio.Event()
         self._turn: Preview | None = None
-        self._over: dict[int, Preview] = {}  # by message: previews whose reply is not sent yet
+        self._over: dict[int, Preview] = {}  # by message number: ended previews whose reply is not sent yet
 
     # Incoming events
 
     def look(self) -> None:
-        """Send all replies that are in the outbox, if there are any."""
+        """Send all stored replies of this chat, if there are any."""
         self._expect(inf)
 
     def replied(self, reply: Replied) -> None:
-        """Send the replies up to this one, which is in the outbox."""
+        """Send the stored replies up to this one."""
         if self._turn is not None and self._turn.message in reply.messages:
             self._finish_turn()
         self._announced += 1
         self._expect(reply.delivery)
 
     def begin(self, event: ChatEvent) -> None:
-        """Begin to show a turn."""
+        """Show the preview of a turn that started."""
         self._finish_turn()
         self._show(Preview(self._to, self._journal, TurnState().apply(event), self._pace))
 
@@ -137,7 +136,7 @@ class ChatOutbox:
         self._wake()
 
     def happened(self, event: ChatEvent) -> None:
-        """Show an event of a turn."""
+        """Apply an event of a turn to its preview and its questions."""
         preview = self._turn
         if preview is None or preview.turn != event.turn:
             return
@@ -151,7 +150,7 @@ class ChatOutbox:
                 pass
 
     def finished(self, turn: str) -> None:
-        """End the preview of a turn, whose reply is about to be announced."""
+        """End the preview of a turn whose reply is about to be announced."""
         if self._turn is not None and self._turn.turn == turn:
             self._turn.end()
 
@@ -176,17 +175,17 @@ class ChatOutbox:
 
     @property
     def waiting(self) -> int:
-        """Return the number of final replies that are known to wait."""
+        """Return the number of final replies that are known to be unsent."""
         return self._announced + len(self._replies)
 
     @property
     def sendable(self) -> bool:
-        """Return True if there is a reply that could be sent now, or a verdict that could be shown."""
+        """Return True if a reply could be sent, or a verdict shown, without waiting for a pause."""
         return (self._busy or bool(self._queue) or self.questions.settling) and self.rests is None
 
     @property
     def rests(self) -> Resting | None:
-        """Return until when nothing is sent, and why; None if it may send."""
+        """Return the current pause and its reason; None if the outbox may send."""
         closed = self._to.closed_until
         if closed > trio.current_time():
             return Resting(closed, LIMIT)
@@ -195,9 +194,10 @@ class ChatOutbox:
     # Output
 
     async def run(self) -> None:
-        """Send until there is nothing to send and no turn runs."""
+        """Send until nothing is left to send and no turn runs."""
         while True:
             self._woken = trio.Event()
+            # The event was replaced before this check: what arrives after the check wakes the wait below.
             if self._queue:
                 await self._next(self._queue.popleft())
             elif self._turn is not None or self.questions:
@@ -214,6 +214,8 @@ class ChatOutbox:
         try:
             if isinstance(what, Upload):
                 what.begun.set()
+                # The upload runs in its caller's task, whose cancellation stops it; the outbox waits to keep
+                # the order.
                 await what.over.wait()
             else:
                 await self._send(what.up_to)
@@ -222,16 +224,20 @@ class ChatOutbox:
             self._changed()
 
     async def _send(self, up_to: float) -> None:
-        """Send the replies up to a delivery."""
+        """Send the stored replies up to a delivery."""
         stored = await self._ask(Undelivered(self.chat))
         self._announced = 0
         for stored_reply in stored:
+            # Without `origin`, no message of the reply came from Telegram; only results of tasks and of
+            # schedules are sent anyway.
             if stored_reply.delivery <= up_to and (
                 stored_reply.origin is not None or stored_reply.task or stored_reply.schedule
             ):
                 self._replies.append(stored_reply)
         try:
             while self._replies:
+                # Sending earlier replies took time, in which an undo may have withdrawn a later one. A single
+                # reply was read just now.
                 if len(stored) == 1 or await self._waits(self._replies[0]):
                     await self._deliver(self._replies[0])
                 for message in self._replies.popleft().messages:
@@ -240,17 +246,24 @@ class ChatOutbox:
             await self._give_up(str(gone))
             self._replies.clear()
         if not self._queue:
-            self._over.clear()  # the remaining ones have no reply
+            self._over.clear()  # the remaining previews have no reply
 
     async def _deliver(self, reply: StoredReply) -> None:
-        """Send one reply, without a time limit; raises only `Gone`."""
+        """Send one reply, without a time limit. Abandons it if Telegram refuses it in every form.
+
+        Raises:
+            ChatUnreachable: Nothing can be sent to the chat any more.
+            NotOwner: Another worker serves the chat.
+        """
         if self._turn is not None and self._turn.message in reply.messages:
-            self._finish_turn()  # stored, and not announced yet
+            self._finish_turn()  # the reply is stored, but its event has not arrived yet
         previews = (self._over.get(message) for message in reply.messages)
         preview = next((preview for preview in previews if preview is not None), None)
 
         async def rest(seconds: float, why: str) -> None:
             await self.rest(seconds, why)
+            # During the pause, an undo may have withdrawn the reply. A completely sent reply is not stored as
+            # undelivered either; then the pause only delays the deletion of its preview.
             if not delivery.sent and not await self._waits(reply):
                 raise Unsendable("it was withdrawn")
 
@@ -275,14 +288,14 @@ class ChatOutbox:
                 return None
 
     async def _waits(self, reply: StoredReply) -> bool:
-        """Return True if the reply is still to be sent: its turn may have been taken back meanwhile."""
+        """Return True if the reply must still be sent; False if its turn was undone meanwhile."""
         return any(
             stored_reply.delivery == reply.delivery
             for stored_reply in await self._ask(Undelivered(self.chat))
         )
 
     async def _give_up(self, why: str) -> None:
-        """Record that the chat cannot be reached, and report it."""
+        """Record that the chat is unreachable, and report it."""
         logger.warning("nobody can be reached in %s: %s", self.chat, why)
         if self._turn is not None:
             self._turn.end()
@@ -290,12 +303,12 @@ class ChatOutbox:
         self._gone(self.chat)
 
     async def _record(self, why: str, reply: StoredReply | None = None) -> None:
-        """Note that a reply, or all waiting ones, will never arrive."""
+        """Record in the journal that a reply, or all waiting ones, will never arrive."""
         self._to.wire.statistics.undeliverable += 1
         await self._ask(Undeliverable(self.chat, why, None if reply is None else reply.delivery))
 
     async def _ask(self, request: Request[R]) -> R:
-        """Ask the journal, without a time limit."""
+        """Ask the journal, with retries and without a time limit."""
         while True:
             try:
                 return await self._journal.ask(request)
@@ -307,7 +320,7 @@ class ChatOutbox:
         await self.rest(JOURNAL_PAUSE_S, "the journal")
 
     async def rest(self, seconds: float, why: str) -> None:
-        """Send nothing for a while."""
+        """Pause sending for `seconds`; `why` is shown in the status."""
         self._resting = Resting(trio.current_time() + seconds, why)
         self._changed()
         try:
@@ -318,10 +331,10 @@ class ChatOutbox:
     # Files
 
     async def upload(self, name: str, content: bytes, behind: int) -> None:
-        """Send a file after that delivery and everything that waits. Cancelled, its upload ends.
+        """Send a file after the delivery `behind` and everything queued. Cancelling stops the upload.
 
         Raises:
-            RumiError: Telegram does not have it. The error gives the reason.
+            RumiError: Telegram did not accept the file. The error gives the reason.
         """
         upload = Upload()
         self._expect(behind)

@@ -1,4 +1,4 @@
-"""Delivers one final reply: in parts, completely, and no part twice as far as that can be known."""
+"""Delivery of one final reply: complete, in parts, and as far as can be known without duplicate parts."""
 
 import logging
 from collections import deque
@@ -26,27 +26,29 @@ from rumi.store.journal.records import StoredReply
 logger = logging.getLogger(__name__)
 
 Rest = Callable[[float, str], Awaitable[None]]
-"""Waits for that many seconds, and gives the status the reason."""
+"""Waits for that many seconds; the string is the reason that the status shows."""
 
 LIMIT = "Telegram's limit"
-"""The status text for a wait that Telegram's limit causes."""
+"""Status text of a wait that Telegram's rate limit causes."""
 
 SHORTEST = 500
-"""If a text of this length is refused, the reason is not its length."""
+"""If Telegram refuses a text of this length or less, its length is not the reason."""
 
 
 LONG = 8_000
-"""A longer text is formatted in a thread; a shorter one takes some hundredths of a second."""
+"""Length in characters from which a text is formatted in a thread. Shorter texts take some hundredths of a
+second.
+"""
 
 IN_A_ROW = 2
-"""So many buttons stand beside each other."""
+"""Number of buttons in one row."""
 
 REMOVALS = 3
-"""How often the deletion of a preview that could not become its reply is tried again."""
+"""Number of retries for deleting a preview that could not become its reply."""
 
 
 class ChatUnreachable(Exception):
-    """The chat cannot be reached any more. The text gives the reason, without secrets."""
+    """The chat is permanently unreachable. The text gives the reason, without secrets."""
 
 
 class Unsendable(Exception):
@@ -55,11 +57,11 @@ class Unsendable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTimes:
-    """The waiting times of a delivery, in seconds.
+    """Times of a delivery, in seconds.
 
-    After network errors it tries again after 1, 2, 4… seconds, at most `most_s`, without a limit of attempts.
-    `grace_s` is how long a running request may continue when the sender must end, `mark_s` how long the
-    journal has to note a sent part, and `token_s` the pause when the token is refused.
+    After network errors, attempts follow after 1, 2, 4… seconds, at most `most_s`, without a limit on their
+    number. `grace_s` is how long a running request may continue when the sender must end, `mark_s` how long
+    the journal may take to record a sent part, and `token_s` the pause when Telegram refuses the token.
     """
 
     first_s: float = 1.0
@@ -69,8 +71,9 @@ class DeliveryTimes:
     token_s: float = 60.0
 
     def backoff_s(self, failures: int, random: Random) -> float:
-        """Return the pause after that many failures in a row, with a random part so that chats do not
-        retry at once.
+        """Return the pause after that many consecutive failures.
+
+        It is randomised so that chats do not retry at the same time.
         """
         longest = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, 20))
         return longest * random.uniform(0.5, 1.0)
@@ -79,7 +82,7 @@ class DeliveryTimes:
 class Delivery:
     """Delivers a reply to its chat.
 
-    `bring` may be called again after an error: it continues where it was, and does not send again what
+    `bring` may be called again after an error: it continues where it stopped, and sends no part again that
     Telegram accepted.
     """
 
@@ -102,27 +105,29 @@ class Delivery:
         self._patience = patience
         self._origin = (reply.origin or None) if to.group else None
         self._failures = 0
-        self._taken = 0  # parts that Telegram has
-        self._recorded = 0  # parts of which the journal knows that
+        self._taken = 0  # number of parts that Telegram has accepted
+        self._recorded = 0  # number of parts that the journal has recorded as sent
         self._parts: Sequence[MessagePart] = ()
-        self._pieces: deque[MessagePart] = deque()  # the rest of the current part
+        self._pieces: deque[MessagePart] = deque()  # the unsent pieces of the current part
         self._shown: Sent | None = None  # the message that the first piece is edited into
-        self._left: Sent | None = None  # a preview that is still to be removed
+        self._left: Sent | None = None  # a preview that must still be deleted
         self._ready = False
 
     async def bring(self) -> None:
-        """Send the rest of the reply, and mark it.
+        """Send the unsent parts of the reply, and record them in the journal.
 
         Raises:
-            Gone: Nothing can be sent to this chat any more.
-            Unsendable: Telegram refuses this reply.
-            ActorError: The journal could not note what was sent.
+            ChatUnreachable: Nothing can be sent to this chat any more.
+            Unsendable: Telegram refuses this reply in every form.
+            ActorError: The journal could not record what was sent.
         """
         if not self._ready:
             self._parts = await self._format(self._reply.text)
+            # Formatting is deterministic, so the number of recorded parts is valid after a restart too.
             self._taken = self._recorded = min(self._reply.parts, len(self._parts))
             await self._claim()
             self._ready = True
+        # Also when nothing is left to send: an earlier attempt may have sent a part that was not recorded.
         await self._mark()
         await self._send_rest()
         for attempt in range(1, REMOVALS + 1):
@@ -133,11 +138,11 @@ class Delivery:
 
     @property
     def sent(self) -> bool:
-        """Return True if all of the reply is sent and marked."""
+        """Return True if the complete reply is sent and recorded."""
         return self._ready and self._recorded == len(self._parts)
 
     async def _format(self, text: str) -> Sequence[MessagePart]:
-        """Return the text's parts. A thread formats a long text, so that it blocks no other chat."""
+        """Return the parts of the text; a thread formats a long text, so that it blocks no other chat."""
         if len(text) <= LONG:
             return _parts(text)
         return await trio.to_thread.run_sync(
@@ -150,6 +155,8 @@ class Delivery:
                 self._pieces.append(self._parts[self._taken])
             try:
                 await self._to.turn()
+                # With a grace period: a send that is cancelled without its response would be repeated after a
+                # restart.
                 await with_grace(self._send_one, self._patience.grace_s)
             except TelegramError as error:
                 await self._failed(error)
@@ -157,10 +164,10 @@ class Delivery:
                 self._failures = 0
 
     async def _claim(self) -> None:
-        """Find the message in which the answer grew, if no edit of it can still be under way.
+        """Take over the message in which the answer grew, if no edit of it can still be in progress.
 
-        An earlier sender may have left an edit under way whose answer will never come: its preview is
-        deleted.
+        A preview of an earlier sender is deleted, because an edit whose response that sender never got may be
+        applied later.
         """
         preview = self._preview
         if preview is not None:
@@ -175,10 +182,10 @@ class Delivery:
         found = None if noted is None else self._to.found(abs(noted))
         shown = preview.shown if preview is not None else found
         if shown is not None and await self._abandon(shown) is RefusalReason.NOT_DELETABLE:
-            self._shown = shown  # it is two days old: no call is still under way
+            self._shown = shown  # older than two days: no edit can still be in progress
 
     def _keyboard(self) -> InlineKeyboardMarkup | None:
-        """Return the reply's buttons, which stand below its last message."""
+        """Return the reply's buttons if the next piece is the last one; otherwise None."""
         last = self._taken + 1 == len(self._parts) and len(self._pieces) == 1
         buttons = [
             InlineKeyboardButton(button.label, callback_data=button.id)
@@ -189,7 +196,7 @@ class Delivery:
         return InlineKeyboardMarkup(rows) if rows else None
 
     async def _send_one(self) -> None:
-        """Send one piece, and mark the part if it was its last piece."""
+        """Send one piece; record the part if that was its last piece."""
         piece = self._pieces[0]
         if self._shown is not None:
             await self._to.edit(self._shown, piece, keyboard=self._keyboard())
@@ -202,7 +209,7 @@ class Delivery:
             await self._mark()
 
     async def _mark(self) -> None:
-        """Tell the journal which parts Telegram has."""
+        """Record in the journal which parts Telegram has accepted."""
         whole = self._taken == len(self._parts)
         if self._recorded == self._taken and not whole:
             return
@@ -215,7 +222,7 @@ class Delivery:
             raise Unmarked(self._journal.path)
 
     async def _abandon(self, shown: Sent) -> RefusalReason | None:
-        """Delete a preview: the reply becomes a new message. Return Telegram's refusal, if there is one."""
+        """Delete a preview, because the reply becomes a new message. Return Telegram's refusal, if any."""
         self._shown = self._left = None
         try:
             await self._to.delete(shown)
@@ -224,18 +231,18 @@ class Delivery:
             logger.info("a preview was not removed: %s", in_words(error))
             refusal = refusal_of(error)
             if refusal is None:
-                self._left = shown  # once more, after the reply was sent
+                self._left = shown  # retried after the reply is sent
             return refusal
         return None
 
     async def _failed(self, error: TelegramError) -> None:
-        """Decide from an error what the next attempt does differently, or wait."""
+        """Choose from an error how to change the next attempt, or wait before it."""
         self._to.wire.statistics.retried += 1
         if self._to.note_error(error):
             if isinstance(error, RetryAfter):
                 await self._rest(wait_of(error), LIMIT)
             elif isinstance(error, ChatMigrated):
-                self._shown = self._origin = None  # they stayed where the group was
+                self._shown = self._origin = None  # both messages stayed in the old group
             return
         match refusal_of(error):
             case None:
@@ -252,7 +259,7 @@ class Delivery:
                 await self._refused(error)
 
     async def _trouble(self, error: TelegramError) -> None:
-        """Wait after a network error, before the next attempt; there is no limit of attempts."""
+        """Wait after a network error, without a limit on the number of attempts."""
         self._failures += 1
         pause = self._patience.backoff_s(self._failures, self._random)
         if isinstance(error, InvalidToken):
@@ -265,7 +272,10 @@ class Delivery:
         self._pieces[0] = self._pieces[0].plain()
 
     async def _refused(self, error: TelegramError) -> None:
-        """Choose another form after a refusal of unknown reason: a new message, plain, in shorter pieces."""
+        """Change the piece after a refusal for an unknown reason.
+
+        The steps are: a new message instead of the preview, plain text, shorter pieces.
+        """
         logger.warning("Telegram refuses a part of a reply: %s", in_words(error))
         piece = self._pieces[0]
         if self._shown is not None:
@@ -280,17 +290,17 @@ class Delivery:
 
 
 class Unmarked(ActorError):
-    """The journal did not answer in time."""
+    """The journal did not record a sent part in time."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "it did not note in time what was sent")
 
 
 def _parts(text: str) -> Sequence[MessagePart]:
-    """Return the reply as messages, at least one; unformatted if it cannot be formatted."""
+    """Return the reply as messages, at least one; as plain text if it cannot be formatted."""
     try:
         return format_reply(text)
-    except Exception:  # whatever error a parser raises, people get the words
+    except Exception:  # whatever error a parser raises, the user must get the text
         logger.exception("a reply could not be formatted: it goes as it is")
         return _cut(text, LIMIT_UNITS)
 

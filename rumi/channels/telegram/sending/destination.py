@@ -1,4 +1,4 @@
-"""One chat on Telegram for the sender: every call has a time limit, and keeps the rate limits."""
+"""One chat on Telegram as the sender's destination: calls are bounded in time and respect rate limits."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -21,18 +21,18 @@ from rumi.channels.telegram.sending.limits import NOW_SHARE, SendLimits
 T = TypeVar("T")
 
 PHOTO_BYTES = 10 * 1024 * 1024
-"""Telegram's limit for pictures that it shows as such."""
+"""Telegram's size limit for photos, in bytes."""
 
 MOMENT_S = 0.05
-"""A shorter wait for a rate limit is not counted as one."""
+"""Waits for a rate limit that are shorter than this are not counted, in seconds."""
 
 NO_LINK_PREVIEW = LinkPreviewOptions(is_disabled=True)
-"""Telegram must not fetch a link's target because a model wrote the link."""
+"""Disables link previews: Telegram must not fetch a page because a model wrote a link to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallTimeouts:
-    """The time limits of calls, in seconds. An unanswered call may have been executed or not."""
+    """Time limits of calls, in seconds. A call that timed out may have been executed or not."""
 
     call_s: float = 20.0
     preview_s: float = 10.0
@@ -42,11 +42,11 @@ class CallTimeouts:
 
 @dataclass(slots=True)
 class Statistics:
-    """The sender's counters since the process began.
+    """Counters of the sender since the process started.
 
-    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts at a final
-    reply, `limited` how often Telegram asked the bot to wait, `undeliverable` abandoned replies. Final
-    replies have waited `waited_s` for the rate limits, `waits` of them for more than a moment.
+    `sent` counts messages and files, `edited` edits, `drafts` drafts, `retried` failed attempts to send a
+    final reply, `limited` the times that Telegram asked the bot to wait, `undeliverable` abandoned replies.
+    `waits` counts the final replies that waited for a rate limit, and `waited_s` is their total wait.
     """
 
     sent: int = 0
@@ -61,11 +61,10 @@ class Statistics:
 
 @dataclass(slots=True)
 class SharedDelivery:
-    """The shared parts of all destinations. `moves` are the groups that got another number.
+    """State that all destinations of a bot share. `moves` has the groups that got another number.
 
-    `serves` tells of a chat if this process sends its replies.
-    `drafts` says if the server offers drafts; that is known after it has refused one. `formatting` limits the
-    threads that format long texts.
+    `serves` returns True for a chat whose replies this process sends. `drafts` becomes False when the server
+    has refused a draft. `formatting` limits the threads that format long texts.
     """
 
     bot: Bot
@@ -80,23 +79,24 @@ class SharedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message of the bot: its number, which is valid only in the chat of that Telegram number."""
+    """A message that the bot sent. Its id is valid only in the chat with the Telegram number `chat`."""
 
     chat: int
     id: int
 
 
 class Unserved(NetworkError):
-    """Another worker sends to this chat by now. The error is one after which a sender tries again later."""
+    """Another worker sends to this chat now. A NetworkError, so that the sender tries again later."""
 
 
 class Destination:
-    """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate.
+    """A chat, or a topic of one. Each call raises `TelegramError`; the caller waits for the rate limit.
 
-    When a group gets another number, earlier messages stay in the old group: a call on one raises
-    `ChatMigrated`, as Telegram does, and no message is sent as an answer to one.
+    When a group gets another number, earlier messages stay in the old group: a call on such a message raises
+    `ChatMigrated`, as Telegram does, and no new message is sent as an answer to it.
 
-    An `owned` one sends only while this process serves the chat: its messages come once from one worker.
+    An `owned` destination sends only while this process serves the chat, so that one worker sends each
+    message once.
     """
 
     def __init__(self, wire: SharedDelivery, address: TelegramAddress, *, owned: bool = False) -> None:
@@ -109,26 +109,27 @@ class Destination:
 
     @property
     def number(self) -> int:
-        """Return Telegram's number of the chat, which changes when a group becomes a supergroup."""
+        """Return the chat's Telegram number, which changes when a group becomes a supergroup."""
         return self.wire.moves.now(self._number)
 
     def found(self, message: int) -> Sent:
-        """Return a message that was here when this object was made."""
+        """Return a message that was sent to the number that the chat had when this object was created."""
         return Sent(self._first, message)
 
     def has(self, sent: Sent) -> bool:
-        """Return True if the message is in the current group."""
+        """Return True if the message is in the group with the current number."""
         return sent.chat == self.number
 
     @property
     def closed_until(self) -> float:
-        """Return until when Telegram accepts nothing for the chat, on trio's clock."""
+        """Return the time until which Telegram accepts nothing for the chat, on trio's clock."""
         return self.wire.limits.closed_until(self.number)
 
     async def turn(self) -> None:
-        """Wait until a message may be sent; count it for the chat's number at that time."""
+        """Wait until a message may be sent, and count it for the number that the chat has then."""
         number, began = None, trio.current_time()
         try:
+            # The group may get another number during the wait; the new number has limits of its own.
             while number != self.number:
                 number = self.number
                 await self.wire.limits.turn(number)
@@ -137,7 +138,7 @@ class Destination:
                 self.wire.statistics.waits += 1
                 self.wire.statistics.waited_s = round(self.wire.statistics.waited_s + waited_s, 3)
         if not self._served:
-            await trio.sleep_forever()  # the end of the lease, or of the hand-over, cancels it
+            await trio.sleep_forever()  # cancelled when the lease or the hand-over ends
 
     @property
     def _served(self) -> bool:
@@ -148,17 +149,17 @@ class Destination:
             raise Unserved("another worker serves this chat")
 
     def take(self, share: float = NOW_SHARE) -> bool:
-        """Return True if something less important may be sent now, and count it."""
+        """Return True if a preview may be sent now without delaying final replies, and count it."""
         return self.wire.limits.take(self.number, share)
 
     def has_capacity(self, share: float) -> bool:
-        """Return True if something that is not a message may be sent now; it is not counted."""
+        """Return True if an action that is not a message may be sent now. Does not count it."""
         return self.wire.limits.has_capacity(self.number, share)
 
     def note_error(self, error: TelegramError) -> bool:
-        """Read from an error what it says about the chat. Return True if the request may be repeated at once.
+        """Record what an error says about the chat. Return True if the request may be repeated at once.
 
-        After a `RetryAfter` it may too: its turn then comes when the wait is over.
+        That includes `RetryAfter`: the next `turn` then waits as long as Telegram asked for.
         """
         if isinstance(error, ChatMigrated):
             self.wire.moves.refused(self._number, error.new_chat_id)
@@ -181,11 +182,11 @@ class Destination:
         self._check_served()
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if self.number != self._first:
-            reply_to = None  # in the new group that number is another message
+            reply_to = None  # in the new group, this number identifies another message
         quoted = None if reply_to is None else ReplyParameters(reply_to, allow_sending_without_reply=True)
 
         async def send(topic: int | None) -> Sent:
-            number = self.number  # the answer may come after the group got another number
+            number = self.number  # may change before the response arrives
             message = await self.wire.bot.send_message(
                 number,
                 part.text,
@@ -210,7 +211,7 @@ class Destination:
         *,
         keyboard: InlineKeyboardMarkup | None = None,
     ) -> None:
-        """Change a message's text and its buttons. An unchanged text is not an error."""
+        """Change a message's text and its buttons. An unchanged text is no error."""
         self._check_served()
         seconds = self.wire.bounds.call_s if bound_s is None else bound_s
         if not self.has(message):
@@ -245,12 +246,12 @@ class Destination:
     async def delete(self, message: Sent) -> None:
         """Delete a message."""
         if not self.has(message):
-            raise BadRequest("MESSAGE_ID_INVALID")  # there is nothing to delete
+            raise BadRequest("MESSAGE_ID_INVALID")  # nothing to delete in the new group
         seconds = self.wire.bounds.preview_s
         await bounded(seconds, self.wire.bot.delete_message(message.chat, message.id, **timeouts(seconds)))
 
     async def draft(self, draft: int, part: MessagePart) -> None:
-        """Show a text that the next message replaces, or that disappears after half a minute."""
+        """Show a draft, which the next message replaces, or which disappears after half a minute."""
         self._check_served()
         seconds = self.wire.bounds.preview_s
 
@@ -279,13 +280,13 @@ class Destination:
         )
 
     async def upload(self, name: str, content: bytes) -> None:
-        """Send a file: a picture as such, unless Telegram does not take it, everything else as a document."""
+        """Send a file: as a photo if Telegram accepts it as one, otherwise as a document."""
         self._check_served()
         seconds = self.wire.bounds.upload_s
         if is_photo(content):
             try:
                 await bounded(seconds, self._in_topic(partial(self._photo, name, content)))
-            except BadRequest as error:  # too long and thin for it, or broken
+            except BadRequest as error:  # unusual proportions, or a broken image
                 if refusal_of(error) is not RefusalReason.OTHER:
                     raise
             else:
@@ -314,7 +315,7 @@ class Destination:
         )
 
     async def _in_topic(self, send: Callable[[int | None], Awaitable[T]]) -> T:
-        """Send into the topic, or into the chat if the topic is gone."""
+        """Send into the topic; if the topic no longer exists, send into the chat from now on."""
         topic = self._topic
         try:
             return await send(topic)
@@ -326,17 +327,21 @@ class Destination:
 
 
 def is_photo(content: bytes) -> bool:
-    """Return True for what Telegram shows as a picture; it reads others as documents."""
+    """Return True for PNG and JPEG files that Telegram accepts as photos."""
     return len(content) <= PHOTO_BYTES and content.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"))
 
 
 async def bounded(seconds: float, call: Awaitable[T]) -> T:
-    """Return the call's answer, or raise `TimedOut` if it does not come in time."""
+    """Return the call's result.
+
+    Raises:
+        TimedOut: The result did not arrive within `seconds`.
+    """
     with trio.move_on_after(seconds):
         return await call
     raise TimedOut
 
 
 def timeouts(seconds: float) -> dict[str, Any]:
-    """Return the library's own limits for single steps: none of them may be shorter than the whole."""
+    """Return the library's timeouts of single steps: none may be shorter than the limit of the whole call."""
     return {"read_timeout": seconds, "write_timeout": seconds, "pool_timeout": seconds}

@@ -1,8 +1,8 @@
-"""The rate limits of the bot: in all, in a chat, and in a group's minute.
+"""Rate limits of the bot: for all chats together, for one chat, and per minute for a group.
 
-Telegram answers a faster bot with "too many requests", and a bot that continues has to wait longer and
-longer. So the sender waits by itself. A final reply waits its turn, in its own chat first and then among all
-chats, each in the order of arrival; all other calls are made at once or not at all.
+Telegram rejects messages above its limits with "too many requests", and a bot that continues has to wait
+longer and longer. So the sender delays messages itself. A final reply queues, first in its own chat and then
+among all chats, each in order of arrival. All other calls are made at once or not at all.
 """
 
 from collections import deque
@@ -15,10 +15,10 @@ import trio
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most `count` in any `seconds`.
+    """A limit of `count` messages in any `seconds` seconds, counted with a sliding window.
 
-    A sliding window counts them. This also satisfies a bucket of `count` that refills evenly, so both ways of
-    counting accept it.
+    A sliding window also satisfies a token bucket of `count` tokens that refills evenly, so both ways of
+    counting accept the result.
     """
 
     count: int
@@ -26,32 +26,34 @@ class Rate:
 
 
 EVERYWHERE = (Rate(30, 1.0),)
-"""For the whole bot; see "broadcasting to users" in the Bot API's FAQ."""
+"""Limit of the whole bot; see "broadcasting to users" in the Bot API's FAQ."""
 
 CHAT = (Rate(3, 3.0),)
-"""For one chat: a message a second, and short bursts."""
+"""Limits of one chat: one message per second, with short bursts."""
 
 GROUP = (*CHAT, Rate(20, 60.0))
-"""For one group."""
+"""Limits of one group."""
 
 MARGIN = 1.05
-"""How much longer than a rate's seconds its window is, because the delay of requests varies."""
+"""Factor by which each window is longer than its rate's `seconds`, because the latency of requests varies."""
 
 NOW_SHARE = 2 / 3
-"""The share of a rate that previews may use, so that a final reply finds the rest."""
+"""Share of a rate that previews may use, so that a final reply finds capacity left."""
 
 SPARE_SHARE = 0.5
-"""The same for the typing action, which is not counted as a message."""
+"""Share of a rate up to which the typing action is sent. The typing action does not count as a message."""
 
 SLOW_S = 30.0
 SLOW_SHARE = 0.5
-"""After Telegram has asked a worker to wait, all use this share of the bot's rate for so long."""
+"""Share of the bot's rate that all workers use for `SLOW_S` seconds after Telegram asked one of them to wait.
+"""
 
 
 class SendLimits:
-    """The rates of the bot and of its chats, on trio's clock. Chats are identified by Telegram's number.
+    """Rate limits of the bot and of its chats, on trio's clock.
 
-    A chat's record is forgotten when it does not limit sending any more.
+    Chats are identified by their Telegram number. The record of a chat is deleted when it no longer limits
+    sending.
     """
 
     def __init__(
@@ -63,7 +65,10 @@ class SendLimits:
         margin: float = MARGIN,
         part: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """`part` is the share of the bot's rate that this process may use: other workers use the rest."""
+        """Create the limits. `part` returns the share of the bot's rate that this process may use.
+
+        Other workers use the rest.
+        """
         self._slow_until = -inf
         self._everywhere = _Window(everywhere, margin, lambda: part() * self._slowness())
         self._chat = chat
@@ -74,19 +79,21 @@ class SendLimits:
         self._sweep_every_s = margin * max(rate.seconds for rate in (*everywhere, *chat, *group))
 
     async def turn(self, number: int) -> None:
-        """Wait until a message may be sent to this chat, and count it. Cancelled, it has counted nothing."""
+        """Wait until a message may be sent to this chat, and count it. If cancelled, nothing is counted."""
         window = self._window(number)
+        # The chat's lock comes first: a chat at its own limit then does not hold up the queue of all chats.
         async with window.line:
             await window.free()
             async with self._everywhere.line:
                 await self._everywhere.free()
-                # Counted when it is sent, not when it began to wait for the others.
+                # Counted at the time of sending, not when the wait for the bot's limit began.
                 window.count()
                 self._everywhere.count()
 
     def take(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Count a message for this chat if it may go now, no reply waits, and `share` of no rate is used
-        up.
+        """Count a message and return True if it may be sent now without delaying a final reply.
+
+        That is the case if no final reply waits and no rate is used beyond `share`.
         """
         if not self.has_capacity(number, share):
             return False
@@ -95,13 +102,14 @@ class SendLimits:
         return True
 
     def has_capacity(self, number: int, share: float = NOW_SHARE) -> bool:
-        """Return True if a message could be sent to this chat now. Counts nothing."""
+        """Return True if a message could be sent to this chat now. Does not count it."""
         now = trio.current_time()
         windows = (self._window(number), self._everywhere)
+        # A locked line means that a final reply waits, which goes first.
         return not any(window.line.locked() or window.free_at(share) > now for window in windows)
 
     def pause(self, number: int, seconds: float) -> None:
-        """Send nothing to this chat for that time, because Telegram asked for it."""
+        """Block sending to this chat for `seconds`, because Telegram asked for it."""
         window = self._window(number)
         window.closed_until = max(window.closed_until, trio.current_time() + seconds)
 
@@ -113,12 +121,12 @@ class SendLimits:
         return SLOW_SHARE if trio.current_time() < self._slow_until else 1.0
 
     def closed_until(self, number: int) -> float:
-        """Return until when nothing is sent to this chat."""
+        """Return the time until which sending to this chat is blocked; -inf if it is not blocked."""
         window = self._windows.get(number)
         return -inf if window is None else window.closed_until
 
     def __len__(self) -> int:
-        """Return how many chats have a record at this moment."""
+        """Return the number of chats that have a record now."""
         return len(self._windows)
 
     def _window(self, number: int) -> "_Window":
@@ -139,7 +147,7 @@ class SendLimits:
 
 
 class _Window:
-    """When the last messages were sent. The next sender holds the `line`: first come, first served."""
+    """A sliding window of the times of messages. `line` is a FIFO lock that the next sender holds."""
 
     __slots__ = ("_part", "_rates", "_times", "closed_until", "line")
 
@@ -151,25 +159,27 @@ class _Window:
         self._times: deque[float] = deque(maxlen=max(rate.count for rate in rates))
 
     def free_at(self, share: float = 1.0) -> float:
-        """Return the moment from which another one stays within `share` of each rate."""
+        """Return the earliest time at which another message stays within `share` of each rate."""
         at, part = self.closed_until, self._part()
         for rate in self._rates:
+            # At least one: a small share must slow a worker down, never block it completely.
             allowed = max(1, int(rate.count * share * part))
             if len(self._times) >= allowed:
                 at = max(at, self._times[-allowed] + rate.seconds)
         return at
 
     async def free(self) -> None:
-        """Wait until another one may be sent. The wait may become longer meanwhile."""
+        """Wait until another message may be sent. The wait may become longer while it lasts."""
         while (at := self.free_at()) > trio.current_time():  # noqa: ASYNC110  # it is the clock that is waited for
             await trio.sleep_until(at)
 
     def count(self) -> None:
-        """Count one that is sent now."""
+        """Count a message that is sent now."""
         self._times.append(trio.current_time())
 
     def idle(self, now: float) -> bool:
-        """Return True if it is equal to a new one."""
+        """Return True if this window limits sending no more than a new one would."""
+        # A window in use must stay: a second window of the same chat would not know the sends of the first.
         if self.line.locked() or self.closed_until > now:
             return False
         return not self._times or self._times[-1] + max(rate.seconds for rate in self._rates) <= now

@@ -1,7 +1,7 @@
-"""A chat's view of a running turn: the typing action, and the answer that grows in place.
+"""Preview of a running turn in its chat: the typing action, and a message in which the answer grows.
 
-Everything here may fail, and delays the final reply by at most one bounded call. Only one fact matters: when
-the reply comes, the preview's state in the chat must be known.
+A preview is optional: all of its calls may fail, and it delays the final reply by at most one bounded call.
+One thing must be reliable: when the reply is sent, the state of the preview message must be known.
 """
 
 import logging
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PreviewTimes:
-    """The times of a preview, in seconds.
+    """Times of a preview, in seconds.
 
-    A turn that is over within `quick_s` has no preview. Then it changes at most every `chat_s`, in groups
-    every `group_s`. Telegram forgets the typing action after 5 s, and a draft after 30 s. A turn without
-    events for `silence_s` is no longer shown.
+    A turn that ends within `quick_s` has no preview. Later the preview changes at most every `chat_s`, in
+    groups every `group_s`. Telegram hides the typing action after 5 s and a draft after 30 s, so both are
+    repeated earlier. A turn without events for `silence_s` is no longer shown.
     """
 
     quick_s: float = 1.0
@@ -46,11 +46,11 @@ class PreviewTimes:
 
 
 class Preview:
-    """The preview of one turn. `message` is the number of the message that the turn works on.
+    """The preview of one turn. `message` is the number of the message that started the turn.
 
-    `shown` is the message in which the answer grows, None while there is none. `doubtful`: an edit of it was
-    refused, or never confirmed and may be executed at any later time; the reply must not go there. `origin`
-    is the message to answer, if that is not clear.
+    `shown` is the Telegram message in which the answer grows, None if there is none. `doubtful` is True if an
+    edit of it was refused, or was never confirmed and may still be executed at any later time; the reply must
+    then not be edited into it. `origin` is the message to answer, None where that is clear.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Preview:
         self._journal = journal
         self._state = state
         self._pace = pace
-        self._above: Preview | None = None  # must be removed before anything is shown
+        self._above: Preview | None = None  # the preview that must vanish before this one appears
         self._vanished = trio.Event()
         self._plain = False
         self._given_up = False  # nothing more is shown
@@ -80,21 +80,21 @@ class Preview:
         self._ended = trio.Event()
         self._news = trio.Event()
         self._last_event_at = trio.current_time()
-        self._part: MessagePart | None = None  # the current sketch, None if it must be made again
-        self._last: MessagePart | None = None  # the text in the chat
+        self._part: MessagePart | None = None  # the current sketch; None if an event made it outdated
+        self._last: MessagePart | None = None  # the text that the chat shows
         self._last_at = self._last_event_at
         self._typing = trio.CancelScope()
         self._waiting = trio.CancelScope()
 
     def happened(self, event: ChatEvent) -> None:
-        """Take an event of the turn."""
+        """Apply an event of the turn."""
         self._state = self._state.apply(event)
         self._part = None
         self._last_event_at = trio.current_time()
         self._news.set()
 
     def end(self) -> None:
-        """Begin nothing more, because the turn is over. A running call that cannot be undone continues."""
+        """Start no further calls, because the turn is over. A call that cannot be undone still finishes."""
         self._over = True
         self._typing.cancel()
         self._waiting.cancel()
@@ -105,13 +105,13 @@ class Preview:
         return trio.current_time() - self._last_event_at >= self._pace.silence_s
 
     async def ended(self) -> None:
-        """Wait until no call is under way. Within the time limit of a call, after `end` was called."""
+        """Wait until no call is in progress: after `end`, at most the time limit of one call."""
         await self._ended.wait()
 
     async def vanish(self) -> bool:
-        """End, and delete the shown message, because the answer will stand below another message.
+        """End the preview and delete its message, because the answer will continue below another message.
 
-        Return True if nothing of it is left; otherwise it may be tried again. Bounded.
+        Return True if no message is left; otherwise the caller may try again. Bounded in time.
         """
         self.end()
         try:
@@ -125,17 +125,18 @@ class Preview:
             self._to.note_error(error)
             return refusal_of(error) is not None
         finally:
+            # Also after a failure: the next preview waits for this.
             self._vanished.set()
         return True
 
     def again(self) -> "Preview":
-        """Return a new preview of the same turn, after this one has vanished."""
+        """Return a new preview of the same turn, which shows nothing until this one has vanished."""
         new = Preview(self._to, self._journal, self._state, self._pace)
         new._above = self
         return new
 
     async def run(self) -> None:
-        """Show the turn, until `end` or cancellation. Raises nothing, because a preview is optional."""
+        """Show the turn until `end` or cancellation. Never raises an error, because a preview is optional."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._type)
@@ -166,7 +167,7 @@ class Preview:
         if self._above is not None:
             await self._unless_over(self._above._vanished.wait)
         while not self._over and not self._given_up:
-            # Formatted only when it can be sent: many growing answers at once would block all chats.
+            # Format only when the result can be sent: formatting many growing answers would block all chats.
             if self._part is None and has_content(self._state) and not self._to.has_capacity(NOW_SHARE):
                 await self._unless_over(partial(trio.sleep, self._pace.again_s))
             elif (part := self._wanted()) is None:
@@ -180,13 +181,13 @@ class Preview:
                 await self._unless_over(partial(trio.sleep, every_s))
 
     async def _unless_over(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do something that the end of the turn cancels."""
+        """Run `work`; the end of the turn cancels it."""
         with trio.CancelScope() as self._waiting:
             if not self._over:
                 await work()
 
     async def _hear(self) -> None:
-        """Wait for news; with a draft in the chat, at most until it must be shown again."""
+        """Wait for the next event; with a draft in the chat, at most until the draft must be repeated."""
         self._news = trio.Event()
         with trio.move_on_after(self._pace.draft_s if self._drafts else float("inf")):
             await self._news.wait()
@@ -196,7 +197,7 @@ class Preview:
         return self._to.wire.drafts and not self._to.group and self.shown is None
 
     def _wanted(self) -> MessagePart | None:
-        """Return the text that the chat should show now, None if it already does."""
+        """Return the text that the chat should show now; None if the chat already shows it."""
         if self._last is None and not has_content(self._state):
             return None
         if self._part is None:
@@ -205,26 +206,29 @@ class Preview:
         return self._part if fading or self._part != self._last else None
 
     async def _show(self, part: MessagePart) -> bool:
-        """Show the text. Return True if it is in the chat now."""
+        """Show the text. Return True if the chat shows it now."""
         drafted = self._drafts
         try:
             if drafted:
+                # A draft may be cancelled, because it disappears by itself.
                 await self._unless_over(partial(self._to.draft, self.message or 1, part))
             elif self.shown is None:
+                # With a grace period: a message whose number is unknown could never be edited or deleted.
                 await with_grace(partial(self._send, part), self._pace.mark_s)
             else:
                 await self._edit(self.shown, part)
         except TelegramError as error:
             await self._failed(error, drafted)
             if drafted and not self._to.wire.drafts and self._to.closed_until <= trio.current_time():
-                return await self._show(part)  # in the other way, and at once
+                return await self._show(part)  # as a message, at once
             return False
         return True
 
     async def _send(self, part: MessagePart) -> None:
-        """Begin a message, and store its number for a later process."""
+        """Send the preview message, and store its number so that a later process can delete it."""
         bounds = self._to.wire.bounds
         self.shown = await self._to.send(part, self.origin, bounds.preview_s)
+        # Without the number if the group moved meanwhile: in the new group, it identifies another message.
         await self._note(self.shown.id if self._to.has(self.shown) else None)
 
     async def _edit(self, shown: Sent, part: MessagePart) -> None:
@@ -241,6 +245,8 @@ class Preview:
             answered = True
             raise
         finally:
+            # Cancelled without a response: Telegram may apply this edit later, over the final reply.
+            # `_failed` judges errors.
             self.doubtful = self.doubtful or not answered
 
     async def _note(self, shown: int | None) -> None:
@@ -254,7 +260,7 @@ class Preview:
         logger.info("a preview was not shown: %s", in_words(error))
         if self._to.note_error(error):
             if isinstance(error, ChatMigrated):
-                self.shown = None  # it stayed in the old group
+                self.shown = None  # the message stayed in the old group
             return
         match refusal_of(error):
             case RefusalReason.ENTITIES if not self._plain:
@@ -269,7 +275,7 @@ class Preview:
             case None if self.shown is not None:
                 self.doubtful = True
             case None:
-                self._given_up = True  # an unknown message may be there: make no second one
+                self._given_up = True  # a message may exist whose number is unknown: send no second one
             case RefusalReason.QUOTED:
                 self.origin = None
             case _:

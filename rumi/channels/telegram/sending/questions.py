@@ -1,8 +1,8 @@
-"""A turn's question in the chat: with two buttons while it waits, with the verdict afterwards.
+"""Questions of a turn in the chat: with two buttons while a question is pending, then with the verdict.
 
-It is the one message of a running turn that must be seen, so it is sent like a reply: in its turn, and again
-after errors, for as long as it waits. If an answer of Telegram's is lost, the question may be there twice;
-then the buttons of either count.
+A question is the one message of a running turn that must be seen. So it is sent like a reply: in order, and
+again after errors, as long as it is pending. If Telegram's response is lost, the chat may show the question
+twice; the buttons of both copies work.
 """
 
 import logging
@@ -33,29 +33,29 @@ from rumi.platform.texts.questions import Verdict
 logger = logging.getLogger(__name__)
 
 VERDICT_UNITS: Final = 64
-"""The maximum size of a verdict below a question."""
+"""Maximum size of the verdict below a question, in UTF-16 units."""
 
 NOTE_UNITS: Final = 128
-"""The maximum size of the note in the place of what is cut."""
+"""Maximum size of the note that replaces the omitted part of a question, in UTF-16 units."""
 
 FILE_NAME: Final = "question.txt"
-"""The file with a question that is longer than a message. It comes before the message with the buttons."""
+"""Name of the file with the complete text of a question that is longer than a message; it is sent first."""
 
 FILE_ATTEMPTS: Final = 3
-"""How often Telegram may refuse the file; then the question is not asked, and the chat is told."""
+"""Number of refusals of the file after which the question is not asked; the chat then gets an explanation."""
 
 FINISH_ATTEMPTS: Final = 6
-"""How often removing the buttons may fail before it is abandoned."""
+"""Number of failures after which removing the buttons is abandoned."""
 
 FINISH_S: Final = 180.0
-"""How long that may take in all, including the wait for the chat's turn."""
+"""Maximum time for removing the buttons, in seconds, including the wait for the chat's rate limit."""
 
 
 class Questions:
-    """A chat's questions that wait for an answer, or do not show their verdict yet.
+    """The questions of one chat that are pending or do not show their verdict yet.
 
-    `start` starts a task, `changed` is called when one is complete, `gone` when the chat cannot be reached,
-    `shown` with the id of one that can be read, and its message.
+    `start` starts a task. `changed` is called when a question is complete, `gone` when the chat is
+    unreachable, and `shown` with a question's id and message number when a person can read it.
     """
 
     def __init__(
@@ -79,20 +79,20 @@ class Questions:
         self._questions: dict[str, AskedQuestion] = {}
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of questions that are pending or do not show their verdict yet."""
         return len(self._questions)
 
     def find(self, id: str) -> "AskedQuestion | None":
-        """Return the question with that name, if there is one."""
+        """Return the question with that id; None if there is none."""
         return self._questions.get(id)
 
     @property
     def settling(self) -> bool:
-        """Return True if there is a verdict that could be shown."""
+        """Return True if a question has a verdict that its message does not show yet."""
         return any(not question.open for question in self._questions.values())
 
     def ask(self, asked: ConfirmationAsked, above: Preview) -> None:
-        """Ask a question. A turn asks one at a time: an earlier one no longer waits."""
+        """Ask a question. Ends earlier questions, because a turn asks one question at a time."""
         self.close()
         question = AskedQuestion(
             self._to,
@@ -107,7 +107,7 @@ class Questions:
         self._start(partial(self._see_through, question))
 
     def settle(self, id: str, verdict: Verdict) -> bool:
-        """End a question with its answer. Return True if it is one of these."""
+        """End a question with its verdict. Return True if the question belongs to this chat."""
         question = self._questions.get(id)
         if question is not None:
             question.end(verdict)
@@ -119,9 +119,13 @@ class Questions:
             question.end("no")
 
     def moved(self) -> None:
-        """Note that the group has another number: messages there come after each question sent by now."""
+        """Handle a new number of the group: typed answers now count for every question that was sent before.
+
+        Messages in the new group are numbered from 1, so they come after the question in any case.
+        """
         for question in self._questions.values():
             if question.open and question.sent:
+                # 0 is below every message number of the new group.
                 self._shown(question.id, 0)
 
     async def _see_through(self, question: "AskedQuestion") -> None:
@@ -131,10 +135,10 @@ class Questions:
 
 
 class AskedQuestion:
-    """One question, from the time when it is asked until the chat shows its verdict.
+    """One question, from asking until its message shows the verdict.
 
-    `above` is the turn's preview so far: it is deleted, and the next one stands below the question. `gone` is
-    called when the chat cannot be reached.
+    `above` is the turn's current preview: it is deleted, and the next preview appears below the question.
+    `gone` is called when the chat is unreachable.
     """
 
     def __init__(
@@ -163,38 +167,43 @@ class AskedQuestion:
         self._verdict: Verdict | None = None
         self._ended = trio.Event()
         self._waiting = trio.CancelScope()
-        self._armed: deque[Sent] = deque()  # messages that have buttons
+        self._armed: deque[Sent] = deque()  # messages of this question that have buttons
         self._finished: set[Sent] = set()
 
     @property
     def open(self) -> bool:
-        """Return True if it waits for an answer."""
+        """Return True if the question waits for an answer."""
         return self._verdict is None
 
     @property
     def sent(self) -> bool:
-        """Return True if a message shows it."""
+        """Return True if a message with the question exists."""
         return bool(self._armed)
 
     def end(self, verdict: Verdict) -> None:
-        """End the wait for an answer. If the question is not in the chat by now, it is not sent any more."""
+        """Set the verdict. A question that is not in the chat yet is no longer sent."""
         if self._verdict is None:
             self._verdict = verdict
             self._ended.set()
             self._waiting.cancel()
 
     def stands_at(self, message: Sent) -> None:
-        """Note a message that shows it, known or not: the verdict is shown on a copy as well."""
+        """Record a message that shows this question, so that the verdict is shown there too.
+
+        It may be a second copy, sent by a request whose response was lost.
+        """
         if message not in self._armed and message not in self._finished:
             self._armed.append(message)
 
     async def run(self) -> None:
-        """Ask, wait for `end`, and show the verdict. Raises nothing."""
+        """Ask the question, wait for `end`, and show the verdict. Never raises an error."""
         try:
             cleared = await self._above.vanish()
             await self._ask()
             async with trio.open_nursery() as nursery:
                 if not cleared:
+                    # In the background: a preview that cannot be deleted must not delay the question or its
+                    # verdict.
                     nursery.start_soon(self._clear)
                 await self._ended.wait()
                 await self._show_verdict()
@@ -202,7 +211,7 @@ class AskedQuestion:
             logger.exception("a question failed")
 
     async def _clear(self) -> None:
-        """Delete a preview that could not be deleted at first, in a few attempts."""
+        """Retry deleting a preview that could not be deleted at first, a few times."""
         for attempt in range(1, REMOVALS + 1):
             await self._pause(attempt)
             if await self._above.vanish():
@@ -212,8 +221,11 @@ class AskedQuestion:
         failures = 0
         while self.open:
             try:
+                # `end` cancels only this wait: a cancelled send could leave a question with buttons whose
+                # message is unknown.
                 with trio.CancelScope() as self._waiting:
                     await self._to.turn()
+                # The file comes first: nobody may press a button before the complete text can be read.
                 if self.open and self._file:
                     await self._to.upload(FILE_NAME, self._file)
                     self._file = b""
@@ -221,7 +233,7 @@ class AskedQuestion:
                 if self.open:
                     keyboard = self._keyboard() if self._buttons else None
                     message = await self._to.send(self._part, self._origin, keyboard=keyboard)
-                    if keyboard is None:  # it cannot be answered, because nobody has seen all of it
+                    if keyboard is None:  # without the complete text, the question must not be answered
                         return
                     self.stands_at(message)
                     self._shown(self.id, message.id if self._to.has(message) else 0)
@@ -243,9 +255,9 @@ class AskedQuestion:
         return InlineKeyboardMarkup([buttons])
 
     async def _not_asked(self, error: TelegramError, failures: int) -> None:
-        """Decide from an error what the next attempt does differently, and wait if that helps."""
+        """Choose from an error how to change the next attempt, and wait if that can help."""
         logger.warning("a question was not sent: %s", in_words(error))
-        may_repeat = self._to.note_error(error)  # what it says about the chat also holds for the next attempt
+        may_repeat = self._to.note_error(error)  # limits and moves also apply to the next attempt
         if not self.open:
             return
         if may_repeat:
@@ -264,7 +276,7 @@ class AskedQuestion:
                     await self._pause(failures)
 
     async def _show_verdict(self) -> None:
-        """Remove the buttons and show the verdict, in every copy. Failures are retried a few times."""
+        """Remove the buttons and show the verdict in every copy of the question, with a few retries."""
         assert self._verdict is not None
         ending = f"\n\n{question_texts.verdict(self._language, self._verdict)}"
         failures = 0
@@ -283,7 +295,7 @@ class AskedQuestion:
                     self._done(message)
 
     async def _again(self, error: TelegramError, failures: int) -> bool:
-        """Return True if another attempt may help, when it is time for it."""
+        """Return True if another attempt may help, after the pause before that attempt."""
         if isinstance(error, ChatMigrated):  # messages stay in the old group
             return False
         if self._to.note_error(error):
@@ -309,16 +321,17 @@ def _unshown(language: Language) -> MessagePart:
 
 
 def question_file(asked: ConfirmationAsked) -> bytes:
-    """Return the whole question as a file that goes before the message; empty where that shows all of it."""
+    """Return the complete question as a file to send first; empty if the message shows all of it."""
     whole = asked.whole or asked.text
     shown = not asked.whole and units(clean(whole).strip()) <= LIMIT_UNITS - VERDICT_UNITS
     return b"" if shown else whole.encode("utf-8", "replace")
 
 
 def question_part(text: str, language: Language) -> MessagePart:
-    """Return a question as a message. The first line asks; the lines below are code, so that Telegram
-    makes no links and commands of them. A question that is longer than a message is cut, with a note: the
-    file before it has all of it.
+    """Return a question as a message, shortened with a note if it is longer than a message allows.
+
+    The first line asks. The lines below are formatted as code, so that Telegram makes no links and commands
+    of them. The complete text of a shortened question is in the file that is sent before it.
     """
     shown = _cut(clean(text).strip(), LIMIT_UNITS - VERDICT_UNITS, language)
     first, *details = shown.split("\n")

@@ -1,4 +1,4 @@
-"""The sender: delivers the outbox to Telegram, in order, and no chat waits for another."""
+"""The sender: delivers the outbox to Telegram in order, without one chat delaying another."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,20 +64,20 @@ Outbox: TypeAlias = ActorRef[
 ]
 
 SAY_S = 5.0
-"""How long words that are not in the outbox wait for their turn."""
+"""Maximum wait of a text that is not in the outbox for a rate limit, in seconds."""
 
 LOOK_S = 0.5
-"""How often a caller without a place in the queue looks again."""
+"""Interval at which a call without a place in the queue checks again, in seconds."""
 
 
 class Sender(Actor[SenderMessage]):
     """Sends final replies from the outbox, shows running turns, and uploads files.
 
-    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is called for a chat that cannot be
-    reached any more, in a separate task. `moves`, `limits` and `statistics` should outlive an incarnation,
-    because Telegram remembers them too.
+    Its `ChildSpec` needs `shutdown=Sender.SHUTDOWN_S`. `ended` is called in a separate task for a chat that
+    is permanently unreachable. `moves`, `limits` and `statistics` should outlive an incarnation, because
+    Telegram remembers moves and rates too.
 
-    There is an outbox for each chat with something to send or with a turn; nothing is kept of the others.
+    Each chat with something to send or with a running turn has an outbox; no state is kept for other chats.
     """
 
     concurrency = 1024
@@ -99,7 +99,10 @@ class Sender(Actor[SenderMessage]):
         random: Random | None = None,
         serves: Callable[[str], bool] = lambda chat: True,
     ) -> None:
-        """`serves` tells of a chat if this process sends its replies: another worker may."""
+        """Create the sender. `serves` returns True for a chat whose replies this process sends.
+
+        Other workers send the replies of other chats.
+        """
         self.statistics = statistics or Statistics()
         self._wire = SharedDelivery(
             bot,
@@ -119,20 +122,23 @@ class Sender(Actor[SenderMessage]):
         self._outboxes: dict[str, ChatOutbox] = {}
         self._ending: set[str] = set()
         self._left: set[int] = set()
-        """Partitions that are handed over: no outbox opens there, also before others serve them."""
+        """Partitions that are handed over: no outbox opens there, also before another worker serves them."""
         self._change = trio.Event()
 
     # Life
 
     async def started(self) -> None:
-        """Listen, and then look for waiting replies of an earlier time: in this order nothing is missed."""
+        """Subscribe to events, then read waiting replies of earlier processes.
+
+        In this order no reply is missed.
+        """
         self._wire.moves.on_move = self._moved
         self._wire.moves.load(await self._journal.ask(MovedGroups()))
         await self.start(self._listen)
         await self._look()
 
     async def receive(self, message: SenderMessage) -> None:
-        """Send words that are not in the outbox."""
+        """Handle the messages that no caller waits for."""
         match message:
             case Say():
                 await self._say(message)
@@ -144,7 +150,7 @@ class Sender(Actor[SenderMessage]):
                 self._look_in(chats)
 
     def activity(self) -> str:
-        """Return how many replies wait, and which chats wait for what."""
+        """Return the number of waiting replies, and an example of a chat that waits and its reason."""
         outboxes = [outbox for outbox in self._outboxes.values() if outbox.waiting]
         if not outboxes:
             return f"{len(self._outboxes)} chats at work" if self._outboxes else ""
@@ -160,7 +166,7 @@ class Sender(Actor[SenderMessage]):
         return "; ".join(words)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return chats at work, waiting replies, and the counters since the process began."""
+        """Return the numbers of active chats and waiting replies, and the counters of the process."""
         waiting = sum(outbox.waiting for outbox in self._outboxes.values())
         return {"chats": len(self._outboxes), "waiting": waiting, **asdict(self.statistics)}
 
@@ -173,7 +179,7 @@ class Sender(Actor[SenderMessage]):
                 self._take(await events.receive())
 
     def _take(self, event: ChatEvent) -> None:
-        """Give an event to its chat's outbox. Only a turn's beginning and a reply open one."""
+        """Pass an event to its chat's outbox. Only the start of a turn and a reply open an outbox."""
         match event.what:
             case Replied() as replied:
                 if (outbox := self._outbox(event.chat)) is not None:
@@ -191,7 +197,7 @@ class Sender(Actor[SenderMessage]):
                     outbox.happened(event)
 
     async def _look(self, partitions: frozenset[int] | None = None) -> None:
-        """Open an outbox for each chat with a waiting reply."""
+        """Open an outbox for each chat with an undelivered reply."""
         self._look_in(await self._journal.ask(UndeliveredChats(partitions)))
 
     def _look_in(self, chats: Sequence[str]) -> None:
@@ -200,7 +206,7 @@ class Sender(Actor[SenderMessage]):
                 outbox.look()
 
     def _outbox(self, chat: str) -> ChatOutbox | None:
-        """Return the chat's outbox, opened if there is none; None for a chat that is not on Telegram."""
+        """Return the chat's outbox, opening it if needed; None if this process does not send to the chat."""
         outbox = self._outboxes.get(chat)
         if not self._wire.serves(chat):
             return None
@@ -225,12 +231,12 @@ class Sender(Actor[SenderMessage]):
     async def _drive(self, outbox: ChatOutbox) -> None:
         with outbox.driving:
             await self._unless_lost(outbox.run)
-        # There was no await since it found that it is not needed: a later event opens another.
+        # No await happened since the outbox found that it is not needed: a later event opens another one.
         del self._outboxes[outbox.chat]
         self._changed()
 
     async def _unless_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do work for a chat, until another worker serves it."""
+        """Run `work` for a chat until another worker serves the chat."""
         try:
             await work()
         except NotOwner as error:
@@ -238,13 +244,15 @@ class Sender(Actor[SenderMessage]):
 
     @answers(TakeChats)
     async def take_chats(self, message: TakeChats) -> None:
-        """Open an outbox for each of these chats with a waiting reply."""
+        """Open an outbox for each chat of these partitions with an undelivered reply."""
+        # Before the query: its await would otherwise let events of these chats pass without an outbox.
         self._left -= message.partitions
         await self._look(message.partitions)
 
     @answers(LeaveChats)
     async def leave_chats(self, message: LeaveChats) -> None:
-        """Let the outboxes of these chats end, and end those that cannot; open no others."""
+        """Let the outboxes of these partitions finish, then cancel the unfinished ones. Opens no new ones."""
+        # First of all: from here on no new outbox can open, so the waits below end.
         self._left |= message.partitions
 
         def theirs() -> list[ChatOutbox]:
@@ -258,6 +266,7 @@ class Sender(Actor[SenderMessage]):
             while any(outbox.sendable or outbox.waiting for outbox in theirs()):
                 await self._change.wait()
         for outbox in theirs():
+            # These could not finish in time: their replies stay in the journal for the next worker.
             outbox.driving.cancel()
         while theirs():
             await self._change.wait()
@@ -273,7 +282,7 @@ class Sender(Actor[SenderMessage]):
     # Groups that have another number
 
     def _moved(self, old: int, new: int) -> None:
-        """Store the move, and let a typed answer count: the new group numbers messages from 1."""
+        """Store the move, and let typed answers count, because the new group numbers its messages from 1."""
         for outbox in self._outboxes.values():
             address = self._wire.moves.address_of(outbox.chat)
             if address is not None and address.number == old:
@@ -298,7 +307,10 @@ class Sender(Actor[SenderMessage]):
             self.start_soon(self._end, chat)
 
     async def _end(self, chat: str) -> None:
-        """Report that the chat is gone. Its last reply comes back here, so no outbox may wait for this."""
+        """Report that the chat is unreachable.
+
+        It runs in its own task, because the chat's last reply comes back to its outbox.
+        """
         try:
             await self._ended(chat)
         except Exception:
@@ -309,12 +321,12 @@ class Sender(Actor[SenderMessage]):
     # Requests
 
     async def _say(self, say: Say, *, owned: bool = False) -> None:
-        """Try once, and only if no reply has to wait for it. No log contains the recipient."""
+        """Try once, if no reply has to wait for it. Logs never contain the recipient."""
         to = self._destination(say.chat, owned=owned)
         if to is None:
             return
         with trio.move_on_after(SAY_S) as patience:
-            while not to.take():  # noqa: ASYNC110  # words that may be lost do not queue
+            while not to.take():  # noqa: ASYNC110  # texts that may be lost do not queue
                 await trio.sleep(LOOK_S)
         if patience.cancelled_caught:
             logger.info("words were not said: there was too much to say")
@@ -324,12 +336,13 @@ class Sender(Actor[SenderMessage]):
         except TelegramError as error:
             to.note_error(error)
             logger.info("words were not said: %s", in_words(error))
-        except Exception:  # words that may be lost must not cause other losses
+        except Exception:  # a text that may be lost must not crash the sender
             logger.exception("words were not said")
 
     async def _answer(self, press: Press, counts: bool) -> None:
-        """Show the result of a press. A question that no turn waits for loses its buttons; an earlier
-        process left it.
+        """Show the result of a press. Remove the buttons of a question that no turn is waiting for.
+
+        An earlier process left such a question behind.
         """
         outbox, to = self._outboxes.get(press.chat), self._destination(press.chat)
         message = Sent(press.number, press.message)
@@ -349,9 +362,10 @@ class Sender(Actor[SenderMessage]):
 
     @answers(DeliverFile)
     async def send_file(self, file: DeliverFile) -> None:
-        """Send it after everything that waits for the chat."""
+        """Send a file after everything that is queued for the chat."""
         if self._wire.moves.address_of(file.chat) is None:
             raise Refused(RumiError(f"{file.chat} is not a Telegram chat."))
+        # Includes stored replies whose event has not arrived yet: the file must not overtake them.
         before = await self._last_reply(file.chat)
         outbox = self._outbox(file.chat)
         assert outbox is not None
@@ -364,7 +378,7 @@ class Sender(Actor[SenderMessage]):
             raise Refused(RumiError(f"The file could not be sent: {type(error).__name__}.")) from None
 
     async def _last_reply(self, chat: str) -> int:
-        """Return the last delivery that waits for the chat, announced or not; 0 if there is none."""
+        """Return the chat's last undelivered reply, announced or not; 0 if there is none."""
         try:
             stored = await self._journal.ask(Undelivered(chat))
         except ActorError:
@@ -373,12 +387,13 @@ class Sender(Actor[SenderMessage]):
 
     @answers(Flush)
     async def flush(self, message: Flush) -> None:
-        """Wait until no reply waits that could be sent now, including unannounced ones."""
+        """Wait until no reply can be sent at the moment, including replies without an event yet."""
         try:
             await self._look()
         except ActorError:
             logger.warning("the journal did not say what waits")
         while any(outbox.sendable for outbox in self._outboxes.values()):
+            # Polled as well, because the end of a pause is not announced.
             with trio.move_on_after(LOOK_S):
                 await self._change.wait()
 

@@ -1,4 +1,4 @@
-"""The user's view of a running turn: the words so far, and the tool that works."""
+"""The user's view of a running turn: the text so far, and the running tools."""
 
 from telegram import MessageEntity
 
@@ -12,22 +12,22 @@ from rumi.platform.texts import telegram as telegram_texts
 from rumi.platform.texts.language import Language
 
 TOOL_CHARS = 60
-"""The maximum length of a tool's arguments."""
+"""Maximum length of a tool's arguments, in characters."""
 
 STEP_CHARS = 100
-"""The maximum length of a call's last step."""
+"""Maximum length of a call's last step, in characters."""
 
 MOST_CALLS = 3
-"""So many running calls that show their steps are shown."""
+"""Maximum number of running calls that are shown with their steps."""
 
 
 def has_content(state: TurnState) -> bool:
-    """Return True if there is more to show of a turn than that it thinks."""
+    """Return True if a turn has text or running tools to show, not only that the model thinks."""
     return bool(state.calls) or not blank(state.words)
 
 
 def sketch(state: TurnState, language: Language, *, plain: bool = False) -> MessagePart:
-    """Return the chat's view of a turn: the words so far, and the running tools. `plain`: unformatted."""
+    """Return a turn's preview: the text so far, and the running tools. `plain` omits formatting."""
     line, said = _tools(state, language), state.words
     if not blank(said):
         words = format_preview(said, LIMIT_UNITS - (units(line.text) + 2 if line else 0))
@@ -38,7 +38,7 @@ def sketch(state: TurnState, language: Language, *, plain: bool = False) -> Mess
 
 
 def _tools(state: TurnState, language: Language) -> MessagePart | None:
-    """Return the running tool that was called last, and those that show steps, each above its last step."""
+    """Return the latest running tool and the running tools with steps, each above its last step."""
     if not state.calls:
         return None
     calls = [event.what for event in state.calls.values()]
@@ -57,20 +57,20 @@ def _tool(called: ToolStarted, step: str, language: Language) -> MessagePart:
     codes = [MessageEntity(MessageEntity.CODE, units(line[: line.rindex(what)]), units(what))]
     if step := _short(step, STEP_CHARS):
         line += "\n↳ "
-        codes.append(MessageEntity(MessageEntity.CODE, units(line), units(step)))  # so that nothing is a link
+        codes.append(MessageEntity(MessageEntity.CODE, units(line), units(step)))  # prevents links
         line += step
     return MessagePart(line, tuple(codes))
 
 
 def tool_line(started: ToolStarted) -> str:
-    """Return a call in a few words, on one line: `bash: sleep 600`, or of a file tool the file."""
+    """Return a short description of a call, on one line: `bash: sleep 600`, or the file of a file tool."""
     name, summary = started.call.name, gist(started.arguments)
     summary = f"{name}: {summary}" if summary and name not in FILE_TOOLS else summary or name
     return _short(summary, TOOL_CHARS) or "?"
 
 
 def _short(text: str, most: int) -> str:
-    """Return the text on one line, at most so long."""
+    """Return the text on one line, shortened to at most `most` characters."""
     said = " ".join(clean(text).split())
     return said if len(said) <= most else f"{said[: most - 1]}…"
 

@@ -1,4 +1,4 @@
-"""Short notices for a person who presses a button; they also end the button's animation."""
+"""Short notices for a person who pressed a button. A notice also ends the button's loading animation."""
 
 import logging
 from typing import Final
@@ -12,24 +12,24 @@ from rumi.channels.telegram.sending.destination import Destination, Sent, Shared
 logger = logging.getLogger(__name__)
 
 TOAST_S: Final = 5.0
-"""The time limit of one attempt."""
+"""Time limit of one attempt, in seconds."""
 
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 1.0
 
 MOST: Final = 64
-"""The maximum number under way, so that a crowd that presses buttons does not delay others."""
+"""Maximum number of notices in progress, so that a crowd that presses buttons does not delay others."""
 
 
 class Toasts:
-    """Shows the notices, all at once. Neither method raises."""
+    """Shows notices concurrently. Neither method raises an error."""
 
     def __init__(self, wire: SharedDelivery) -> None:
         self._wire = wire
         self._under_way = 0
 
     async def say(self, query: str, text: str) -> None:
-        """Show the text to the person who pressed, in a few attempts; Telegram forgets a press soon."""
+        """Show the text to the person who pressed. Tries only a few times, because presses expire soon."""
         if self._under_way >= MOST:
             logger.info("a press was not answered: too many are")
             return
@@ -44,7 +44,7 @@ class Toasts:
             self._under_way -= 1
 
     async def _attempt(self, query: str, text: str) -> float | None:
-        """Return None if nothing is left to do, otherwise how long to wait before the next attempt."""
+        """Return the pause before the next attempt in seconds; None if no further attempt is useful."""
         call = self._wire.bot.answer_callback_query(query, text=text, **timeouts(TOAST_S))
         try:
             await bounded(TOAST_S, call)
@@ -58,7 +58,7 @@ class Toasts:
         return None
 
     async def disarm(self, to: Destination, message: Sent) -> None:
-        """Remove the buttons of a message that no turn waits for, in a few attempts."""
+        """Remove the buttons of a question that is no longer pending, in a few attempts."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await to.turn()

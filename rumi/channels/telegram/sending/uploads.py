@@ -1,4 +1,4 @@
-"""Uploads of files, in order with the chat's other messages."""
+"""File uploads, in order with the chat's other messages."""
 
 from dataclasses import dataclass, field
 
@@ -11,21 +11,25 @@ from rumi.channels.telegram.sending.destination import Destination
 from rumi.errors import RumiError
 
 UPLOAD_WAIT_S = 60.0
-"""How long a file waits when Telegram asks the bot to wait, because the file is in memory meanwhile."""
+"""Longest wait that an upload accepts if Telegram asks for one, in seconds: the file is in memory meanwhile.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """A file's turn in the chat's output: its own task takes it, and gives it back."""
+    """An upload's slot in the chat's outbox.
+
+    The outbox sets `begun` when the upload may start, and continues when the uploading task sets `over`.
+    """
 
     begun: trio.Event = field(default_factory=trio.Event)
     over: trio.Event = field(default_factory=trio.Event)
 
     async def bring(self, to: Destination, name: str, content: bytes, rest: Rest) -> None:
-        """Send the file when its turn has come. Cancelled, the upload ends.
+        """Wait for the slot, then send the file. Cancelling stops the upload.
 
         Raises:
-            RumiError: Telegram does not have it. The error gives the reason.
+            RumiError: Telegram did not accept the file. The error gives the reason.
         """
         try:
             await self.begun.wait()
@@ -41,4 +45,5 @@ class Upload:
                             raise RumiError(f"The file could not be sent: {in_words(error)}.") from None
                         await rest(wait_of(error), LIMIT)
         finally:
+            # Also after an error or a cancellation: the outbox waits for this, and would send nothing more.
             self.over.set()
