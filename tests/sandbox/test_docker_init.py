@@ -337,7 +337,7 @@ async def test_a_home_without_room_for_a_socket_leaves_it_to_exec(
     def no_socket(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("rumi.sandbox.docker.engine.Listener", no_socket)
+    monkeypatch.setattr("rumi.sandbox.docker.engine.InitListener", no_socket)
     box = await engine.create("chat", open_folder(tmp_path / "workspace"))
     assert box.init is None
     assert await text(box, "echo yes") == "yes\n"
