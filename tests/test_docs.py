@@ -87,11 +87,23 @@ def test_stale_help_is_found() -> None:
     assert list(checking.stale_help(text.replace("Options:", "Choices:", 1))) != []
 
 
-def test_a_room_that_the_plan_leaves_out_is_found() -> None:
-    text = checking.PLAN.read_text("utf-8")
-    assert list(checking.missing_rooms(text.replace("  memory/ ", "  "))) == [
-        "rumi/memory/ is not in the plan"
+def test_the_architecture_page_has_the_packages_in_the_order_of_their_imports() -> None:
+    text = checking.ARCHITECTURE.read_text("utf-8")
+    assert list(checking.wrong_packages(text)) == []
+    assert list(checking.wrong_packages(text.replace("| `rumi/memory/` |", "| memory |"))) == [
+        "rumi/memory/ has no row"
     ]
+    assert list(checking.wrong_packages(f"{text}\n| `rumi/cellar/` | wine | all |\n")) == [
+        "there is no package rumi/cellar/"
+    ]
+    assert list(checking.wrong_packages(text.replace("errors.py", ""))) == ["rumi/errors.py is not named"]
+
+
+def test_a_package_below_one_that_it_imports_is_found() -> None:
+    text = checking.ARCHITECTURE.read_text("utf-8")
+    cli, platform = "| `rumi/cli/` |", "| `rumi/platform/` |"
+    swapped = text.replace(cli, "|  |").replace(platform, cli).replace("|  |", platform)
+    assert "rumi/cli/ imports rumi/app/, which stands above it" in list(checking.wrong_packages(swapped))
 
 
 def test_a_command_that_does_not_end_as_it_should_is_found(
