@@ -38,6 +38,11 @@ def test_the_commands_are_in_english_on_a_machine_that_speaks_another_language(
         ("`test_that_pigs_fly`", "there is no test_that_pigs_fly"),
         ("`make money` now", "there is no make money"),
         ("```\nmake money\n```", "there is no make money"),
+        (
+            "```python\nfrom rumi.chats.inbox import Inbox, Outbox\n```",
+            "there is no Outbox in rumi.chats.inbox",
+        ),
+        ("```python\nfrom rumi.gone import Inbox\n```", "there is no Inbox in rumi.gone"),
         ("`[agent] max_turn = 3`", "the configuration has no agent.max_turn"),
         ("```toml\n[agent]\nmax_turn = 3\n```", "Unknown key agent.max_turn"),
     ],
@@ -50,7 +55,13 @@ def test_what_leads_nowhere_is_found(line: str, says: str) -> None:
 
 def in_words(text: str) -> list[str]:
     """What is wrong with what is named."""
-    checks = (checking.dead_paths, checking.dead_names, checking.dead_keys, checking.wrong_settings)
+    checks = (
+        checking.dead_paths,
+        checking.dead_names,
+        checking.dead_keys,
+        checking.dead_imports,
+        checking.wrong_settings,
+    )
     return [fault for check in checks for fault in check(text)]
 
 

@@ -113,6 +113,18 @@ def imported_by(package: str) -> frozenset[str]:
     )
 
 
+def dead_imports(text: str) -> Iterator[str]:
+    """Yield names of this project that Python code in the document imports and that do not exist."""
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for module, imported in re.findall(r"^from ((?:actors|rumi)[\w.]*) import (.+)$", code, re.MULTILINE):
+            path = ROOT / module.replace(".", "/")
+            path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            exported = re.findall(r"\w+", path.read_text("utf-8")) if path.exists() else []
+            for name in imported.split(", "):
+                if name not in exported:
+                    yield f"there is no {name} in {module}"
+
+
 @cache
 def tests() -> frozenset[str]:
     """Return the names of all tests, and of their files."""
@@ -196,6 +208,7 @@ def faults() -> list[Fault]:
             lambda: dead_paths(text) if document.name != "CHANGELOG.md" else iter(()),  # noqa: B023
             lambda: dead_names(text),  # noqa: B023
             lambda: dead_keys(text),  # noqa: B023
+            lambda: dead_imports(text),  # noqa: B023
             lambda: wrong_settings(text),  # noqa: B023
             lambda: shown.wrong_commands(text),  # noqa: B023
         ]
