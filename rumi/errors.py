@@ -81,3 +81,7 @@ def error_of(answer: Mapping[str, Any]) -> RumiError:
     if answer.get("not_taken"):
         kind = NotTaken
     return kind(answer["error"], answer.get("advice", ""))
+
+
+class FileError(RumiError):
+    """A file could not be fetched or stored."""

@@ -1,9 +1,9 @@
 """Two actors that ask each other wait forever: the tree says who asks whom, and where that is a circle.
 
 Prints:
-    __main__.client asks root/left: Question (handled)
-    root/right asks root/left: Question (queued)
-    root/left asks root/right: Question (handled)
+    __main__.client asks root/left: NeverAnswered (handled)
+    root/right asks root/left: NeverAnswered (queued)
+    root/left asks root/right: NeverAnswered (handled)
     a circle: root/left, root/right
     given up
 """

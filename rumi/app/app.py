@@ -11,7 +11,6 @@ from rumi.app.disk_check import free_space_advice
 from rumi.app.engine import close_engine, require_files, sandbox_limits
 from rumi.app.status import StatusSource
 from rumi.app.tree import ActorTree
-from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel, Process
 from rumi.channels.control.attach_server import AttachServer
 from rumi.chats.inbox import Inbox
@@ -20,6 +19,7 @@ from rumi.chats.services import ChatServices
 from rumi.errors import RumiError
 from rumi.models.build import ModelSet, build_models
 from rumi.models.settings import lacks_key, model_settings_of
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import Loaded
 from rumi.platform.config.commands import read_keys
 from rumi.platform.disk_reserve import Reserve, largest

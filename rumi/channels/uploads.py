@@ -12,9 +12,10 @@ from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile
 from rumi.channels.channel import Channel
 from rumi.chats.inbox import Inbox
+from rumi.errors import FileError
 from rumi.platform.home import Home
 from rumi.platform.openat import opened
-from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
+from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.threads import Threads
 from rumi.sandbox.engine import SandboxLimits
 from rumi.sandbox.incoming import about_file, put_file

@@ -182,12 +182,15 @@ async def _explain_offline_model(
     home: "Home", loaded: "Loaded", request: "OpenRequest", port: "RemoteChat"
 ) -> None:
     """Say that the offline model answers because there is no key; tell a person the ways to another one."""
-    from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.config.providers import OFFLINE
+
+    if port.model != OFFLINE:
+        return
+    from rumi.models.settings import missing_key, model_settings_of
     from rumi.platform.texts import replies as reply_texts
 
     variable = missing_key(model_settings_of(loaded, request.language))
-    if port.model != OFFLINE or not variable:
+    if not variable:
         return
     if not request.person:
         say(reply_texts.no_key(request.language, variable))

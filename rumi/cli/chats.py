@@ -161,11 +161,11 @@ def _ask(do: str, **fields: object) -> Any:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the files of a home that no process holds. No turn runs there."""
-    from rumi.channels.built_in import BUILT_IN
     from rumi.chats.chat_calls import chat_call
     from rumi.chats.services import ChatWorkspaces
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.threads import Threads
     from rumi.store.journal.actor import open_journal

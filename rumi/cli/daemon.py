@@ -60,8 +60,8 @@ class Launch:
 
 def launch_daemon(chat_id: str, flags: dict[str, str | None]) -> Launch:
     """Read the configuration, and start the process that holds the home if none does."""
-    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.control import yield_home
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home, HomeLocked

@@ -148,8 +148,8 @@ def extract(owner: str, as_json: bool) -> None:
 def _ask(do: str, **fields: object) -> dict[str, Any]:
     """Send a request to the memory of this home: through its holder, or directly to the file."""
 
-    from rumi.channels.built_in import BUILT_IN
     from rumi.memory.memory_calls import check
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.files import home_from
     from rumi.platform.home import Home
 
@@ -162,11 +162,11 @@ def _ask(do: str, **fields: object) -> dict[str, Any]:
 
 async def _do(home: "Home", request: Mapping[str, object]) -> object:
     """Work on the database file of a home that no process holds."""
-    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory.actor import open_memory
     from rumi.memory.memory_calls import memory_call
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.chat_ids import BUILT_IN
 
     async def extract_for_owner(owner: str) -> int:
         raise AssertionError("not here")

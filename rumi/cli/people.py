@@ -83,8 +83,8 @@ def _home() -> "tuple[Home, Loaded]":
 def _rows(loaded: "Loaded", used: "dict[str, dict[str, Any]]") -> list[dict[str, Any]]:
     """Return one row for each person, the owner of the home first."""
     from rumi.app.settings import people_of
-    from rumi.channels.built_in import BUILT_IN
     from rumi.chats.people.people import OWNER
+    from rumi.platform.chat_ids import BUILT_IN
 
     principals = {person.name: person for person in (OWNER, *people_of(loaded, BUILT_IN).persons.values())}
     rows = []

@@ -60,10 +60,10 @@ async def _here(home: "Home", request: Mapping[str, object]) -> object:
     import time
 
     from rumi.app.recall_calls import recall_call
-    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.memory.recall.actor import open_recall
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.store.journal.actor import open_journal
 
     with home.lock("rumi recall"):

@@ -165,9 +165,9 @@ def _ask(do: str, **fields: object) -> Any:
 async def _here(home: "Home", request: "Mapping[str, object]") -> object:
     """Do it in a home that no process holds: nothing fires there."""
     from rumi.app.settings import schedule_limits_of
-    from rumi.channels.built_in import BUILT_IN
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
     from rumi.tasks.bots.files import BotFiles

@@ -52,10 +52,10 @@ async def used_here(home: "Home", request: Mapping[str, object]) -> object:
 
     from rumi.app.budget_calls import usage_call
     from rumi.app.settings import budget_rules_of
-    from rumi.channels.built_in import BUILT_IN
     from rumi.chats.budgets.meter import Budgets
     from rumi.cli.stored import stored_of
     from rumi.platform.caller import TERMINAL
+    from rumi.platform.chat_ids import BUILT_IN
     from rumi.platform.config.cascade import load_settings
     from rumi.store.journal.actor import open_journal
 

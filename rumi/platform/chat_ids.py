@@ -155,3 +155,11 @@ class ChatIds:
 def unknown_chat(chat: str) -> UsageError:
     """Return the error for a chat in which nothing was ever said."""
     return UsageError(f"Unknown chat {chat}.", "Check its name: rumi chats list shows the chats.")
+
+
+TELEGRAM = ChannelPrefix("tg", "Telegram", numbers=True, groups="-", bots=True)
+
+
+BUILT_IN = ChatIds((TELEGRAM,))
+"""The chat ids of Rumi's own channels: where none of them runs, their chats keep their owners, and no client
+chooses their ids."""

@@ -9,14 +9,10 @@ from typing import BinaryIO, Final
 
 import trio
 
-from rumi.errors import RumiError
+from rumi.errors import FileError
 from rumi.platform.threads import Offload
 
 _BLOCK_BYTES: Final = 1024 * 1024
-
-
-class FileError(RumiError):
-    """A file could not be fetched or stored."""
 
 
 class SpooledFile:

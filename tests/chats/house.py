@@ -15,7 +15,6 @@ from rumi.agent.breakers import TurnLimits
 from rumi.agent.events import TurnFinished
 from rumi.app.budget_calls import BudgetCommands
 from rumi.app.stop_all import Everything, Pause
-from rumi.channels.built_in import BUILT_IN
 from rumi.channels.channel import Channel
 from rumi.chats.budgets.meter import Budgets, Ledger, Rules
 from rumi.chats.context import ChatContext, ChatLimits
@@ -37,7 +36,7 @@ from rumi.memory.messages import Facts
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account
 from rumi.models.model import Emit, Model, ModelRequest, Reply
-from rumi.platform.chat_ids import task_key
+from rumi.platform.chat_ids import BUILT_IN, task_key
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor
 from rumi.platform.texts.language import Language
@@ -239,7 +238,7 @@ async def house(
         return metered(everyone.account(message), language)
 
     if people is not None:
-        more = {"people": people, "speakers_model": speakers, **more}
+        more = {"people": people, "sender_model": speakers, **more}
 
     def for_task(task: TaskRecord) -> Model:
         whose = everyone.account_of_task(task, account_of(task, task_services.limits))

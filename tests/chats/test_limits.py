@@ -8,9 +8,9 @@ import trio
 from trio.testing import MockClock
 
 from rumi.agent.breakers import TurnLimits
-from rumi.channels.built_in import TELEGRAM
 from rumi.chats.hub import reply_to
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.chat_ids import TELEGRAM
 from rumi.store.journal.inbox import Accept, OpenMessages
 from rumi.store.journal.records import Incoming
 from tests.chats.house import House, house

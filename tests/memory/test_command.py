@@ -8,13 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory.actor import AskMemory, open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.memory_calls import PAGE_CHARS, memory_call
 from rumi.memory.messages import FactRefused, NewFact, Remember, StoreExtracted
 from rumi.platform.caller import TERMINAL
+from rumi.platform.chat_ids import BUILT_IN
 
 
 async def remember(ask: AskMemory, owner: str, key: str, value: str) -> None:

@@ -3,7 +3,6 @@
 import sqlite3
 from pathlib import Path
 
-from rumi.channels.built_in import BUILT_IN
 from rumi.memory.actor import open_memory
 from rumi.memory.command import memory_command
 from rumi.memory.memory_calls import memory_call
@@ -12,6 +11,7 @@ from rumi.memory.rows import MOST_PAST
 from rumi.memory.schema import MEMORY
 from rumi.memory.store import MemoryStore
 from rumi.platform.caller import TERMINAL
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.backend import Backend
 from tests.memory.earlier import FIRST
 

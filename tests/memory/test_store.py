@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rumi.channels.built_in import BUILT_IN
 from rumi.memory.messages import (
     MAX_FACTS,
     Fact,
@@ -26,7 +25,7 @@ from rumi.memory.messages import (
 )
 from rumi.memory.schema import SCHEMA_VERSION
 from rumi.memory.store import MemoryStore
-from rumi.platform.chat_ids import LOCAL
+from rumi.platform.chat_ids import BUILT_IN, LOCAL
 from rumi.store.backend import Backend
 from tests.memory.files import EXPECTED, ORIGINAL_SCHEMA, original
 from tests.memory.stores import Clock, explicit, facts, forget, open_store, store_extracted

@@ -2,9 +2,8 @@
 
 import pytest
 
-from rumi.channels.built_in import BUILT_IN, TELEGRAM
 from rumi.errors import UsageError
-from rumi.platform.chat_ids import ChannelPrefix, ChatIds
+from rumi.platform.chat_ids import BUILT_IN, TELEGRAM, ChannelPrefix, ChatIds
 
 LINES = ChannelPrefix("ln", "the line server")
 

@@ -54,7 +54,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from rumi.platform.home import Home
-with Home(Path(sys.argv[1])).hold("a test"):
+with Home(Path(sys.argv[1])).lock("a test"):
     print("held", flush=True)
     sys.stdin.read()
 """

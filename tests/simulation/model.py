@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 import trio
 
 from rumi.agent.fitting import CLOSING
-from rumi.channels.built_in import BUILT_IN
 from rumi.chats.summary_text import INSTRUCTIONS
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
@@ -20,6 +19,7 @@ from rumi.models.chat_completions import Seen
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall
 from rumi.models.rates import RateLimits
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.untrusted_text import read_block
 from tests.simulation.sim_chats import SimChat, strays
 from tests.simulation.untrusted_tools import PAGE

@@ -15,7 +15,6 @@ from telegram import Bot
 from actors import ActorRef, ChildSpec, Supervisor, TreeEvent
 from rumi.agent.breakers import TurnLimits
 from rumi.app.stop_all import Everything
-from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.channel import Telegram
 from rumi.chats.budgets.meter import Budgets, WriteNow
 from rumi.chats.budgets.meter import Ledger as UsageLedger
@@ -29,7 +28,7 @@ from rumi.chats.services import ChatServices, ChatWorkspaces, CommandHandler
 from rumi.memory.actor import Memory, asking
 from rumi.memory.extractor import extract
 from rumi.models.build import ModelSet
-from rumi.platform.chat_ids import TASK, task_key
+from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.texts.language import Language

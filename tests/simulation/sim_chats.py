@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rumi.agent.permissions.rights import ADMIN, MEMBER, Rights
-from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.address import TelegramAddress
 from rumi.channels.telegram.receiving.reading import Who
 from rumi.chats.people.people import People, Principal
+from rumi.platform.chat_ids import BUILT_IN
 from tests.fakes.bot_api import BotApi
 from tests.fakes.bot_api_world import Chat, Message, Person
 

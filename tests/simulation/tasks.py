@@ -20,14 +20,13 @@ from rumi.agent.fitting import CLOSING, NO_RESULT
 from rumi.agent.tool import Question, ToolResult
 from rumi.agent.tools.bash import Bash
 from rumi.agent.turn import CONTINUE
-from rumi.channels.built_in import BUILT_IN
 from rumi.chats.events import ChatEvent, Replied
 from rumi.errors import RumiError, UsageError
 from rumi.models.actor import ModelsRef
 from rumi.models.chain import Chain, ChainStep
 from rumi.models.metering import Account, Meter
 from rumi.models.model import Emit, Message, ModelRequest, Reply, ToolCall, ToolSpec
-from rumi.platform.chat_ids import TASK, task_key
+from rumi.platform.chat_ids import BUILT_IN, TASK, task_key
 from rumi.platform.texts import replies as reply_texts
 from rumi.platform.texts import tasks as task_texts
 from rumi.platform.texts.language import Language

@@ -19,13 +19,13 @@ from rumi.agent.tools.forget import ForgetTool
 from rumi.agent.tools.remember import RememberTool
 from rumi.agent.tools.send_file import SendFile
 from rumi.agent.tools.web_fetch import WebFetch
-from rumi.channels.built_in import BUILT_IN
 from rumi.chats.context import ChatView
 from rumi.chats.events import Replied
 from rumi.memory.actor import AskMemory, Memory, asking
 from rumi.memory.extractor import extract
 from rumi.memory.messages import Fact, Facts, NewFact, Remember
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.threads import Threads
 from rumi.sandbox.workspace import prepare_workspace
 from tests.chats.house import Answer, House, InlineOffload, house

@@ -203,9 +203,9 @@ def _alive(pid: int) -> bool:
     [
         ("raise SystemExit(3)", "ddgs ended without an answer"),
         ("parent.hear(); os.write(parent.answers, framed(b'junk'))", "ddgs ended without an answer"),
-        ("parent.hear(); parent.tell([])", "ddgs ended without an answer"),
-        ("parent.hear(); parent.tell({})", "ddgs does not answer"),
-        ("parent.hear()\nwhile True: parent.tell('x' * 2_000_000)", "ddgs ended without an answer"),
+        ("parent.hear(); parent.send([])", "ddgs ended without an answer"),
+        ("parent.hear(); parent.send({})", "ddgs does not answer"),
+        ("parent.hear()\nwhile True: parent.send('x' * 2_000_000)", "ddgs ended without an answer"),
         ("os.kill(os.getpid(), 11)", "ddgs ended without an answer"),
     ],
 )

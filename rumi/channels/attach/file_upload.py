@@ -19,9 +19,8 @@ import trio
 
 from rumi.channels.attach.connection import NotRunning, connect
 from rumi.channels.attach.wire import Wire, WireClosed
-from rumi.errors import error_of
+from rumi.errors import FileError, error_of
 from rumi.platform.caller import Caller
-from rumi.platform.spooled_file import FileError
 from rumi.store.journal.records import Attachment
 
 PIECE_BYTES: Final = 1 << 20

@@ -10,10 +10,9 @@ import trio
 from rumi.channels.attach.wire import Wire, WireClosed
 from rumi.channels.uploads import LocalUploads
 from rumi.chats.inbox import Inbox
-from rumi.errors import RumiError, answer_of
+from rumi.errors import FileError, RumiError, answer_of
 from rumi.platform.caller import Caller
 from rumi.platform.chat_ids import ChatIds
-from rumi.platform.spooled_file import FileError
 
 SILENCE_S: Final = 20.0
 """How long a file that comes may pause."""

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from rumi.channels.built_in import TELEGRAM
-from rumi.platform.chat_ids import BOT_NAME
+from rumi.platform.chat_ids import BOT_NAME, TELEGRAM
 
 _CHAT = re.compile(rf"{TELEGRAM.text}(?:({BOT_NAME.pattern})-)?(-?[0-9]{{1,20}})(?:_([0-9]{{1,20}}))?")
 

@@ -16,7 +16,6 @@ from telegram.error import TelegramError
 from actors import ActorError, ActorRef, ActorStopped, ChildSpec, MailboxFull, Supervisor
 from rumi.agent.tool import Tool
 from rumi.agent.tools.send_file import SendFile as SendFileTool
-from rumi.channels.built_in import TELEGRAM
 from rumi.channels.channel import Channel, Process, RoutedPort
 from rumi.channels.telegram.api.bot import introduce, open_bot
 from rumi.channels.telegram.files.bring import TelegramFiles
@@ -45,6 +44,7 @@ from rumi.chats.hub import Hub
 from rumi.chats.inbox import Inbox
 from rumi.errors import ConfigError
 from rumi.models.transcription import Transcriber
+from rumi.platform.chat_ids import TELEGRAM
 from rumi.platform.config.people import listed
 from rumi.platform.config.schema import TelegramBotSection
 from rumi.platform.home import Home

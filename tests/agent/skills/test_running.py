@@ -306,7 +306,7 @@ import trio
 from pathlib import Path
 from tests.agent.skills.test_running import find, run
 here = Path({str(tmp_path)!r})
-trio.run(lambda: run(here, find(here / "skills", "do-it"), given={str(up)!r}, own_s=100))
+trio.run(lambda: run(here, find(here / "skills", "do-it"), skill_input={str(up)!r}, own_s=100))
 """
     root = Path(__file__).parents[3]
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=root, stderr=subprocess.DEVNULL)

@@ -15,7 +15,6 @@ import trio
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.agent.tool import Question, Tool, ToolResult
-from rumi.channels.built_in import BUILT_IN
 from rumi.channels.telegram.channel import Telegram
 from rumi.channels.telegram.receiving.reading import Who
 from rumi.chats.context import ChatContext, ChatLimits
@@ -25,6 +24,7 @@ from rumi.chats.inbox import Inbox, add_chats
 from rumi.chats.publishing import PendingMessages, Publisher
 from rumi.chats.services import ChatServices, ChatWorkspaces
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.home import Home
 from rumi.platform.logs.audit import AuditLog
 from rumi.platform.redact import Redactor

@@ -10,7 +10,8 @@ from telegram import Bot
 from trio.testing import MockClock
 
 from rumi.channels.telegram.address import TelegramAddress
-from rumi.channels.telegram.moves import Moves, moves_in
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.receiving.group_moves import moves_in
 from rumi.channels.telegram.receiving.updates import update_of
 from rumi.channels.telegram.sending.destination import Destination, SharedDelivery
 from rumi.channels.telegram.sending.limits import Rate, SendLimits

@@ -15,7 +15,6 @@ from trio.testing import MockClock
 from actors import ChildSpec, Supervisor
 from rumi.agent.breakers import TurnLimits
 from rumi.app.budget_calls import usage_call
-from rumi.channels.built_in import BUILT_IN
 from rumi.chats.budgets.meter import Budgets, Rules
 from rumi.chats.budgets.prices import Price
 from rumi.models.chain import Chain, ChainStep
@@ -23,6 +22,7 @@ from rumi.models.fitting import request_tokens
 from rumi.models.metering import Account, Limit
 from rumi.models.model import Emit, Message, ModelError, ModelRequest, Reply, TextDelta, ToolCall, Usage, Used
 from rumi.platform.caller import TERMINAL
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.journal.actor import Journal, open_journal
 from rumi.store.journal.forgetting import DeleteChat
 from rumi.store.journal.records import TaskRecord

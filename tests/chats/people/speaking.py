@@ -10,9 +10,9 @@ import trio
 
 from rumi.agent.tool import ToolResult
 from rumi.app.settings import people_of
-from rumi.channels.built_in import BUILT_IN
 from rumi.chats.people.people import People
 from rumi.models.model import Emit, ModelRequest, Reply, ToolCall, ToolSpec
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.config.cascade import load_settings
 from rumi.store.journal.inbox import Count
 from rumi.store.journal.records import Attachment, Incoming, Update

@@ -330,7 +330,7 @@ async def test_a_model_that_the_role_does_not_allow_does_not_work_for_it(
         names.append(name)
         return Plain()
 
-    more: dict[str, object] = {"model_for": model_for, "speakers_model": None}
+    more: dict[str, object] = {"model_for": model_for, "sender_model": None}
     async with house(tmp_path, obeys, people=people(tmp_path), **more) as home:
         await say(home, role, "hello", model=chosen)
     assert names[0] == used

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rumi.channels.built_in import BUILT_IN
 from rumi.memory.recall.messages import CatchUp, CountPassages, Passage, Prune, SearchPassages, Unindex
 from rumi.memory.recall.store import RecallStore
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.extraction import MarkExtracted
 from rumi.store.journal.forgetting import DeleteChat, Expire, ExpiryCursor, ForgetChat, Sweep

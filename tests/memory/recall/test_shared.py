@@ -11,7 +11,6 @@ import pytest
 import trio
 
 from actors import ActorRef, ChildSpec, Supervisor
-from rumi.channels.built_in import BUILT_IN
 from rumi.memory.recall.actor import Recall, asking
 from rumi.memory.recall.messages import (
     CatchUp,
@@ -23,6 +22,7 @@ from rumi.memory.recall.messages import (
 )
 from rumi.memory.recall.state import cursor
 from rumi.memory.recall.store import RecallStore
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.threads import Offload, Threads
 from rumi.store.backend import PostgresServer
 from rumi.store.journal.forgetting import DeleteChat

@@ -6,13 +6,13 @@ import pytest
 
 from rumi.agent.tools.recall import RecallTool
 from rumi.app.recall_calls import recall_call
-from rumi.channels.built_in import BUILT_IN
 from rumi.errors import UsageError
 from rumi.memory.actor import open_memory
 from rumi.memory.messages import NewFact, Remember
 from rumi.memory.recall.actor import open_recall
 from rumi.memory.recall.request import search_of
 from rumi.platform.caller import TERMINAL
+from rumi.platform.chat_ids import BUILT_IN
 from rumi.platform.untrusted_text import read_block
 from tests.memory.recall.states import State
 

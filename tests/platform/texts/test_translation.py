@@ -41,7 +41,7 @@ SAMPLES = {
         "1 is off: rumi skills list -a shows it.",
         "2 are off: rumi skills list -a shows them.",
     ],
-    "channels/control/watch.py: by {…}": ["by age", "by mail"],
+    "channels/attach/status_watch.py: by {…}": ["by age", "by mail"],
     "cli/skills.py: Change that line in {…}": ["Change that line in /home/skills/a/SKILL.md."],
     "platform/config/layers.py: {…}{…}: {…}.": ["Did you mean agent.max_turns? Known in [agent]: max_turns."],
     "platform/config/layers.py: {…} = {…} ({…}) is not allowed.": [

@@ -32,7 +32,7 @@ def children() -> list[int]:
 
 
 async def test_frames_go_both_ways_and_prints_do_no_harm(tmp_path: Path) -> None:
-    body = "print('noise'); parent.tell({'asked': asked, 'body': len(parent.receive())})"
+    body = "print('noise'); parent.send({'asked': asked, 'body': len(parent.receive())})"
     async with await Child.start(program(tmp_path, body), most_bytes=1000) as child:
         await child.say({"number": 1}, b"x" * 3_000_000)
         assert await child.hear() == {"asked": {"number": 1}, "body": 3_000_000}
@@ -44,7 +44,7 @@ async def test_it_has_its_limits_and_nothing_of_our_environment(
 ) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "gsk_secret")
     body = (
-        "parent.tell({'environment': sorted(os.environ), 'folder': os.getcwd(),"
+        "parent.send({'environment': sorted(os.environ), 'folder': os.getcwd(),"
         " 'files': resource.getrlimit(resource.RLIMIT_NOFILE),"
         " 'core': resource.getrlimit(resource.RLIMIT_CORE), 'nice': os.nice(0)})"
     )
@@ -66,7 +66,7 @@ async def test_it_has_its_limits_and_nothing_of_our_environment(
         ("os.kill(os.getpid(), 11)", "signal", 11, "its process was ended by SIGSEGV"),
         ("os.kill(os.getpid(), 40)", "signal", 40, "its process was ended by signal 40"),
         ("while True: pass", "signal", 9, "its process was ended by SIGKILL"),
-        ("parent.tell({'x': 'x' * 2000})", "too long", 0, "it sent more than 1000 bytes at once"),
+        ("parent.send({'x': 'x' * 2000})", "too long", 0, "it sent more than 1000 bytes at once"),
         ("os.write(parent.answers, framed(b'no'))", "nonsense", 0, "it wrote something into the pipe"),
         (
             "os.close(parent.answers); os.close(1); time.sleep(1000)",

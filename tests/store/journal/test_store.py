@@ -230,7 +230,7 @@ def test_what_an_earlier_version_stored_with_a_message_is_read(store: Store) -> 
     store._db.execute("UPDATE messages SET enclosures = ?", (earlier,))
     (found,) = do(store, Load("a", 10)).open  # type: ignore[attr-defined]
     assert found.attachments == (Attachment("voice", "r", "v.ogg"),)
-    assert not found.attachments[0].outside
+    assert not found.attachments[0].tainted
 
 
 def test_a_reply_knows_what_its_messages_are_called_and_how_far_it_got(store: Store) -> None:

@@ -13,7 +13,8 @@ from rumi.channels.telegram.files.download import (
     Downloads,
     DownloadTimeouts,
 )
-from rumi.platform.spooled_file import FileError, SpooledFile, check_cancelled
+from rumi.errors import FileError
+from rumi.platform.spooled_file import SpooledFile, check_cancelled
 from rumi.platform.texts.language import Language
 from rumi.platform.threads import Offload
 from rumi.sandbox.engine import SandboxLimits

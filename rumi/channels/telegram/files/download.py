@@ -12,8 +12,9 @@ from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 from rumi.channels.telegram.api.bot import in_words, wait_of
 from rumi.channels.telegram.api.guarded import NO_ANSWER
 from rumi.channels.telegram.api.unspoken import UnspokenClient
+from rumi.errors import FileError
 from rumi.platform import http
-from rumi.platform.spooled_file import FileError, SpooledFile
+from rumi.platform.spooled_file import SpooledFile
 
 MAX_BYTES: Final = 20 * 1024 * 1024
 """The Bot API's limit."""

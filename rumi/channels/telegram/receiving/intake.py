@@ -8,7 +8,8 @@ import trio
 
 from rumi.channels.telegram.api.bot import Me
 from rumi.channels.telegram.messages import Say
-from rumi.channels.telegram.moves import Moves, groups_of, moves_in
+from rumi.channels.telegram.moves import Moves
+from rumi.channels.telegram.receiving.group_moves import groups_of, moves_in
 from rumi.channels.telegram.receiving.presses import Presses, read_presses
 from rumi.channels.telegram.receiving.reading import Stranger, Who, read_batch
 from rumi.channels.telegram.receiving.strangers import Strangers

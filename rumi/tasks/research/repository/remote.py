@@ -13,7 +13,8 @@ from typing import Final, Literal, TypeAlias
 import trio
 
 from rumi import __version__
-from rumi.platform.spooled_file import FileError, SpooledFile
+from rumi.errors import FileError
+from rumi.platform.spooled_file import SpooledFile
 from rumi.platform.texts.operating import short_size
 from rumi.platform.untrusted_text import one_line
 from rumi.tasks.research.repository.errors import CloneError

@@ -1,0 +1,130 @@
+"""The agent part: what a turn of a chat works with. Its tools, prompts and context, and events about it."""
+
+import time
+from dataclasses import dataclass
+
+from rumi.agent.mcp.servers import ForChat, McpServers
+from rumi.agent.prompts.prompts import Prompts
+from rumi.agent.skills.running import CodeRunner
+from rumi.agent.tool import Tool
+from rumi.agent.tools.recall import facts_for
+from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.models import ModelsPart
+from rumi.app.parts.sandbox import SandboxPart
+from rumi.app.parts.store import StorePart
+from rumi.app.settings import chat_limits_of, mcp_settings_of, prompts_of
+from rumi.app.toolbox import Toolbox
+from rumi.channels.http.counters import Counts
+from rumi.chats.context import ChatContext, ChatView
+from rumi.chats.fact_extraction import FactExtraction, add_fact_extraction
+from rumi.chats.hub import Hub
+from rumi.chats.publishing import PendingMessages, Publisher
+from rumi.memory.extractor import extract
+from rumi.models.settings import model_settings_of, models_with_pictures
+from rumi.platform.config.providers import OFFLINE
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.threads import Threads
+from rumi.web.readers.files.viewer import Seen, Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPart:
+    """The context of turns, and where their events go. `instructions` begin the prompts of all chats."""
+
+    mcp: McpServers
+    prompts: Prompts
+    instructions: str
+    context: ChatContext
+    fact_extraction: FactExtraction
+    hub: Hub
+    pending: PendingMessages
+    publisher: Publisher
+
+
+def add_agent(
+    inputs: TreeInputs,
+    store: StorePart,
+    models: ModelsPart,
+    sandbox: SandboxPart,
+    *,
+    audit: AuditLog,
+    hub: Hub,
+    counts: Counts,
+) -> AgentPart:
+    """Add the servers of tools and the extraction of facts."""
+    home, settings, ports = inputs.home, inputs.loaded.settings, inputs.ports
+    mcp = McpServers(
+        inputs.root,
+        home.root,
+        mcp_settings_of(inputs.loaded),
+        lambda **more: audit.write("mcp_server", chat_id="", **more),
+    )
+    viewer = sandbox.viewer
+    toolbox = Toolbox(
+        web=models.web,
+        ids=inputs.ids,
+        memory=store.memory,
+        recall=store.recall,
+        skills=models.skills,
+        runner=CodeRunner(models.trusted, Threads()),
+        workspaces=home.workspaces,
+        model_for=models.bound.of_chat,
+        tasks=ports.tasks,
+        schedules=ports.schedules,
+        bots=ports.bots,
+        mcp=lambda view: _mcp_tools(mcp, viewer, view, inputs.models.context_tokens),
+        of_channel=lambda chat: inputs.channel_of(chat).tools_for(chat),
+    )
+    prompts = prompts_of(home)
+    # Both policies allow the same programs, so the prompts of all chats begin alike.
+    instructions = prompts.instructions(sandbox.strict.there, settings.sandbox.timeout_s)
+    context = ChatContext(
+        model_for=models.bound.of_chat,
+        limits=chat_limits_of(inputs.loaded, inputs.models.context_tokens),
+        language=inputs.language,
+        ids=inputs.ids,
+        now=time.time,
+        bring=lambda chat, attachment: inputs.channel_of(chat).bring(chat, attachment),
+        seen_of=viewer.sent,
+        view=viewer.file,
+        load=viewer.load,
+        show=lambda chat, paths: inputs.channel_of(chat).show(chat, paths),
+        sighted=models_with_pictures(model_settings_of(inputs.loaded, inputs.language)),
+        instructions=instructions,
+        prompts=prompts,
+        tools_for=toolbox.tools_for,
+        tools_ready=mcp.ready,
+        memory=store.memory,
+        choose=facts_for,
+        skills=models.skills,
+        channel_of=lambda chat: inputs.channel_of(chat).name,
+        thinks=inputs.models.name != OFFLINE,
+        own_model=inputs.models.name,
+        people=models.people,
+        sender_model=models.bound.of_sender,
+        aliases=settings.model.aliases,
+    )
+    pending = PendingMessages()
+    fact_extraction = add_fact_extraction(
+        inputs.root, store.journal, context, extract if settings.memory.extract else None
+    )
+    publisher = Publisher(
+        hub, audit, pending, time.time, sandbox.sandboxes.container_id, counts.chat_happened
+    )
+    return AgentPart(mcp, prompts, instructions, context, fact_extraction, hub, pending, publisher)
+
+
+def _mcp_tools(mcp: McpServers, viewer: Viewer, view: ChatView, context_tokens: int) -> tuple[Tool, ...]:
+    """Return the tools of the configured servers for a chat. Files that they return taint its workspace."""
+
+    async def look(picture: bytes) -> Seen:
+        await view.touch_files()
+        await view.mark_files_tainted()
+        return await viewer.picture(view.chat, picture)
+
+    async def save_file(body: bytes, name: str) -> str:
+        await view.touch_files()
+        await view.mark_files_tainted()
+        return await viewer.save_file(view.chat, body, name)
+
+    return mcp.tools_for(ForChat(view.messages, look, save_file, view.tainted), context_tokens)

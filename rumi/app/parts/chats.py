@@ -1,0 +1,131 @@
+"""The chats part: the chats, their commands, undo, recovery, and what stops or forgets everything."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from actors import ChildSpec
+from rumi.app.budget_calls import BudgetCommands
+from rumi.app.forget_all import Forgetting, schedules_of, tasks_of
+from rumi.app.parts.agent import AgentPart
+from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.models import ModelsPart
+from rumi.app.parts.sandbox import SandboxPart
+from rumi.app.parts.store import StorePart
+from rumi.app.parts.tasks import TasksPart
+from rumi.app.recall_calls import RecallCommands
+from rumi.app.settings import undo_limits_of
+from rumi.app.stop_all import Everything
+from rumi.chats.inbox import Inbox, add_chats
+from rumi.chats.people.chat_commands import PeopleCommands
+from rumi.chats.recorder.recorder import Recorder
+from rumi.chats.services import ChatServices, CommandHandler, Undo
+from rumi.chats.undo.snapshots import Snapshots
+from rumi.chats.undo_sweep import UndoSweep
+from rumi.memory.messages import ForgetOwner
+from rumi.memory.recall.messages import Unindex
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.texts.language import Language
+from rumi.platform.threads import Threads
+from rumi.sandbox.policy import CommandPolicy
+from rumi.tasks.schedules.clock import ScheduleClock
+
+
+@dataclass(frozen=True, slots=True)
+class ChatsPart:
+    """The chats behind their inbox, and the commands that reach across them."""
+
+    inbox: Inbox
+    services: ChatServices
+    budgets: BudgetCommands
+    everything: Everything
+    forgetting: Forgetting
+
+
+def add_all_chats(
+    inputs: TreeInputs,
+    store: StorePart,
+    models: ModelsPart,
+    sandbox: SandboxPart,
+    agent: AgentPart,
+    tasks: TasksPart,
+    *,
+    audit: AuditLog,
+    free_space_advice: Callable[[str, Language], str],
+    whole_status: Callable[[], str],
+) -> ChatsPart:
+    """Add the cleaning up after undo, the recovery, the chats and the clock of schedules."""
+    home, ids, settings, workers = inputs.home, inputs.ids, inputs.loaded.settings, inputs.workers
+    money = BudgetCommands(store.budgets, store.ledger, ids, audit)
+    undo = Undo(Snapshots(home, undo_limits_of(inputs.loaded)), Threads(2), tasks.tasks.stop_all)
+    recorder = Recorder(
+        home.root,
+        inputs.redactor,
+        settings.record.turns,
+        settings.record.max_mb * 1024 * 1024,
+        agent.instructions,
+        tuple(sandbox.strict.there),
+        settings.sandbox.timeout_s,
+    )
+    alone = workers.ownership is None
+    inputs.root.add(
+        ChildSpec("undo", lambda: UndoSweep(store.journal, undo, store.retention_s, recorder, alone=alone))
+    )
+    handlers: dict[str, CommandHandler] = {
+        "tasks": tasks.tasks,
+        "budgets": money,
+        "schedules": tasks.schedules,
+        "bots": tasks.bots,
+        "recall": RecallCommands(store.recall, ids, time.time),
+        "people": PeopleCommands(models.people, store.budgets, money.written, store.memory),
+    }
+
+    def policy_of(chat: str) -> CommandPolicy:
+        return sandbox.strict if ids.may_be_group(chat) else sandbox.chosen
+
+    services = ChatServices(
+        journal=store.journal,
+        sandboxes=sandbox.sandboxes,
+        workspaces=sandbox.workspaces,
+        hub=agent.hub,
+        publisher=agent.publisher,
+        pending=agent.pending,
+        context=agent.context,
+        fact_extraction=agent.fact_extraction,
+        policy_of=policy_of,
+        handlers=handlers,
+        running_tasks=tasks.tasks.running,
+        notices=store.budgets.notices,
+        noticed=store.budgets.drop_notices,
+        undo=undo,
+        recorder=recorder,
+    )
+    inbox = inputs.ports.inbox.bind(
+        add_chats(
+            inputs.root,
+            services,
+            free_space_advice=free_space_advice,
+            whole_status=whole_status,
+            worker=lambda: workers.name,
+        )
+    )
+    workers.start_forwarding(store.journal.ask, inbox.takes)
+    # These two act on all chats, so they exist only now; no chat runs before the tree does.
+    everything = Everything(
+        inbox, tasks.tasks, ids, {"schedules": tasks.schedules.pause_all}, workers.stop_others
+    )
+    forgetting = Forgetting(
+        store.journal,
+        inbox,
+        ids,
+        audit,
+        {"schedules": schedules_of(tasks.schedules), "tasks": tasks_of(store.journal, tasks.tasks)},
+        {
+            "facts": lambda owner: store.memory(ForgetOwner(owner)),
+            "passages": lambda owner: store.recall(Unindex(owner)),
+        },
+    )
+    handlers |= {"everything": everything, "forgetting": forgetting}
+    # Below the chats, which have registered by then what earlier processes left.
+    inputs.root.add(ChildSpec("schedules", lambda: ScheduleClock(tasks.schedules)))
+    return ChatsPart(inbox, services, money, everything, forgetting)

@@ -1,0 +1,211 @@
+"""The edges of the tree: channels receive, clients attach, workers forward calls, operators see status."""
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from actors import ChildSpec, pending_asks
+from rumi.app.budget_calls import usage_call
+from rumi.app.control_calls import ControlCalls
+from rumi.app.parts.agent import AgentPart
+from rumi.app.parts.chats import ChatsPart
+from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.store import StorePart
+from rumi.app.parts.tasks import TasksPart
+from rumi.app.recall_calls import recall_call
+from rumi.app.status import StatusSource
+from rumi.channels.attach.one_call import socket_path
+from rumi.channels.attach.reconnecting import RoutedChat
+from rumi.channels.control.attach_server import About, AttachServer
+from rumi.channels.control.event_stream import EventStream
+from rumi.channels.control.file_stream import UploadStream
+from rumi.channels.control.server import ControlServer, ControlStream
+from rumi.channels.control.stacks import dump_on_signal
+from rumi.channels.control.task_stream import TaskStream
+from rumi.channels.http.counters import Counts
+from rumi.chats.budgets.meter import SharedLedger
+from rumi.chats.chat_calls import chat_call
+from rumi.memory.memory_calls import memory_call
+from rumi.platform.caller import Caller, ControlCall
+from rumi.platform.chat_ids import ChatIds
+from rumi.store.cluster.partitions import Dependents, Partitioned
+from rumi.store.ownership import partition_of
+from rumi.tasks.bots.bot_calls import bot_call
+from rumi.tasks.schedules.schedule_calls import schedule_call
+from rumi.tasks.task_calls import task_call
+
+
+@dataclass(frozen=True, slots=True)
+class EdgesPart:
+    """What clients and operators reach the process by."""
+
+    attach_server: AttachServer
+    status: StatusSource
+
+
+def add_edges(
+    inputs: TreeInputs,
+    store: StorePart,
+    agent: AgentPart,
+    tasks: TasksPart,
+    chats: ChatsPart,
+    *,
+    counts: Counts,
+    events: EventStream,
+) -> EdgesPart:
+    """Add the partitions, the receivers of channels, the control socket and the views of channels."""
+    about = About(inputs.engine.kind, inputs.stays, inputs.loaded.marks(), tuple(inputs.notes))
+    attach_server = AttachServer(
+        chats.inbox,
+        tasks.tasks,
+        tasks.schedules,
+        agent.fact_extraction,
+        store.journal,
+        agent.hub,
+        agent.pending,
+        inputs.ids,
+        about,
+        inputs.workers.until_other,
+    )
+    _add_partitions(inputs, store, agent, tasks, chats, attach_server)
+    for channel in inputs.channels:
+        channel.add_receiver(inputs.root, chats.inbox, store.journal, agent.hub)
+    status = _status(inputs, agent, chats, counts)
+    path = socket_path(inputs.home.run, inputs.home.installation())
+    calls = _calls(inputs, store, agent, tasks, chats, attach_server, status)
+    streams = _streams(inputs, agent, tasks, chats, attach_server, events)
+    dumps = partial(dump_on_signal, status.dump, partial(pending_asks, inputs.root))
+    peer = inputs.workers.peer
+    inputs.root.add(
+        ChildSpec(
+            "control",
+            lambda: ControlServer(path, calls, streams, beside=dumps, peer=peer, own=("make_way",)),
+        )
+    )
+    for channel in inputs.channels:
+        if inputs.workers.ownership is not None:
+            channel.among_workers(partial(_routed_chat, path, channel.name, inputs.ids))
+        channel.add_view(inputs.root, chats.inbox, store.journal, agent.hub, status.dump)
+    return EdgesPart(attach_server, status)
+
+
+def _status(inputs: TreeInputs, agent: AgentPart, chats: ChatsPart, counts: Counts) -> StatusSource:
+    home, engine, redactor = inputs.home, inputs.engine, inputs.redactor
+    return StatusSource(
+        inputs.root.status,
+        {
+            "home": str(home.root),
+            "model": inputs.models.name,
+            "sandbox": {"engine": engine.kind, "degraded": list(engine.degraded), "files": "watched"},
+        },
+        files=(home.state_db, home.memory_db, home.recall_db),
+        failed=lambda: {
+            chat: (failure.time, redactor.text(failure.error)) for chat, failure in chats.inbox.failed.items()
+        },
+        counts=counts.dump,
+        pending=lambda: sum(map(len, agent.pending.unreplied.values())),
+        workers=inputs.workers.shown,
+    )
+
+
+def _calls(
+    inputs: TreeInputs,
+    store: StorePart,
+    agent: AgentPart,
+    tasks: TasksPart,
+    chats: ChatsPart,
+    attach_server: AttachServer,
+    status: StatusSource,
+) -> dict[str, ControlCall]:
+    """Return the calls of the control socket. Those that another worker must answer are forwarded."""
+    ids = inputs.ids
+    of_packages = {
+        "recall": recall_call(store.recall, ids, time.time),
+        "memory": memory_call(
+            store.memory, agent.fact_extraction.extract_for_owner, ids, chats.forgetting.forget
+        ),
+        "chats": chat_call(store.journal.ask, chats.inbox.delete, ids),
+        "tasks": task_call(tasks.tasks, ids),
+        "usage": usage_call(store.budgets, ids, chats.budgets.written),
+        "schedules": schedule_call(tasks.schedules, ids),
+        "mcp": agent.mcp.answer,
+        "bots": bot_call(
+            tasks.bot_files, tasks.tasks, store.memory, tasks.threads, tasks.bots, tasks.fetched
+        ),
+    }
+    own = ControlCalls(status, chats.inbox, ids, inputs.language, chats.everything, of_packages).calls()
+    forwarded = inputs.workers.forwarded_calls(own)
+    calls = {name: attach_server.keeping_alive(call) for name, call in forwarded.items()}
+    # Never counted as activity: a process that is asked to yield its home must not stay for the question.
+    calls["make_way"] = attach_server.yield_home
+    return calls
+
+
+def _streams(
+    inputs: TreeInputs,
+    agent: AgentPart,
+    tasks: TasksPart,
+    chats: ChatsPart,
+    attach_server: AttachServer,
+    events: EventStream,
+) -> dict[str, ControlStream]:
+    """Return the streams of the control socket. Those that another worker must serve are forwarded."""
+    own: dict[str, ControlStream] = {
+        "window": attach_server.serve,
+        "events": events.serve,
+        "task": TaskStream(tasks.tasks, agent.hub, tasks.bots.asked).serve,
+        "file": UploadStream(inputs.uploads, chats.inbox, inputs.ids).serve,
+    }
+    streams = dict(inputs.workers.forwarded_streams(own))
+    for name in ("task", "file"):
+        streams[name] = attach_server.keeping_alive_stream(streams[name])
+    return streams
+
+
+def _add_partitions(
+    inputs: TreeInputs,
+    store: StorePart,
+    agent: AgentPart,
+    tasks: TasksPart,
+    chats: ChatsPart,
+    attach_server: AttachServer,
+) -> None:
+    """Register everything that takes partitions over and hands them over, in the order of taking over.
+
+    The partitions are below all of it in the tree, so they end first: nothing is taken over by what ends.
+    """
+    channels = inputs.channels
+    parts: tuple[Partitioned, ...] = (
+        SharedLedger(store.ledger),
+        *channels,
+        agent.fact_extraction,
+        tasks.tasks,
+        attach_server,
+        chats.inbox,
+        tasks.schedules,
+    )
+
+    async def look(changed: Collection[str] | None) -> None:
+        for channel in channels if changed else ():
+            channel.look(tuple(changed or ()))
+        await chats.inbox.look(changed)
+        await tasks.tasks.look()
+
+    def slow_down(account: str) -> None:
+        for channel in channels:
+            if channel.account == account:
+                channel.slow_down()
+
+    def busy() -> frozenset[int]:
+        working = (task.partition_key for task in tasks.tasks.open_tasks().values())
+        return chats.inbox.busy() | {partition_of(key) for key in working}
+
+    dependents = Dependents(parts, look, busy, slow_down)
+    inputs.workers.add_partitions(inputs.root, store.journal.ask, dependents)
+
+
+def _routed_chat(path: Path, channel: str, ids: ChatIds, chat: str) -> RoutedChat:
+    """Return a chat as a channel of this process reaches it: with the rights of the chat's owner."""
+    return RoutedChat(path, Caller(channel, ids.owner_of(chat), "own"), chat)

@@ -1,0 +1,91 @@
+"""What every part of the tree is built from, and the ports to parts that are built later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from actors import Supervisor
+from rumi.app.worker import SingleProcess
+from rumi.channels.channel import Channel
+from rumi.channels.uploads import LocalUploads
+from rumi.chats.inbox import Inbox
+from rumi.models.build import ModelSet
+from rumi.platform.chat_ids import ChatIds
+from rumi.platform.config.cascade import Loaded
+from rumi.platform.home import Home
+from rumi.platform.redact import Redactor
+from rumi.platform.texts.language import Language
+from rumi.sandbox.engine import Engine, SandboxLimits
+from rumi.tasks.bots.bots import Bots
+from rumi.tasks.schedules.schedules import Schedules
+from rumi.tasks.tasks import Tasks
+
+T = TypeVar("T")
+
+
+class Port(Generic[T]):
+    """A part that is built later than its user. Calling the port returns the part.
+
+    Two parts that need each other meet here and nowhere else: the later one is bound once, before the tree
+    runs.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bound: T | None = None
+
+    def bind(self, part: T) -> T:
+        """Bind the part, and return it."""
+        assert self._bound is None, f"{self._name} is bound twice"
+        self._bound = part
+        return part
+
+    def __call__(self) -> T:
+        """Return the part."""
+        assert self._bound is not None, f"{self._name} is used before it is built"
+        return self._bound
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The parts that earlier parts call: messages of tasks wake chats, tools of chats start tasks."""
+
+    inbox: Port[Inbox] = field(default_factory=lambda: Port("inbox"))
+    tasks: Port[Tasks] = field(default_factory=lambda: Port("tasks"))
+    schedules: Port[Schedules] = field(default_factory=lambda: Port("schedules"))
+    bots: Port[Bots] = field(default_factory=lambda: Port("bots"))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeInputs:
+    """What all parts are built from.
+
+    `ids` are the chat ids of all channels, also of channels that do not run; `notes` are sentences for users.
+    `full`: the disk is full at the start. `service`: the process runs until a signal ends it.
+    """
+
+    root: Supervisor
+    home: Home
+    loaded: Loaded
+    models: ModelSet
+    engine: Engine
+    language: Language
+    redactor: Redactor
+    channels: Sequence[Channel]
+    ids: ChatIds
+    workers: SingleProcess
+    limits: SandboxLimits
+    uploads: LocalUploads
+    notes: Sequence[str] = ()
+    full: bool = False
+    service: bool = False
+    ports: Ports = field(default_factory=Ports)
+
+    @property
+    def stays(self) -> bool:
+        """True if the process keeps running when no client is attached."""
+        return self.service or bool(self.channels)
+
+    def channel_of(self, chat: str) -> Channel:
+        """Return the channel that a chat belongs to; a chat of no channel gets its clients' uploads."""
+        return next((channel for channel in self.channels if channel.owns(chat)), self.uploads)

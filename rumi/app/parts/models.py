@@ -1,0 +1,56 @@
+"""The models part: skills, the fetcher of web pages, permits for model calls, and who may use which model."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors import ChildSpec
+from rumi.agent.skills.actor import AskSkills, Skills
+from rumi.agent.skills.catalogue import Catalogue, sources
+from rumi.agent.skills.disabled import DisabledSkills
+from rumi.agent.skills.mounting import Mounts
+from rumi.agent.skills.trust import TrustedSkills
+from rumi.app.bound_models import BoundModels
+from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.store import StorePart
+from rumi.app.settings import people_of, task_limits_of, web_settings_of
+from rumi.chats.people.people import People
+from rumi.platform.threads import Threads
+from rumi.sandbox.engine import skills_folder
+from rumi.tasks.services import TaskLimits
+from rumi.web.tree import Web, add_fetcher
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsPart:
+    """Models bound to chats, tasks and people, with the skills and the web that their turns use."""
+
+    bound: BoundModels
+    people: People
+    task_limits: TaskLimits
+    web: Web
+    skills: AskSkills
+    trusted: TrustedSkills
+
+
+def add_models(inputs: TreeInputs, store: StorePart) -> ModelsPart:
+    """Add the skills, the fetcher and the permits of model calls."""
+    root, home, loaded = inputs.root, inputs.home, inputs.loaded
+    trusted = TrustedSkills(home.root / "skills-trusted.json")
+    disabled = DisabledSkills(home.root / "config.toml", os.environ)
+
+    def catalogue(project: Path | None = None) -> Catalogue:
+        return Catalogue(sources(home.root, loaded.settings.skills.dirs, project), disabled, trusted)
+
+    threads, whole = Threads(), catalogue()
+    mounts = Mounts(skills_folder(home.root), trusted)
+    skills = root.add(
+        ChildSpec("skills", lambda: Skills(whole, threads, mounts=mounts, of_project=catalogue))
+    )
+    web = add_fetcher(root, web_settings_of(loaded))
+    permits = root.add(inputs.models.spec(inputs.workers.part))
+    people = people_of(loaded, inputs.ids)
+    task_limits = task_limits_of(loaded, inputs.models.context_tokens)
+    research = loaded.settings.research.model or ""
+    bound = BoundModels(inputs.models, permits, store.budgets, inputs.ids, people, task_limits, research)
+    return ModelsPart(bound, people, task_limits, web, skills.ask, trusted)

@@ -1,0 +1,122 @@
+"""The tasks part: research, bots and schedules, each a stored piece of work of an owner."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from rumi.app.parts.agent import AgentPart
+from rumi.app.parts.inputs import TreeInputs
+from rumi.app.parts.models import ModelsPart
+from rumi.app.parts.sandbox import SandboxPart
+from rumi.app.parts.store import StorePart
+from rumi.app.settings import bot_limits_of, schedule_limits_of, web_settings_of
+from rumi.platform.logs.audit import AuditLog
+from rumi.platform.threads import Threads
+from rumi.store.journal.records import Incoming
+from rumi.tasks.bots.bots import Bots
+from rumi.tasks.bots.fetching import FetchedSkills
+from rumi.tasks.bots.files import BotFiles
+from rumi.tasks.bots.kind import BotKind
+from rumi.tasks.bots.project.tree import ProjectLimits
+from rumi.tasks.kinds import TaskKind
+from rumi.tasks.research.kinds import RepositoryKind, WebKind
+from rumi.tasks.research.repository.cache import RepositoryCache
+from rumi.tasks.schedules.schedules import Schedules, ScheduleServices
+from rumi.tasks.services import TaskServices
+from rumi.tasks.tasks import Tasks, task_slots
+from rumi.web.tree import guarded_streams
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPart:
+    """Tasks of all kinds, and what starts them. `threads` are those for the files of bots."""
+
+    tasks: Tasks
+    bots: Bots
+    bot_files: BotFiles
+    threads: Threads
+    fetched: FetchedSkills
+    schedules: Schedules
+
+
+def add_tasks(
+    inputs: TreeInputs,
+    store: StorePart,
+    models: ModelsPart,
+    sandbox: SandboxPart,
+    agent: AgentPart,
+    *,
+    audit: AuditLog,
+) -> TasksPart:
+    """Add the recovery of tasks and the tasks. Schedules fire from a clock that is added below the chats."""
+    home, limits, settings, ports = inputs.home, inputs.limits, inputs.loaded.settings, inputs.ports
+    bot_files, threads = BotFiles(home.root, home.files), Threads()
+    network = partial(guarded_streams, web_settings_of(inputs.loaded))
+    cache = RepositoryCache(home.root / "cache" / "repositories")
+    words = agent.prompts.words
+
+    def wake(message: Incoming) -> None:
+        ports.inbox().wake(message)
+
+    kinds: dict[str, TaskKind] = {
+        "web": WebKind(
+            models.web,
+            words["research-web"],
+            time.time,
+            lambda task, report: ports.tasks().run(task, report),
+        ),
+        "repo": RepositoryKind(words["research-repo"], network, cache, limits),
+        "bot": BotKind(
+            bot_files,
+            agent.prompts,
+            agent.prompts.sandbox(sandbox.strict.there, settings.sandbox.timeout_s),
+            store.journal.ask,
+            store.memory,
+            models.web,
+            sandbox.chosen,
+            threads,
+            time.time,
+            bot_limits_of(inputs.loaded),
+            limits,
+        ),
+    }
+    services = TaskServices(
+        journal=store.journal,
+        sandboxes=sandbox.sandboxes,
+        workspaces=sandbox.workspaces,
+        publisher=agent.publisher,
+        model_for=models.bound.of_task,
+        kinds=kinds,
+        limits=models.task_limits,
+        slots=task_slots(models.task_limits.max_running, models.task_limits.per_owner),
+        files=home.tasks,
+        now=time.time,
+        wake=wake,
+        ended=lambda id: ports.tasks().ended(id),
+        stepped=lambda id, step: ports.tasks().stepped(id, step),
+        people=models.people,
+        serves=inputs.workers.serves,
+    )
+    tasks = ports.tasks.bind(Tasks(inputs.root, services, inputs.ids))
+    bounds = ProjectLimits(limits.workspace_bytes, limits.workspace_files)
+    allowed = settings.bots.allowed
+    bots = ports.bots.bind(Bots(bot_files, ports.tasks, inputs.ids, threads, bounds, allowed, models.people))
+    schedules = ports.schedules.bind(
+        Schedules(
+            ScheduleServices(
+                journal=store.journal,
+                tasks=tasks,
+                hub=agent.hub,
+                ids=inputs.ids,
+                wake=wake,
+                audit=audit,
+                limits=schedule_limits_of(inputs.loaded),
+                bot=bots.of_schedule,
+                has_bot=bot_files.has,
+                stays=inputs.stays,
+                people=models.people,
+            )
+        )
+    )
+    fetched = FetchedSkills(sandbox.sandboxes, sandbox.workspaces, network, cache, limits)
+    return TasksPart(tasks, bots, bot_files, threads, fetched, schedules)
