@@ -3,8 +3,8 @@
 A chat's turn (`rumi.chats.context.ChatContext.turn_input`, called by `rumi.chats.worker`):
 
 1. System message, first part: `files/identity.md` and `files/sandbox.md`, joined by
-   `prompts.Prompts.instructions`. It is made once per process (`rumi.app.tree`) and is the same for all
-   chats, so that servers cache it.
+   `prompts.Prompts.instructions`. It is made once per process (`rumi.app.parts.agent`) and is the same for
+   all chats, so that servers cache it.
 2. System message, second part: the whole note of the session (`prompt_notes.whole_note`), which
    `ChatContext.what_is_known` has collected: the form of answers in the channel (`files/terminal.md`,
    `telegram.md`, `page.md`), the skills (`rumi.agent.skills.prompt`), the facts (`rumi.memory.block`), the
