@@ -38,6 +38,11 @@ def test_the_commands_are_in_english_on_a_machine_that_speaks_another_language(
         ("`test_that_pigs_fly`", "there is no test_that_pigs_fly"),
         ("`make money` now", "there is no make money"),
         ("```\nmake money\n```", "there is no make money"),
+        (
+            "```python\nfrom rumi.chats.inbox import Inbox, Outbox\n```",
+            "there is no Outbox in rumi.chats.inbox",
+        ),
+        ("```python\nfrom rumi.gone import Inbox\n```", "there is no Inbox in rumi.gone"),
         ("`[agent] max_turn = 3`", "the configuration has no agent.max_turn"),
         ("```toml\n[agent]\nmax_turn = 3\n```", "Unknown key agent.max_turn"),
     ],
@@ -50,7 +55,13 @@ def test_what_leads_nowhere_is_found(line: str, says: str) -> None:
 
 def in_words(text: str) -> list[str]:
     """What is wrong with what is named."""
-    checks = (checking.dead_paths, checking.dead_names, checking.dead_keys, checking.wrong_settings)
+    checks = (
+        checking.dead_paths,
+        checking.dead_names,
+        checking.dead_keys,
+        checking.dead_imports,
+        checking.wrong_settings,
+    )
     return [fault for check in checks for fault in check(text)]
 
 
@@ -87,11 +98,23 @@ def test_stale_help_is_found() -> None:
     assert list(checking.stale_help(text.replace("Options:", "Choices:", 1))) != []
 
 
-def test_a_room_that_the_plan_leaves_out_is_found() -> None:
-    text = checking.PLAN.read_text("utf-8")
-    assert list(checking.missing_rooms(text.replace("  memory/ ", "  "))) == [
-        "rumi/memory/ is not in the plan"
+def test_the_architecture_page_has_the_packages_in_the_order_of_their_imports() -> None:
+    text = checking.ARCHITECTURE.read_text("utf-8")
+    assert list(checking.wrong_packages(text)) == []
+    assert list(checking.wrong_packages(text.replace("| `rumi/memory/` |", "| memory |"))) == [
+        "rumi/memory/ has no row"
     ]
+    assert list(checking.wrong_packages(f"{text}\n| `rumi/cellar/` | wine | all |\n")) == [
+        "there is no package rumi/cellar/"
+    ]
+    assert list(checking.wrong_packages(text.replace("errors.py", ""))) == ["rumi/errors.py is not named"]
+
+
+def test_a_package_below_one_that_it_imports_is_found() -> None:
+    text = checking.ARCHITECTURE.read_text("utf-8")
+    cli, platform = "| `rumi/cli/` |", "| `rumi/platform/` |"
+    swapped = text.replace(cli, "|  |").replace(platform, cli).replace("|  |", platform)
+    assert "rumi/cli/ imports rumi/app/, which stands above it" in list(checking.wrong_packages(swapped))
 
 
 def test_a_command_that_does_not_end_as_it_should_is_found(

@@ -8,14 +8,14 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import takewhile
+from itertools import combinations, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
 from docs.making import commands, shown
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLAN = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 LINK = re.compile(r"(?<!!)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\((?P<image>[^)\s]+)\)")
 PATH = re.compile(r"(?:actors|rumi|runner|tests|bench|docs)/[\w./-]+")
 
@@ -86,12 +86,43 @@ def dead_keys(text: str) -> Iterator[str]:
             yield f"the configuration has no {section}.{keys}"
 
 
-def missing_rooms(text: str) -> Iterator[str]:
-    """Yield packages and modules of `rumi/` that the architecture page leaves out."""
-    for path in sorted((ROOT / "rumi").iterdir()):
-        name = f"{path.name}/" if path.is_dir() else path.name
-        if not path.name.startswith("_") and path.suffix in ("", ".py") and name not in text:
-            yield f"rumi/{name} is not in the plan"
+def wrong_packages(text: str) -> Iterator[str]:
+    """Yield packages and modules of `rumi/` that the architecture page leaves out or only it has.
+
+    Each package has one row in the page's table, and the rows say what may import what by their order.
+    """
+    rows = re.findall(r"^\| `rumi/(\w+)/` \|", text, re.MULTILINE)
+    found = [path for path in sorted((ROOT / "rumi").iterdir()) if not path.name.startswith("_")]
+    packages = [path.name for path in found if path.is_dir()]
+    yield from (f"rumi/{name}/ has no row" for name in packages if name not in rows)
+    yield from (f"there is no package rumi/{name}/" for name in rows if name not in packages)
+    for path in found:
+        if path.suffix == ".py" and path.name not in text:
+            yield f"rumi/{path.name} is not named"
+    for name, below in combinations(rows, 2):
+        if name in packages and below in packages and name in imported_by(below):
+            yield f"rumi/{below}/ imports rumi/{name}/, which stands above it"
+
+
+@cache
+def imported_by(package: str) -> frozenset[str]:
+    """Return the packages of `rumi/` that a package imports."""
+    texts = (path.read_text("utf-8") for path in (ROOT / "rumi" / package).rglob("*.py"))
+    return frozenset(
+        name for text in texts for name in re.findall(r"^ *(?:from|import) rumi\.(\w+)", text, re.MULTILINE)
+    )
+
+
+def dead_imports(text: str) -> Iterator[str]:
+    """Yield names of this project that Python code in the document imports and that do not exist."""
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for module, imported in re.findall(r"^from ((?:actors|rumi)[\w.]*) import (.+)$", code, re.MULTILINE):
+            path = ROOT / module.replace(".", "/")
+            path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            exported = re.findall(r"\w+", path.read_text("utf-8")) if path.exists() else []
+            for name in imported.split(", "):
+                if name not in exported:
+                    yield f"there is no {name} in {module}"
 
 
 @cache
@@ -177,13 +208,14 @@ def faults() -> list[Fault]:
             lambda: dead_paths(text) if document.name != "CHANGELOG.md" else iter(()),  # noqa: B023
             lambda: dead_names(text),  # noqa: B023
             lambda: dead_keys(text),  # noqa: B023
+            lambda: dead_imports(text),  # noqa: B023
             lambda: wrong_settings(text),  # noqa: B023
             lambda: shown.wrong_commands(text),  # noqa: B023
         ]
         if document == commands.TARGET:
             checks.append(lambda: stale_help(text))  # noqa: B023
-        if document == PLAN:
-            checks.append(lambda: missing_rooms(text))  # noqa: B023
+        if document == ARCHITECTURE:
+            checks.append(lambda: wrong_packages(text))  # noqa: B023
         found += [Fault(document, what) for check in checks for what in check()]
     return found
 
