@@ -65,8 +65,8 @@ class Dispatcher:
             services.handlers,
             services.context.people,
         )
-        # Recovery comes before the chats in the tree: it reads the last message number of earlier processes
-        # before any chat can judge a new message.
+        # Recovery starts before the chats: it reads the last message number of earlier processes, where the
+        # cursors of chats begin.
         self._recovery = root.add(
             ChildSpec("recovery", lambda: Recovery(self._replies, self.start, worker), capacity=10_000)
         )

@@ -35,7 +35,10 @@ class Asked:
         self._answered.set()
 
     async def wait(self, seconds: float) -> Verdict:
-        """Wait for the answer at most `seconds` and return it, or "expired". On cancellation no answer counts."""
+        """Wait for the answer and return it, or "expired" after `seconds`.
+
+        On cancellation no answer counts.
+        """
         with trio.move_on_after(seconds):
             await self._answered.wait()
         if not self._answered.is_set():

@@ -67,7 +67,7 @@ class ChatPort(Protocol):
         ...
 
     def unasked(self, question: str) -> None:
-        """Nobody is there who could answer the question; a no follows."""
+        """Report that no person can answer the question of that id; the caller answers no afterwards."""
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:

@@ -85,7 +85,7 @@ class HistoryBudget:
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
     """Return the tokens and the number of messages of these entries.
 
-    The tokens exclude the full note, which prompts show with the instructions. The messages exclude all notes.
+    Tokens exclude the full note, which prompts show with the instructions; messages exclude all notes.
     """
     messages = [entry.message for entry in entries if entry.message.role != "system" or not is_whole(entry)]
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
