@@ -66,7 +66,7 @@ class FactExtraction:
             return 0
 
     async def extract_for_owner(self, owner: str) -> int:
-        """Extract facts from all sessions of an owner, including current ones; return the number of new facts.
+        """Extract facts from all sessions of an owner, also current ones; return the number of new facts.
 
         Raises:
             RumiError: no facts could be extracted; another attempt follows later.
