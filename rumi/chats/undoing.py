@@ -88,7 +88,7 @@ class Undoing:
         return await self._journal.ask(TakeBack(self._chat, replace(undone, files=files), clean))
 
     async def complete(self, undone: Undone) -> Undone:
-        """Complete an undo that the journal has decided, possibly in an earlier process; return the result."""
+        """Complete an undo that the journal has stored, also one of an earlier process; return the result."""
         # Every step may run twice: until `EndUndo` is stored, the chat's next start begins here again.
         undo = self._services.undo
         if undo is not None:

@@ -55,8 +55,9 @@ class People:
         return self._principal(task.owner, task.user)
 
     def _principal(self, chat: str, user: int | None) -> Principal:
-        """Return the person of a user id in a chat. Without an id, a private chat belongs to its Telegram user.
+        """Return the person of a user id in a chat.
 
+        Without an id, a private chat belongs to its Telegram user.
         A message that an earlier version stored, or of a channel without users, has the rights of a member.
         """
         if self.ids.owner_of(chat) == LOCAL:
@@ -116,9 +117,9 @@ class People:
         return one.name == other.name or one.rights == other.rights
 
     def distrusts(self, message: Incoming) -> bool:
-        """Return True if a message taints the session, because its sender has few rights in a group.
+        """Return True if a message counts as untrusted for the other members of its group.
 
-        The rights of the other members of the group must not work for such a sender.
+        That is the case if its sender has no right to change files.
         """
         return self.ids.may_be_group(message.chat) and not self.of(message).rights.changes_files
 
