@@ -51,7 +51,7 @@ class Memory(Actor[MemoryMessage]):
             await self._offload(self._opened)
         except MemoryUnwritable:
             # At the start of the program a person reads the error. A restarted actor continues without the
-            # database, because further crashes would use up the supervisor's restart limit.
+            # database: only requests to the memory may fail then, not the process.
             if self.incarnation == 1:
                 raise
 

@@ -70,7 +70,7 @@ def memory_block(
 
 
 def noted_facts(notes: Iterable[str]) -> frozenset[str]:
-    """Return the lines of facts that a prompt with these notes shows, without those revoked by later notes."""
+    """Return the lines of facts that a prompt with these notes shows and that no later note revokes."""
     noted: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:
