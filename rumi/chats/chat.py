@@ -251,6 +251,8 @@ class Chat(Actor[ChatMessage]):
             if is_stop(message) and self._job is not None and message.id > self._cursor.judged:
                 self._take(message)
             return
+        # `before` is the chat's open message before this one. If it is not judged yet, its wake-up was lost
+        # or is still to come, and a read of the journal keeps the order.
         if message.before > self._cursor.judged:
             self._cursor.missed = max(self._cursor.missed, message.id)
         elif message.id > self._cursor.judged:
@@ -308,7 +310,7 @@ class Chat(Actor[ChatMessage]):
             )
 
     def _judge(self, message: Incoming) -> None:
-        if message.ready:
+        if message.ready:  # a result with its final text: never a command, whatever the text looks like
             self._offer(self._new_job("result", message, message.text))
             return
         plain = message.by_hand and not fetched(message.attachments)
@@ -491,6 +493,7 @@ class Chat(Actor[ChatMessage]):
         if last is None:
             self._offer(reset)
             return
+        # A turn that is ending may already have resets behind it: only the last one may be joined.
         while last.then is not None:
             last = last.then
         if last.kind == "reset" and not last.begun and last.message.text == reset.message.text:
@@ -530,6 +533,7 @@ class Chat(Actor[ChatMessage]):
     async def _send_replies(self) -> None:
         """Store and publish the replies of the mailbox loop, in order."""
         async for messages, text, shown in self._unsent:
+            # Stored before it is published: a reply that subscribers saw must survive a crash.
             buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)
             said = text if isinstance(text, str) else await text()
             settle = Settle(self._chat, messages, said, buttons=buttons)

@@ -83,7 +83,7 @@ class Dispatcher:
                     leaving.tell_nowait(message)
             return
         cursor = self._services.pending.cursor(message.chat)
-        if message.id <= cursor.judged:  # the chat has read it in the meantime
+        if message.id <= cursor.judged:  # the chat has read the message from the journal meanwhile
             return
         self._services.pending.add(message.chat, message.id)
         actor = self.chats.lookup(message.chat)
@@ -125,6 +125,7 @@ class Dispatcher:
         Chats that remain from an unfinished handover are restarted.
         """
         pending = self._services.pending
+        # These actors may have `_leaving` set and judge nothing more, so they cannot be used again.
         left = pending.closing & numbers
         for chat in self.chats.keys() if left else ():
             if partition_of(chat) in left:

@@ -183,8 +183,8 @@ class TurnState:
             case ToolProgress(call_id) as step:
                 if call_id not in self.calls:
                     return replace(self, waiting=None)
-                kept = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
-                return replace(self, steps={**self.steps, call_id: kept}, waiting=None)
+                last_steps = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
+                return replace(self, steps={**self.steps, call_id: last_steps}, waiting=None)
             case ToolFinished(call):
                 calls, steps = _without(call.id, self.calls), _without(call.id, self.steps)
                 return replace(self, calls=calls, steps=steps, waiting=None)
@@ -206,8 +206,8 @@ class TurnState:
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
         work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
-        kept = (*work, self.question, self.waiting, self.finished)
-        for event in kept:
+        events = (*work, self.question, self.waiting, self.finished)
+        for event in events:
             if event is not None:
                 yield ChatEvent(chat, self.turn, event.time, event.what)
         for queued in self.queued:

@@ -185,7 +185,7 @@ class FactExtractor(Actor[ExtractorMessage]):
                 attempt.new = await self._extract_session(chat, session)
         except (ActorError, NotOwner) as error:  # the journal crashed, or another worker owns the session
             logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
-        finally:
+        finally:  # also on cancellation: requests wait for `done`
             del self._attempts[chat, session]
             attempt.done.set()
 
@@ -222,6 +222,8 @@ class FactExtractor(Actor[ExtractorMessage]):
         context = self._context
         assert context.memory is not None
         assert self._extract is not None
+        # An earlier process may have stored the facts and ended before the journal knew: then the model need
+        # not be asked again.
         if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
             return 0, ""
         language: Language = (

@@ -108,7 +108,7 @@ class Hub:
 
     def publish_to_running(self, what: Callable[[Language], Waiting], time: float) -> None:
         """Publish what every running turn waits for, in the language of the turn."""
-        for chat, state in list(self.turns.items()):
+        for chat, state in list(self.turns.items()):  # a copy: `publish` changes `turns`
             if state.started is not None:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 

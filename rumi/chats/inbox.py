@@ -299,6 +299,7 @@ class Inbox:
         # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
+            # Another worker publishes the reply in its own process, so look for it in the shared journal.
             if not self._services.pending.takes(chat):
                 return await self._stored_reply(chat, number)
             return (await reply_to(events, number)).text
@@ -372,6 +373,7 @@ class Inbox:
             raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
         try:
             with trio.fail_after(WRITE_S):
+                # The journal first: if the chat restarts in between, it reads the taint from there.
                 await self._services.journal.ask(MarkFiles(chat, tainted=True))
                 await (await self._dispatcher.start(chat)).ask(FilesCame())
         except (ActorError, trio.TooSlowError) as error:
@@ -429,6 +431,7 @@ class Inbox:
 
         The replies follow later. Turns of other senders are not touched.
         """
+        # By message and not "the running turn": that may belong to another sender by the time it is ended.
         mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())
         if mine:
             try:

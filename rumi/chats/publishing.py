@@ -124,6 +124,7 @@ class PendingMessages:
         self._has_changed()
 
     def _has_changed(self) -> None:
+        # A trio event cannot be cleared: each change wakes its waiters and leaves a new event for the next.
         self.changed.set()
         self.changed = trio.Event()
 

@@ -91,6 +91,8 @@ class CrashReplies:
             replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
+        # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
+        # later ones, so a crash of the chat ended them.
         crashed = message.id > self.pending.cursor(chat).earlier
         reason: Reason = "crashed" if crashed else "interrupted"
         no_command = message.turn or not message.by_hand or fetched(message.attachments)
@@ -259,6 +261,7 @@ class Recovery(Actor[Open | LookAt]):
 
     async def _open_in_turn(self, chat: str) -> None:
         """Start the chat as one of `CHATS_AT_ONCE`. Do nothing if the chat is already waiting to start."""
+        # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)
             try:

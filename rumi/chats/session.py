@@ -54,6 +54,8 @@ class HistoryBudget:
 
     def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """Return the oldest exchanges, which a summary should replace; empty while the history fits."""
+        # If instructions and tools fill most of a small budget, the history still gets `LEAST` of the rest:
+        # otherwise every turn would summarize.
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
         return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)

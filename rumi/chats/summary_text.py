@@ -57,7 +57,7 @@ def bounded(text: str) -> str:
         return text
     sections = _sections(text)
     kept: set[int] = set()
-    for index in sorted(range(len(sections)), key=lambda place: _rank(sections[place])):
+    for index in sorted(range(len(sections)), key=lambda number: _rank(sections[number])):
         if fits(_joined(sections, kept | {index})):
             kept.add(index)
         elif not kept:

@@ -144,9 +144,10 @@ class Worker:
         replied = await self._settle(self._end(job, finished))
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
-        if job.allowed:
+        if job.allowed:  # a yes is valid for this turn only
             await self._session.parked.end_allowed(done=finished.reason == "complete")
         done = Done(replied, replace(finished, answer=replied.text))
+        # Only after `_settle`: the end of a separate turn belongs to its own history.
         self._session.turn = ""
         self._session.step_back()
         return done
@@ -177,6 +178,7 @@ class Worker:
         await self._context.tools_ready()
         job.stage = ""
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
+        # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
         while not await self._store_note(job, model):
             pass  # a summary replaced the full note together with its entries meanwhile: store another one
@@ -252,6 +254,7 @@ class Worker:
                 seen = await self._context.seen_of(self._chat, seen.about, left)
             left -= len(seen.about)
             brought_message = attachment_message(attachment, seen.about)
+            # The history stores references; the bytes are loaded from the files for each request.
             references = tuple(replace(picture, data=b"") for picture in seen.pictures)
             came.append(
                 replace(brought_message, message=replace(brought_message.message, pictures=references))
@@ -322,6 +325,7 @@ class Worker:
     async def _begin(self, job: Job) -> str | None:
         """Store the beginning of the turn; return the text of a reply if there is nothing to run."""
         chat_session, services = self._session, self._services
+        # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
         if overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
@@ -466,6 +470,7 @@ class Worker:
             if trouble is not None:
                 text = reply_texts.not_confirmed(text, error_text(job.language, trouble))
         text = job.final_reply(text)
+        # A reset that asked a question was published as a turn, so it needs the end of one.
         finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 

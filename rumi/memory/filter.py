@@ -88,6 +88,7 @@ def worth_keeping(
     `today` is the date of these messages. A fact may only replace a fact in `known` that is not tainted.
     """
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
+    # The model got no tainted facts, so it cannot mean one by `replaces`.
     keys = {folded(fact.key) for fact in known if not fact.tainted}
     heard = _UserWords(said, today)
     to_remember = _UserWords([text for text in said if _REMEMBER.search(_plain(text))], today)

@@ -173,6 +173,8 @@ def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
     rows = db.execute(
         "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
     ).fetchall()
+    # The model names the key, and may be persuaded to name any: it must not replace a fact that the user
+    # stated under another key.
     if len(rows) == 1 and (rows[0][1] == "auto" or folded(key) == folded(by.key)):
         _retire(db, owner, rows[0][0], by.created)
 

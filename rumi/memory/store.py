@@ -132,11 +132,14 @@ class MemoryStore:
                         mark = self._backend.mark(self._db)
             except (self._backend.error, OSError) as error:
                 broken = getattr(self._db, "broken", False)
+                # The connection broke during the commit: without this look-up a retry could return the
+                # reply of a second execution, such as 0 for facts that the first one has deleted.
                 if broken and mark and self._is_committed(mark):
                     return answer
                 if attempt + 1 < ATTEMPTS and (broken or self._backend.passes(error)):
                     continue
                 raise self._unusable(error) from error
+            # Deleted facts must not remain readable in the write-ahead log.
             if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
                 self._leave_no_trace()
             return answer

@@ -310,7 +310,7 @@ class _CallAttempt:
         """
         if self._over:
             return Usage()
-        self._over = True
+        self._over = True  # before the first await: the call must not be counted again by `abandon`
         rows, usage = self._rows(counted)
         if not self._bounds:
             self._budgets.gather(rows)

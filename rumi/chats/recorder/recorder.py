@@ -196,8 +196,8 @@ class Recording:
     def failure(self, error: ModelError, since: float) -> None:
         """Record that the last request failed."""
         with self.forgiving():
-            told = {"kind": error.kind, "message": error.message, "advice": error.advice}
-            self._write("failure", failure=told, took=self._took(since))
+            failure = {"kind": error.kind, "message": error.message, "advice": error.advice}
+            self._write("failure", failure=failure, took=self._took(since))
 
     def close(self) -> None:
         """End the recording. Idempotent."""

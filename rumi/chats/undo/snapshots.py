@@ -156,6 +156,7 @@ class Snapshots:
             )
             cloned = any(manifest is not None and manifest.cloned for manifest in kept.values())
             taken = sum(size for name, size in sizes.items() if name in needed)
+            # Shared blocks take no extra space, and the last snapshot stays, so that one undo is possible.
             if cloned or len(kept) < 2 or taken <= self.limits.max_bytes:
                 break
             oldest = next(iter(kept))
@@ -199,6 +200,8 @@ class _Taking:
         return Manifest(self._turn, "", tainted, bool(self._clones), owner, entries)
 
     def _take(self, path: str, source: int, status: os.stat_result, key: Key) -> str:
+        # `key` is empty for a file that changed so recently that its times cannot prove a version: such
+        # files are not in `_known` and are copied again.
         known = self._known.get(key)
         if known is not None and (self._objects / known.content).exists():
             self._count(0 if self._clones else status.st_blocks * BLOCK_BYTES)
@@ -211,6 +214,7 @@ class _Taking:
     def _copy(self, source: int, target: Path, status: os.stat_result) -> None:
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o600)) as copy:
+            # After one failure no other file is tried: all are on the same file system.
             if self._clones is not False:
                 self._clones = clone(source, copy)
             if not self._clones:

@@ -105,6 +105,7 @@ def _remove_for_good(db: Database, ids: list[int]) -> None:
 
 
 def _history(db: Database, state: StateTables, ids: ChatIds) -> bool:
+    # Entries of tasks and bots only move the cursor; of tasks, the results are indexed by `_tasks`.
     rows = state.read(
         "SELECT id, chat, session, turn, tainted, created, undone,"
         f" CASE WHEN substr(chat, 1, {len(TASK)}) = '{TASK}' OR substr(chat, 1, {len(BOT)}) = '{BOT}'"

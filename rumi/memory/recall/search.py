@@ -206,7 +206,7 @@ def search(request: SearchPassages, transaction: Indexing) -> tuple[Passage, ...
     shown: list[Passage] = []
     for found in _ranked(index, query):
         passage = _passage(index, found)
-        if passage is not None:
+        if passage is not None:  # None: deleted from the state, but not from the index yet
             shown.append(passage)
         if len(shown) == request.limit:
             break
@@ -256,6 +256,7 @@ def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
     new_stems = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
     index.look_up(new_stems)
+    # A word of one passage only leads back to that passage; a frequent word leads anywhere.
     rare = [
         stem for stem in dict.fromkeys(new_stems) if 1 < index.count(stem) <= max(3, index.passages // 50)
     ]
@@ -343,7 +344,7 @@ def _passage(index: _OwnerIndex, found: _ScoredPassage) -> Passage | None:
         beside = index.beside(found, after=later)
         other = text_of(index.state, beside.id) if beside is not None else None
         line = " ".join(other[0].split()) if other is not None else ""
-        tainted = tainted or (other is not None and other[2])
+        tainted = tainted or (other is not None and other[2])  # the passage shows a part of its neighbours
         neighbours.append(f"{line[:NEIGHBOUR_CHARS]}{'…' if len(line) > NEIGHBOUR_CHARS else ''}")
     (turn,) = index.db.execute("SELECT turn FROM passages WHERE id = ?", (found.id,)).fetchone()
     before, after = neighbours

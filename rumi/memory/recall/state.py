@@ -238,6 +238,8 @@ class SharedDatabase:
         draws an id.
         """
         if cursor(self._index, f"{what}.mark") <= settled:
+            # First the newest id, then the number: every transaction that has drawn an id up to the newest
+            # one already has its own number, which is lower than this one.
             (newest,) = self.read(f"SELECT coalesce(max(id), 0) FROM {what}").fetchone()
             if newest > settled:
                 (number,) = self.read("SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)").fetchone()
