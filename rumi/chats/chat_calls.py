@@ -41,7 +41,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid, or the chat is unknown.
+            UsageError: the request is invalid, or the chat is unknown.
             JournalError: `state.db` cannot be used.
         """
         match request.get("do"):

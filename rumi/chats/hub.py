@@ -113,7 +113,7 @@ class Hub:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
-        """Forget the state of the chat's turn: its end may never be published, because the chat restarts."""
+        """Forget the state of the chat's turn, because a start or handover may leave its end unpublished."""
         self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:

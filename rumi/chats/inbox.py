@@ -314,7 +314,7 @@ class Inbox:
             await trio.sleep(STORED_S)
 
     async def reset(self, chat: str, language: Language | None = None) -> str:
-        """Reset a chat on behalf of another program part; return the reply.
+        """Reset a chat by the command `/reset` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.
@@ -323,7 +323,7 @@ class Inbox:
         return await self._of_known(chat, "/reset", language)
 
     async def stop(self, chat: str, language: Language | None = None) -> str:
-        """Stop a chat's turn on behalf of another program part; return the reply.
+        """Stop a chat's turn by the command `/stop` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.
@@ -332,7 +332,7 @@ class Inbox:
         return await self._of_known(chat, "/stop", language)
 
     async def undo(self, chat: str, language: Language | None = None) -> str:
-        """Undo a chat's last turn on behalf of another program part; return the reply.
+        """Undo a chat's last turn by the command `/undo` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.

@@ -33,7 +33,7 @@ TAKEN_BACK: Final = frozenset(
     {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools"}
     | {"remind", "schedule", "list_schedules", "cancel_schedule"}
 )
-"""Tools all of whose effects an undo reverts."""
+"""Tools without effects, or with effects that an undo reverts completely."""
 
 
 class Undoing:

@@ -41,9 +41,9 @@ def memory_call(
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid.
-            FactRefused: The fact is not stored. The error gives the reason.
-            MemoryUnavailable: The memory cannot be used.
+            UsageError: the request is invalid.
+            FactRefused: the fact is not stored. The error gives the reason.
+            MemoryUnavailable: the memory cannot be used.
         """
         owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
         match request.get("do"):
