@@ -1,1 +1,1 @@
-"""Chats: one actor each, with a mailbox, a history, a sandbox, and at most one turn."""
+"""Chats: each is an actor with a mailbox, a history, a sandbox, and at most one running turn."""

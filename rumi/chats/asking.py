@@ -1,4 +1,4 @@
-"""The calls of a chat that wait for a yes: its replies ask for them, and `/yes 1` and `/no 1` answer."""
+"""Questions about a chat's parked calls: replies ask them, and `/yes 1` or `/no 1` answers."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from rumi.store.journal.records import Button
 
 
 def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
-    """Return the reply with a question for all calls that no message has asked for yet.
+    """Return the reply with a question about all parked calls that no message has asked about yet.
 
-    The caller stores it, and then notes that these calls were asked.
+    The caller stores the reply, and then records that these calls were asked about.
     """
     to_ask = parked.to_ask()
     if not to_ask:
@@ -33,9 +33,9 @@ def asking(settle: Settle, parked: ParkedCalls, language: Language) -> Settle:
 
 @dataclass(frozen=True, slots=True)
 class HeardAnswers:
-    """What a `/yes` or a `/no` came to: the `told` text for its sender, and the `words` for the model.
+    """The outcome of a `/yes` or `/no`: the `reply` for its sender, and the `words` for the model.
 
-    Without `words` no call is allowed, and no turn begins.
+    If `words` is empty, no call was allowed, and no turn begins.
     """
 
     reply: str
@@ -43,7 +43,10 @@ class HeardAnswers:
 
 
 async def hear(parked: ParkedCalls, answer: str, seen: Collection[int], language: Language) -> HeardAnswers:
-    """Take an answer such as `yes 1 no 2`; it can only be for calls that were `seen` when it came."""
+    """Apply an answer such as `yes 1 no 2` to the parked calls; return the outcome.
+
+    Only calls that were `seen` when the answer came can be answered: the user has not read later ones.
+    """
     known = {
         parked_call.number: parked_call
         for parked_call in parked.all

@@ -1,12 +1,14 @@
 """The chat actor.
 
-Its messages are in the journal. The mailbox carries them as wake-ups, so that most need no read: the chat
-judges them in their order, behind a cursor, and reads the journal where its cursor shows that it missed some.
+The journal stores a chat's messages. The mailbox carries copies of them as wake-ups, so that most messages
+need no read: the chat judges messages in order, advances a cursor, and reads the journal only if the cursor
+shows that it missed some.
 
-Two tasks make up a chat. The mailbox loop (`receive`) judges messages and awaits nothing slow, so `/stop`
-is never behind a reply. The worker does one job at a time; the two meet in a channel of capacity 0: when
-nobody waits at its other end, the chat is busy. Then that is the reply, or the message waits for a turn of
-its own: judged, and open in the journal, so that whatever ends the chat leaves it to recovery.
+A chat consists of two tasks. The mailbox loop (`receive`) judges messages and awaits nothing slow, so a
+`/stop` never waits for a reply. The worker task runs one job at a time. The mailbox loop passes jobs to it
+over a channel of capacity 0: if the worker is not receiving, the chat is busy. Then the chat replies that it
+is busy, or queues the message for a turn of its own. A queued message is judged, and open in the journal, so
+that recovery replies to it if the chat ends for any reason.
 """
 
 import math
@@ -53,7 +55,10 @@ from rumi.store.journal.records import Button, Incoming
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuestion(Request[bool]):
-    """Somebody's yes or no to the question `id`, by something else than a message; whether it counts."""
+    """A user's yes or no to the question `id` that is not a message, for example a pressed button.
+
+    The reply is True if the answer counts.
+    """
 
     id: str
     yes: bool
@@ -62,9 +67,9 @@ class AnswerQuestion(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """End the turn that runs, if one does: as stopped, or as interrupted by the program's end.
+    """End the running turn, if any: as stopped by its user, or as interrupted by the end of the process.
 
-    With `of` only one that one of these messages began, or begins when it is judged.
+    With `of`, end only a turn that one of these messages began, or begins when the chat judges it.
     """
 
     by: EndedBy
@@ -73,17 +78,23 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True)
 class FilesCame(Request[None]):
-    """Something from outside came into the chat's files, by no turn of its own. The journal knows already."""
+    """Untrusted content was put into the chat's files by something other than a turn of this chat.
+
+    The journal has already recorded it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver(Request[bool]):
-    """Begin nothing more: another worker will serve the chat. Returns True if nothing runs any more."""
+    """A request to begin no more jobs, because another worker will serve the chat.
+
+    The reply is True if no job runs and no reply waits to be sent.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A reset of work and files that waits for the yes of `user`, until that time."""
+    """A reset that ends work and deletes files, offered to `user`, who may confirm it `until` that time."""
 
     user: int | None
     until: float
@@ -92,13 +103,13 @@ class Offered:
 ChatMessage: TypeAlias = Incoming | AnswerQuestion | EndTurn | FilesCame | HandOver
 
 Text: TypeAlias = str | Callable[[], Awaitable[str]]
-"""A reply, or what looks it up."""
+"""The text of a reply, or an async function that returns it."""
 
 
 class Chat(Actor[ChatMessage]):
     """One chat: its mailbox, its history, its sandbox, and at most one job.
 
-    `whole_status` returns how the whole process is.
+    `whole_status` returns the status of the whole process, which `/status` shows to admins.
     """
 
     def __init__(
@@ -129,9 +140,10 @@ class Chat(Actor[ChatMessage]):
     # Life
 
     async def started(self) -> None:
-        """Read the history and the open messages, reply to those of an earlier start, and park the worker.
+        """Read the history and the open messages, reply to those of an earlier start, and start the worker.
 
-        A chat that another worker serves by now leaves: its lease has ended, or it was handed over.
+        The chat stops at once if another worker serves it by now, because this worker's lease has ended or
+        the chat was handed over.
         """
         if not self._services.pending.takes(self._chat):
             self._leaving = True
@@ -155,24 +167,28 @@ class Chat(Actor[ChatMessage]):
         await self._crash_replies.republish(self._chat)
         self._services.hub.nothing_runs(self._chat)
         self.start_soon(self._send_replies)
-        # `start` returns when the worker waits at its channel: the first message must not find it busy.
+        # `start` returns when the worker is receiving: for the first message the chat must not be busy.
         await self.start(self._work)
-        # In the step in which it is up: who finds it away before this step has noted what it missed.
+        # No await up to the end of the start: before this step the dispatcher finds no actor and records each
+        # missed message in the cursor, which `_catch_up` reads; after it, messages come by the mailbox.
         self._catch_up(record.open)
 
     async def stopped(self, reason: str) -> None:
-        """Take the sandbox along, whatever the reason, and the cursor where everything is answered."""
+        """Remove the sandbox and store the files, whatever the reason.
+
+        The cursor is dropped only if every message has its reply: the next incarnation needs it otherwise.
+        """
         self._services.pending.leave(self._chat)
         await self._services.sandboxes.stop(self._chat)
         await self._services.workspaces.carry.leave(self._chat, self._chat)
 
     def busy(self) -> bool:
-        """A chat with work, with a message that has no reply, or with a sandbox is not idle."""
+        """Return True if the chat has a job, a message without a reply, or a sandbox: it is not idle."""
         unanswered = self._chat in self._services.pending.unreplied
         return self._job is not None or unanswered or bool(self._container())
 
     def activity(self) -> str:
-        """The job, its phase and its age."""
+        """Return the job, its phase and its age as one line."""
         job = self._job
         if job is None:
             return ""
@@ -181,12 +197,12 @@ class Chat(Actor[ChatMessage]):
         return f"{job.kind} {job.turn}: {phase}, {self._context.now() - job.since:.0f} s{queued}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return what it works on, for how long, and what it has."""
+        """Return the metrics of the chat: its job and the job's age, its history, sandbox and queue."""
         now, queued = self._context.now(), len(self._queue)
         return metrics_of(self._session, self._container(), self._job, self._state(), now, queued)
 
     def _state(self) -> TurnState:
-        """What the job's turn is at; of an earlier job's turn nothing."""
+        """Return the state of the job's turn; an empty state if the hub still has an earlier job's turn."""
         state = self._services.hub.turn(self._chat)
         return state if self._job is not None and state.turn == self._job.turn else TurnState()
 
@@ -196,7 +212,7 @@ class Chat(Actor[ChatMessage]):
     # The mailbox loop: nothing is awaited here.
 
     async def receive(self, message: ChatMessage) -> None:
-        """Judge a message: a command, an answer to what the turn asks, a job, queued, or busy."""
+        """Judge a message: run a command, answer the turn's question, start or queue a job, or reply busy."""
         match message:
             case EndTurn(by, of):
                 self._end(by, of)
@@ -205,29 +221,38 @@ class Chat(Actor[ChatMessage]):
 
     @answers(AnswerQuestion)
     async def answer(self, message: AnswerQuestion) -> bool:
-        """Hand a yes or no to what the turn asks; whether it counts."""
+        """Answer the question of the running turn; return True if the answer counts."""
         return self._job is not None and self._job.answer(message.yes, message.user, message.id)
 
     @answers(FilesCame)
     async def files_came(self, message: FilesCame) -> None:
-        """Mark the files, also for the turn that runs."""
+        """Taint the chat's files, also for the running turn."""
         self._session.files_tainted = True
 
     @answers(HandOver)
     async def hand_over(self, message: HandOver) -> bool:
-        """Leave what waits to the next worker, which finds it open in the journal."""
+        """Stop judging messages and drop the queue; return True if nothing runs any more.
+
+        Queued messages stay open in the journal, where the next worker finds them.
+        """
         self._leaving = True
+        # The next worker replies to queued messages, so this process must not wait for their replies.
         pending, waits = self._services.pending, self._queue.drop()
         if self._chat in pending.unreplied:
             pending.unreplied[self._chat].difference_update(waits)
         return self._job is None and not self._replies.statistics().current_buffer_used
 
     def _hear(self, message: Incoming) -> None:
-        """Judge the message of a wake-up, unless it was read before; where others come first, read them."""
-        if self._leaving:
+        """Judge the message of a wake-up, unless the chat has read it already.
+
+        If earlier messages are missing, read them from the journal first: messages are judged in order.
+        """
+        if self._leaving:  # only a `/stop` still counts here, because the turn runs in this process
             if is_stop(message) and self._job is not None and message.id > self._cursor.judged:
                 self._take(message)
             return
+        # `before` is the chat's open message before this one. If it is not judged yet, its wake-up was lost
+        # or is still to come, and a read of the journal keeps the order.
         if message.before > self._cursor.judged:
             self._cursor.missed = max(self._cursor.missed, message.id)
         elif message.id > self._cursor.judged:
@@ -235,7 +260,7 @@ class Chat(Actor[ChatMessage]):
         self._catch_up()
 
     def _catch_up(self, found: Sequence[Incoming] = ()) -> None:
-        """Judge what was `found` in the journal, and read what the chat was not woken for."""
+        """Judge the messages `found` in the journal, and read those that the chat was not woken for."""
         behind = self._cursor.missed > self._cursor.judged
         if (found or behind) and not self._catching_up:
             self._catching_up = True
@@ -244,31 +269,37 @@ class Chat(Actor[ChatMessage]):
     async def _read(self, found: Sequence[Incoming]) -> None:
         cursor, upto = self._cursor, 0
         while True:
-            await trio.lowlevel.checkpoint_if_cancelled()  # a chat that crashes leaves them to the next start
+            # A chat that is ending judges nothing more: its next start reads these messages again.
+            await trio.lowlevel.checkpoint_if_cancelled()
             for message in found:
                 if message.id > cursor.judged and not self._leaving:
                     self._take(message)
             cursor.judged = max(cursor.judged, upto)
             if cursor.missed <= cursor.judged:
                 break
-            upto = cursor.missed  # which is in the journal: it is read, or has its reply already
+            # Everything up to `missed` is in the journal, so this read returns it unless it has its reply
+            # already. Only then the cursor may skip it.
+            upto = cursor.missed
             found = await self._services.journal.ask(OpenMessages(self._chat, cursor.judged))
         self._catching_up = False
 
     def _take(self, message: Incoming) -> None:
-        """Judge the next message. If the chat crashes over it, recovery replies to it."""
+        """Judge the next message. If the chat crashes on it, recovery replies to it."""
         message = self._context.people.current(message)
+        # The cursor moves before the message is judged: a message that crashes the chat is not judged again
+        # by the next incarnation, which would crash as well, but gets its reply from recovery.
         self._cursor.judged = message.id
         self._services.pending.add(self._chat, message.id)
-        self._crash_replies.failed.pop(self._chat, None)  # what is left of a failure is its reply
+        self._crash_replies.failed.pop(self._chat, None)  # the chat works again; the failure has its reply
         self._judge(message)
         if message.id in self._withdrawn:
             self._end("stopped", self._withdrawn)
 
     def _end(self, by: EndedBy, of: frozenset[int] | None) -> None:
-        """End the turn that runs, or one that one of these messages began; note those still to be judged.
+        """End the running turn; with `of`, only if one of these messages began it.
 
-        What waits ends likewise, in its turn.
+        Messages of `of` that the chat has not judged yet are recorded, and their turns end when they begin.
+        Queued turns end likewise, as soon as they begin.
         """
         self._queue.end(by, of)
         if of is None or (self._job is not None and self._job.message.id in of):
@@ -279,7 +310,7 @@ class Chat(Actor[ChatMessage]):
             )
 
     def _judge(self, message: Incoming) -> None:
-        if message.ready:
+        if message.ready:  # a result with its final text: never a command, whatever the text looks like
             self._offer(self._new_job("result", message, message.text))
             return
         plain = message.by_hand and not fetched(message.attachments)
@@ -335,9 +366,10 @@ class Chat(Actor[ChatMessage]):
         return reply_texts.help_text(language, lambda name: not people.refusal(message, language, name))
 
     def _answers(self, message: Incoming) -> bool:
-        """Return True if it is the yes or the no that the turn waits for; it then shares the turn's reply.
+        """Answer the turn's question with this message; return True if it is the awaited yes or no.
 
-        A word that came before the question was there to be read answers something else.
+        The message then shares the turn's final reply. A yes or no that was written before a person could
+        read the question answers something else.
         """
         job, yes = self._job, question_texts.yes_or_no(message.text)
         if not message.by_hand:
@@ -362,18 +394,18 @@ class Chat(Actor[ChatMessage]):
         return message.language or self._context.language
 
     def _offer(self, job: Job) -> None:
-        """Hand the job to the worker if it waits for one; otherwise queue it, or say that all is busy."""
+        """Pass the job to the worker if it is idle; otherwise queue it, or reply that the chat is busy."""
         try:
             self._jobs.send_nowait(job)
         except trio.WouldBlock:
             if "result" in (job.kind, self._job and self._job.kind):
-                self._queue.hold(job)  # a result takes no time: nothing behind it is told that all is busy
+                self._queue.hold(job)  # storing a result takes no time: never reply busy because of one
                 return
             if job.message.schedule or job.kind == "answer":
-                self._queue.hold(job)  # nobody is there to send it again, or a button was pressed
+                self._queue.hold(job)  # no user could send it again, or a user pressed a button
                 return
             ends = self._job is not None and self._job.ended_by == "interrupted"
-            if self._queue.takes(job) and not ends:  # a process that is about to end begins nothing
+            if self._queue.takes(job) and not ends:  # a process that is shutting down begins no turns
                 self._services.publisher.publish(self._chat, job.turn, self._queue.add(job))
             else:
                 busy = undo_texts.undo_is_busy if job.kind == "undo" else reply_texts.busy
@@ -396,18 +428,23 @@ class Chat(Actor[ChatMessage]):
             self._reply(message, "\n\n".join(filter(None, (reply_texts.nothing_running(language), note))))
 
     def _end_turn(self, by: EndedBy) -> Job | None:
-        """Cancel the turn that runs and return it; the first to end it says why it ended."""
+        """Cancel the running turn and return its job; None if nothing can be cancelled.
+
+        The first call decides whether the turn counts as stopped or as interrupted.
+        """
         job = self._job
         if job is None or job.sealed or job.kind in ("result", "undo"):
             return None
         if job.begins_session and job.asked is None:
-            job.scope.cancel()  # it is done, and only waits for what goes on behind
+            # The reset has deleted everything and only waits for the facts of the session, which are
+            # extracted in the background. Its own reply follows, so this is not a stopped turn.
+            job.scope.cancel()
             return None
         job.end(by)
         return job
 
     def _hear_reset(self, message: Incoming, what: str) -> None:
-        """Reset. Where that deletes files and ends work, ask first: until a yes the work goes on."""
+        """Reset the chat. If that deletes files and ends a job, ask first: the job continues until a yes."""
         if what == FILES_NO:
             self._reply(message, reply_texts.nothing_deleted(self._language(message), answered=True))
         elif what == FILES and self._job is not None and self._job.kind != "reset":
@@ -416,9 +453,11 @@ class Chat(Actor[ChatMessage]):
             self._reset(self._new_job("reset", message, what))
 
     async def _offer_reset(self, message: Incoming) -> None:
-        """Ask whether work may end and files may go; a typed yes or no of the same person answers it."""
+        """Ask whether to end the job and delete the files; a typed yes or no of the same person answers."""
         use, language = await self._services.workspaces.measure(self._chat), self._language(message)
-        if self._job is None or use is None or not use.files:  # the worker asks, or there is nothing to ask
+        # Measuring awaits, so the job may have ended meanwhile: then the worker asks about the files. Only
+        # the messages before this one are dropped: those after it came meanwhile.
+        if self._job is None or use is None or not use.files:
             self._reset(self._new_job("reset", message, FILES), before=message.id)
             return
         self._offered = Offered(message.user, self._context.now() + self._context.limits.confirm_timeout_s)
@@ -430,9 +469,9 @@ class Chat(Actor[ChatMessage]):
         self._reply(message, text, buttons=buttons)
 
     def _answers_offer(self, message: Incoming) -> bool:
-        """Return True if it is the yes or the no to a reset that was offered; anything else takes it back.
+        """Return True if this message is the yes or no to an offered reset; otherwise withdraw the offer.
 
-        What the turn itself asks has precedence: a yes to it must not delete files.
+        A question of the turn itself has precedence: a yes to that question must not delete files.
         """
         offered, yes = self._offered, question_texts.yes_or_no(message.text)
         asks = self._job is not None and self._job.asked is not None
@@ -445,14 +484,16 @@ class Chat(Actor[ChatMessage]):
         return True
 
     def _reset(self, reset: Job, before: int | None = None) -> None:
-        """Reset at once, or right behind the turn that runs, which is stopped; several become one.
+        """Reset at once, or stop the running turn and reset right after it. Equal resets become one.
 
-        What waits is dropped, and shares the reset's reply; with `before`, what came before that message.
+        Queued messages are dropped and share the reply of the reset; with `before`, only those that came
+        before that message.
         """
         last, dropped = self._job, self._queue.drop(before)
         if last is None:
             self._offer(reset)
             return
+        # A turn that is ending may already have resets behind it: only the last one may be joined.
         while last.then is not None:
             last = last.then
         if last.kind == "reset" and not last.begun and last.message.text == reset.message.text:
@@ -483,12 +524,16 @@ class Chat(Actor[ChatMessage]):
         dropped: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Reply to it and to what it dropped. Later replies wait for a text that has to be looked up."""
+        """Queue the reply to the message and to those that it `dropped`; never wait.
+
+        Replies keep their order: later ones wait while an earlier text is looked up.
+        """
         self._replies.send_nowait(((*dropped, message.id), text, buttons))
 
     async def _send_replies(self) -> None:
-        """Store and tell the replies of the mailbox loop, in its order."""
+        """Store and publish the replies of the mailbox loop, in order."""
         async for messages, text, shown in self._unsent:
+            # Stored before it is published: a reply that subscribers saw must survive a crash.
             buttons = tuple(Button(token_hex(8), label, words) for label, words in shown)
             said = text if isinstance(text, str) else await text()
             settle = Settle(self._chat, messages, said, buttons=buttons)
@@ -506,10 +551,10 @@ class Chat(Actor[ChatMessage]):
                 job = await self._run_job(job)
 
     async def _run_job(self, job: Job) -> Job | None:
-        """Do a job, tell its reply, and return the next one."""
+        """Run a job, publish its reply, and return the next job, if any."""
         done = await self._worker.run_job(job)
-        # From here to `receive` nothing is awaited: an answer to what is told now finds the worker waiting,
-        # or busy with the reset that was asked for during the turn.
+        # No await from here until the worker receives again: a message that reacts to this reply finds the
+        # worker idle, or busy with the reset that was requested during the turn.
         plain = job.kind in ("new", "reset", "result", "answer", "undo") and done.finished is None
         following = self._job = job.then or self._queue.next(self._context.now())
         self._services.publisher.reply(self._chat, "" if plain else job.turn, done.replied, done.finished)
@@ -517,7 +562,10 @@ class Chat(Actor[ChatMessage]):
         return following
 
     def _sum_up(self, job: Job) -> None:
-        """Behind a turn, have what no longer fits summed up; in a fresh session there is nothing."""
+        """After a turn, summarize in the background what no longer fits into the prompt.
+
+        A job that begins a session cancels a summary of the old one.
+        """
         if job.begins_session:
             self._summing.stop()
         elif self._context.sums_up(job.message.model) and self._summing.begin():

@@ -1,7 +1,8 @@
-"""The chats' calls for other processes: requests and answers as JSON objects.
+"""Control calls of the chats: requests and answers as JSON objects.
 
 `list`; `show` (a `chat`, its entries `before` a number); `search` (`words`, in a `chat` or in all, `before` a
-number); `delete` (a `chat`). A caller sees and deletes the chats of its scope; the home's owner all of them.
+number); `delete` (a `chat`). A caller sees and deletes the chats of its scope; the owner of the home sees and
+deletes all chats.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,19 +19,20 @@ from rumi.store.journal.reading import ListChats, ReadHistory, SearchHistory
 from rumi.store.journal.records import StoredEntry
 
 PAGE: Final = 200
-"""Entries in one answer."""
+"""Maximum number of entries in one answer."""
 
 MOST_CHATS: Final = 10_000
 
 
 def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: ChatIds) -> ControlCall:
-    """Return the function that serves such requests. `delete` deletes all of a chat but its facts."""
+    """Return the function that answers these control calls. `delete` deletes a chat, except its facts."""
 
     def sees(caller: Caller, chat: str) -> bool:
         return caller.scope in (None, ids.owner_of(chat))
 
     async def known(caller: Caller, request: Mapping[str, object]) -> str:
         chat = check_chat_id(str(request.get("chat", "")))
+        # The same error for both, so that a caller cannot find out which chats of others exist.
         if not sees(caller, chat) or not await ask(Knows(chat)):
             raise unknown_chat(chat)
         return chat
@@ -39,7 +41,7 @@ def chat_call(ask: AskJournal, delete: Callable[[str], Awaitable[None]], ids: Ch
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid, or the chat is unknown.
+            UsageError: the request is invalid, or the chat is unknown.
             JournalError: `state.db` cannot be used.
         """
         match request.get("do"):

@@ -44,7 +44,7 @@ TASKS: Final = "tasks"
 BOTS: Final = "bots"
 EVERYTHING: Final = "everything"
 ALL: Final = frozenset({"all", "todo"})
-"""What stands behind a `/stop` of everything."""
+"""Arguments of a `/stop` that stops everything."""
 BUDGETS: Final = "budgets"
 SCHEDULES: Final = "schedules"
 RECALL: Final = "recall"
@@ -68,51 +68,51 @@ HANDLER_NAMES: Final[Mapping[CommandName, str]] = {
     "share": PEOPLE,
     "unshare": PEOPLE,
 }
-"""The rooms that serve commands for chats: `ChatServices.rooms` has each by its name."""
+"""The names of the handlers of commands in `ChatServices.handlers`; chats handle all other commands."""
 
 FILES = "files"
-"""What stands behind `/reset` when the files go too."""
+"""The argument of a `/reset` that also deletes the files."""
 FILES_YES = f"{FILES} yes"
-"""The same, confirmed: nothing is asked."""
+"""The same argument with a confirmation: no question follows."""
 FILES_NO = f"{FILES} no"
 RESET_FILES = f"/reset {FILES_YES}"
 
 _SPOKEN: Final[Mapping[str, CommandName]] = {"si": "yes", "sí": "yes"}
-"""Other names of commands."""
+"""Aliases of commands."""
 
 _COMMAND = re.compile(r"/([sS][íÍ]|[A-Za-z_][A-Za-z0-9_-]*)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A command and what stands behind it."""
+    """A command; `rest` are its arguments."""
 
     name: CommandName
     rest: str = ""
 
     @property
     def handler(self) -> str:
-        """Return the name of the room that serves the command; empty for one that the chat serves itself."""
+        """Return the name of the command's handler; empty if the chat handles the command itself."""
         if self.name == "stop" and self.rest.casefold() in ALL:
             return EVERYTHING
         return TASKS if self.of_task else HANDLER_NAMES.get(self.name, "")
 
     @property
     def of_task(self) -> bool:
-        """Return True for a `/stop` of a task, which has its number behind it."""
+        """Return True for a `/stop` of a task, which has the task's number as its argument."""
         return self.name == "stop" and self.rest.removeprefix("#").isdecimal()
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """Something that looks like a command and is none. `meant` is the nearest one, empty without one."""
+    """A text in the form of a command, but with an unknown name. `meant` is a similar command, or empty."""
 
     name: str
     meant: str = ""
 
 
 def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
-    """The command that a message is, or None for a message to work on.
+    """Return the command in a text, or None if the text is a message for the model.
 
     A path such as `/etc/hosts` is not a command: a command is one word.
     """
@@ -128,7 +128,7 @@ def parse_chat_command(text: str) -> ChatCommand | UnknownCommand | None:
 
 
 def answer_in(text: str) -> str:
-    """Return what a `/yes` or a `/no` says, such as `yes 1 no 2`; empty for anything else."""
+    """Return the answer in a `/yes` or `/no` command, such as `yes 1 no 2`; empty for any other text."""
     command = parse_chat_command(text)
     if isinstance(command, ChatCommand) and command.name in ("yes", "no"):
         return f"{command.name} {command.rest}".strip()
@@ -136,20 +136,20 @@ def answer_in(text: str) -> str:
 
 
 def asks_first(text: str) -> bool:
-    """Return True if a message is a command that puts a question first, and so is told as a turn is."""
+    """Return True if a text is a command that first asks a question; such commands are published as turns."""
     command = parse_chat_command(text)
     return isinstance(command, ChatCommand) and (command.name, command.rest) == ("reset", FILES)
 
 
 def reset_of(rest: str) -> str:
-    """Return what stands behind `/reset` in its one form: `files yes` for `files sí`."""
+    """Return the arguments of `/reset` in their canonical form: `files yes` for `files sí`."""
     first, _, second = rest.partition(" ")
     answer = question_texts.yes_or_no(second) if first == FILES and second else None
     return rest if answer is None else FILES_YES if answer else FILES_NO
 
 
 def is_stop(message: Incoming) -> bool:
-    """Return True if the message is a `/stop` of the turn; one that brings something along is none."""
+    """Return True if the message is a `/stop` of the turn; a message with attachments never is."""
     if message.attachments or not message.by_hand:
         return False
     command = parse_chat_command(message.text)

@@ -1,7 +1,7 @@
-"""What a turn begins with: instructions, what is known about the user, skills, tools, and the history.
+"""The input of a turn: instructions, facts about the user, skills, tools, and the history.
 
-A prompt begins with all of the one before. Only a summary, or a cut where there is none, makes a new
-beginning; see `rumi.chats.session`.
+Each prompt begins with the complete previous one. Only a summary, or a cut if there is no summary, changes
+the beginning; see `rumi.chats.session`.
 """
 
 import logging
@@ -49,22 +49,22 @@ from rumi.web.readers.files.viewer import Seen
 logger = logging.getLogger(__name__)
 
 FACTS_S = SKILLS_S = 5.0
-"""How long a turn waits for the memory, and for the skills. Without them it is as on the first day."""
+"""Maximum time that a turn waits for the memory, and for the skills, in seconds; then it omits them."""
 
 FACTS_TOKENS = 2000
 FACTS_SHARE = 1 / 8
-"""How much the facts may take: so many tokens, and no more than that of a small model's context."""
+"""Maximum size of the facts: a number of tokens, and for small models a share of the context."""
 
 SKILLS_SHARE = 1 / 6
-"""How much of a model's context the skills may take: one that takes little gets shorter descriptions."""
+"""Maximum share of a model's context for skills: small models get shorter descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatLimits:
-    """What holds for every chat. Times in seconds. `history_messages` bounds nothing where it is None.
+    """Limits of every chat; times are in seconds. `history_messages` is no limit if None.
 
-    `turn_of` has the limits of turns by the name of the channel that their message came through; `turn` are
-    those of all other turns.
+    `turn_of` has the limits of turns by the name of the channel that their message came through; `turn` has
+    the limits of all other turns.
     """
 
     turn: TurnLimits
@@ -75,18 +75,18 @@ class ChatLimits:
     max_facts: int = 50
     max_skills: int = 20
     handed_chars: int = 50_000
-    """How much of what a message hands on, in others' words, is kept."""
+    """Maximum number of stored characters of the content by others that a message passes on."""
     turn_of: Mapping[str, TurnLimits] = field(default_factory=dict)
     max_queued: int = 0
-    """How many messages wait while a turn runs; 0: each is told that the chat is busy."""
+    """Maximum number of messages queued while a turn runs; with 0 the chat replies that it is busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """What tools may know of the chat that they act for; they are made for a turn, and ask when called.
+    """The state of a chat for its tools, which are made for one turn and read the state when called.
 
-    `tainted`: something from outside has been read in the session; `files_tainted`: something in the chat's
-    files may be. `language` is that of the turn's message.
+    `tainted`: the session has read untrusted content. `files_tainted`: the chat's files may contain untrusted
+    content. `language` is the language of the turn's message.
     """
 
     chat: str
@@ -94,28 +94,29 @@ class ChatView:
     language: Callable[[], Language]
     files_tainted: Callable[[], bool] = lambda: False
     model: Callable[[], str] = lambda: ""
-    """The model that was chosen for it; empty: the process's own."""
+    """Returns the name of the model chosen for the turn; empty for the process's own."""
     project: Callable[[], str] = lambda: ""
-    """The folder whose skills count for it as well; empty: none."""
+    """Returns the folder whose skills are available to the turn as well; empty for none."""
     messages: Callable[[], Sequence[Message]] = lambda: ()
-    """What prompts of its session hold so far, of its users only what they wrote themselves."""
+    """Returns the session's messages so far, without user messages that others wrote."""
     mark_files_tainted: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Called before something from outside is put into its files: they are marked when it returns."""
+    """Call before untrusted content is written to the chat's files: they are tainted when it returns."""
     touch_files: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-    """Called around what may change the chat's files and is not a command: they may take on the mark."""
+    """Call around anything but commands that may change the chat's files; it may taint them."""
     user: Callable[[], int | None] = lambda: None
-    """What the chat's source calls the person who asks."""
+    """Returns the id of the sender in the chat's source."""
     sender_model: Callable[[], Model] | None = None
-    """Returns the model whose calls the person who asks pays for."""
+    """Returns the model whose calls are charged to the sender."""
     turn: str = ""
-    """The turn's id: what tools note as changed by it can be taken back."""
+    """The turn's id: changes that tools record under it can be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptNote:
-    """A note for the prompt on the date, facts about the user, and skills; empty where all of it is told.
+    """A note for the prompt with the date, facts about the user, and skills.
 
-    `tainted`: the prompt shows words of strangers, in this note or in one before.
+    The note is empty if earlier notes contain everything. `tainted`: this note or an earlier one shows text
+    that strangers wrote.
     """
 
     note: str
@@ -124,60 +125,60 @@ class PromptNote:
 
 @dataclass(frozen=True, slots=True)
 class ChatContext:
-    """What turns of all chats work with, and what they are told."""
+    """Everything that the turns of all chats need: models, limits, tools, memory, skills and prompts."""
 
     model_for: Callable[[str, Language, str], Model]
-    """Returns the model for a chat, of the name that was chosen, or the process's own for an empty one. A
-    `RumiError` if it cannot be used."""
+    """Returns the model of that name for a chat; the process's own for an empty name. Raises a `RumiError` if
+    the model cannot be used."""
     limits: ChatLimits
     language: Language
-    """The configured one, for messages that say none."""
+    """The configured language, for messages without one."""
     ids: ChatIds
     now: Callable[[], float]
     bring: Callable[[str, Attachment], Awaitable[str]]
-    """Fetches what came with a message: what the model reads of it. A `RumiError` if it cannot be had."""
+    """Fetches an attachment and returns the text about it for the model. Raises a `RumiError` if it fails."""
     seen_of: Callable[[str, str, int], Awaitable[Seen]] | None = None
-    """Returns what a model sees of a file that came with a message, by the text about it, within so many
-    characters. Without, the text is all."""
+    """Returns the text and pictures that a model gets of an attached file: by the chat, the text of `bring`
+    and a maximum number of characters. If None, the model gets only the text of `bring`."""
     view: Callable[[str, str], Awaitable[Seen | None]] | None = None
-    """Looks at a file of a chat's workspace, by its path there."""
+    """Reads a file of a chat's workspace, by its path there, as text and pictures for the model."""
     load: Callable[[str, Sequence[Message], bool], Awaitable[Sequence[Message]]] | None = None
-    """Returns a chat's messages with the bytes of their pictures, where the model takes them."""
+    """Returns a chat's messages with the bytes of their pictures, if the model takes pictures."""
     show: Callable[[str, Sequence[str]], Awaitable[None]] | None = None
-    """Shows files of a chat's workspace to its people, where its channel has a way of its own."""
+    """Shows files of a chat's workspace to its users, if its channel has a way to do that."""
     sighted: tuple[str, ...] = ()
     """Names of configured models that take pictures."""
     tools_for: Callable[[ChatView], tuple[Tool, ...]] = field(default=lambda view: ())
-    """The tools that a chat has besides its sandbox."""
+    """Returns the tools of a chat besides those of its sandbox."""
     tools_ready: Callable[[], Awaitable[None]] = field(default=trio.lowlevel.checkpoint)
-    """Waits, within bounds, for tools that are starting."""
+    """Waits, for a limited time, for tools that are starting."""
     memory: AskMemory | None = None
-    """Facts that last. Without, turns know none."""
+    """The memory actor; None if turns get no facts."""
     choose: Callable[[str, Sequence[Fact], float], Sequence[Fact]] | None = None
-    """Returns the facts that matter for a text, the best first; asked where not all have room."""
+    """Returns the facts that matter for a text, the best first; called only if not all facts fit."""
     skills: AskSkills | None = None
-    """Ways of working that somebody has written down. Without, turns know none."""
+    """The skills actor; None if turns get no skills."""
     channel_of: Callable[[str], str] = lambda chat: ""
-    """The name of the channel that a chat belongs to."""
+    """Returns the name of the channel that a chat belongs to."""
     instructions: str = ""
-    """What every prompt of every chat begins with, for as long as the process runs."""
+    """The beginning of every prompt of every chat, constant while the process runs."""
     prompts: Prompts = field(default_factory=lambda: Prompts(built_in()))
     thinks: bool = False
-    """Whether the process's own model thinks: otherwise nothing is learned from sessions."""
+    """True if the process's own model thinks; otherwise no facts are extracted from sessions."""
     own_model: str = ""
-    """Its name."""
+    """The name of the process's own model."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other names of models; messages carry the models' own."""
+    """Aliases of models; messages carry the real names."""
     people: People = field(default_factory=People)
-    """Who speaks, and what they may do."""
+    """The senders and their rights."""
     sender_model: Callable[[Incoming, Language], Model] | None = None
-    """Returns the model for a message, whose calls its speaker pays for; by default that of the chat."""
+    """Returns the model for a message, charged to its sender; None uses the chat's model."""
 
     def model_of(self, message: Incoming, language: Language) -> Model:
-        """Return the model that works on a message: one that its speaker's role allows.
+        """Return the model that works on a message, one that its sender's role allows.
 
         Raises:
-            RumiError: It cannot be used.
+            RumiError: the model cannot be used.
         """
         if self.sender_model is not None:
             return self.sender_model(message, language)
@@ -185,15 +186,16 @@ class ChatContext:
         return self.model_for(message.chat, language, chosen)
 
     def sums_up(self, model: str) -> bool:
-        """Return True if this model, or for an empty name the process's own, makes summaries: it thinks."""
+        """Return True if this model, or the process's own for an empty name, can write summaries."""
         return model != OFFLINE if model else self.thinks
 
     async def what_is_known(
         self, message: Incoming, model: Model, language: Language, noted: PromptNotes
     ) -> PromptNote:
-        """Return what a turn about a message is told, besides what it is `told` already. Never raises.
+        """Return the prompt note for a turn: everything that the `noted` history does not contain yet.
 
-        What does not answer is left out, and told when it does.
+        Never raise an expected error: if the memory or the skills do not answer, the note omits them, and a
+        later note contains them.
         """
         channel = self._channel(message)
         tokens = context_of(model, self.limits.context_tokens)
@@ -227,7 +229,7 @@ class ChatContext:
         return Block()
 
     async def _shared(self, chat: str) -> tuple[Fact, ...]:
-        """Return the facts that people have shared with a group, each with its owner's name."""
+        """Return the facts that people have shared with a group, each with its owner's name in the key."""
         if self.memory is None or not self.ids.may_be_group(chat):
             return ()
         shared = await self.memory(Shared(self.ids.owner_of(chat)))
@@ -250,7 +252,10 @@ class ChatContext:
         return "", False
 
     async def about_memory(self, chat: str, language: Language, rest: str) -> str:
-        """Do what stands behind `/memory`; the reply, in Markdown. It waits no longer than a turn would."""
+        """Run a `/memory` command with the arguments `rest`; return the reply in Markdown.
+
+        Waits `FACTS_S` at most, as a turn does.
+        """
         if self.memory is None:
             return reply_texts.not_yet(language, "/memory")
         try:
@@ -261,7 +266,10 @@ class ChatContext:
         return f"❌ {translate(language, 'The memory does not answer. Try again in a moment.')}"
 
     async def about_skills(self, message: Incoming, language: Language, rest: str) -> str:
-        """Do what stands behind `/skills`; the reply, in Markdown."""
+        """Run a `/skills` command with the arguments `rest`; return the reply in Markdown.
+
+        Waits `SKILLS_S` at most.
+        """
         if self.skills is None:
             return reply_texts.not_yet(language, "/skills")
         try:
@@ -272,14 +280,14 @@ class ChatContext:
         return f"❌ {translate(language, 'The skills do not answer. Try again in a moment.')}"
 
     def turn_limits(self, message: Incoming) -> TurnLimits:
-        """Return the limits of the turn that a message begins: those of the channel that it came through."""
+        """Return the limits of a message's turn, which depend on the message's channel."""
         return self.limits.turn_of.get(self._channel(message), self.limits.turn)
 
     def _channel(self, message: Incoming) -> str:
         return message.channel or self.channel_of(message.chat)
 
     async def fit_history(self, chat_session: ChatSession, tools: Sequence[Tool], model: Model) -> None:
-        """Cut the history where no summary came in time, so that the turn has room; otherwise do nothing."""
+        """Cut the history if no summary was ready in time and the turn would not fit otherwise."""
         chat_session.budget = self._history_budget(*self._beginning(chat_session), tools, model)
         gone = chat_session.budget.too_long(chat_session.entries)
         if gone:
@@ -298,7 +306,9 @@ class ChatContext:
         parking: Parking | None = None,
         withheld: Mapping[str, str] | None = None,
     ) -> TurnInput:
-        """Everything that the turn works with whose question is the history's last message."""
+        """Return the input of a turn whose question is the last message of the history."""
+        # Calculate the budget again: a cut in `fit_history` or a new prompt note may have changed the
+        # beginning.
         instructions, before = self._beginning(chat_session)
         chat_session.budget = self._history_budget(instructions, before, tools, model)
         return TurnInput(
@@ -329,13 +339,13 @@ class ChatContext:
     def _history_budget(
         self, instructions: str, before: tuple[Message, ...], tools: Sequence[Tool], model: Model
     ) -> HistoryBudget:
-        """The room for prompts, and what of it is taken before any history."""
+        """Return the token budget of prompts and the part that instructions and tools use."""
         first = ModelRequest((Message("system", instructions), *before), tuple(tool.spec for tool in tools))
         prompt_tokens = prompt_share(context_of(model, self.limits.context_tokens))
         return HistoryBudget(prompt_tokens, request_tokens(first), self.limits.history_messages)
 
     def _beginning(self, chat_session: ChatSession) -> tuple[str, tuple[Message, ...]]:
-        """Return the instructions with the note on what holds, and the summary if there is one."""
+        """Return the instructions with the full prompt note, and the summary as messages, if any."""
         parts = (self.instructions, whole_note(chat_session.entries))
         before = (shown(chat_session.summary),) if chat_session.summary is not None else ()
         return "\n\n".join(filter(None, parts)), before

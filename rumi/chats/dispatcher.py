@@ -1,4 +1,4 @@
-"""How chats learn that messages wait for them in the journal, and how they are started for that."""
+"""The dispatcher: wakes chats for stored messages, starts their actors, and hands partitions over."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -19,26 +19,30 @@ from rumi.store.ownership import partition_of
 logger = logging.getLogger(__name__)
 
 IDLE_CHAT_S = 300.0
-"""A chat with neither work nor sandbox leaves memory after this time; its next message brings it back."""
+"""Time in seconds after which a chat without work and sandbox leaves memory; its next message restarts it."""
 
 SHUTDOWN_S = 15.0
-"""How long a chat waits at its end for the removal of its sandbox, which otherwise goes on behind."""
+"""Maximum time in seconds that an ending chat waits for the removal of its sandbox.
+
+After that the removal continues in the background.
+"""
 
 INTERRUPT_S = 15.0
-"""How long a turn that is interrupted at a hand-over may take to end."""
+"""Maximum time that a turn interrupted by a handover may take to end, in seconds."""
 
 HANDED_S = 0.05
-"""How often it is looked whether a chat that is handed over has ended its turn."""
+"""Polling interval in seconds for the end of the turn of a chat that is being handed over."""
 
 START_PAUSES_S = (0.1, 0.5, 2.0)
-"""Between attempts to start a chat: the journal may be about to come back."""
+"""Pauses between attempts to start a chat, in seconds: a crashed journal may be restarting."""
 
 
 class Dispatcher:
-    """Has the chats, and above them in the tree the recovery that starts those that are away.
+    """Owns the supervisor of the chats, and the recovery actor that starts chats with open messages.
 
-    `failed` are the chats that were stopped at their restart limit, until their next message starts them
-    afresh. The `whole_status` is that of the process, which a chat has for an admin.
+    `failed` are the chats that were stopped at their restart limit, until their next message restarts them.
+    `whole_status` returns the status of the process, which chats show to admins. `worker` returns the name of
+    this process among the workers of a database, None if it is the only one.
     """
 
     def __init__(
@@ -61,20 +65,25 @@ class Dispatcher:
             services.handlers,
             services.context.people,
         )
+        # Recovery starts before the chats: it reads the last message number of earlier processes, where the
+        # cursors of chats begin.
         self._recovery = root.add(
             ChildSpec("recovery", lambda: Recovery(self._replies, self.start, worker), capacity=10_000)
         )
         self.chats = root.add_supervisor(DynamicSupervisor("chats", self._spec, on_limit=self._give_up))
 
     def wake(self, message: Incoming) -> None:
-        """Give a stored message to its chat now, or have the chat read it."""
-        if not self._services.pending.takes(message.chat):  # its worker wakes it
+        """Send a stored message to its chat's mailbox, or start the chat so that it reads the journal.
+
+        Never waits.
+        """
+        if not self._services.pending.takes(message.chat):  # another worker wakes the chat
             if is_stop(message) and (leaving := self.chats.lookup(message.chat)) is not None:
                 with suppress(ActorStopped, MailboxFull):
                     leaving.tell_nowait(message)
             return
         cursor = self._services.pending.cursor(message.chat)
-        if message.id <= cursor.judged:  # the chat has read it in the meantime
+        if message.id <= cursor.judged:  # the chat has read the message from the journal meanwhile
             return
         self._services.pending.add(message.chat, message.id)
         actor = self.chats.lookup(message.chat)
@@ -82,39 +91,41 @@ class Dispatcher:
             with suppress(ActorStopped, MailboxFull):
                 actor.tell_nowait(message)
                 return
+        # No actor, or its mailbox is full: the cursor makes the chat read this message from the journal.
         cursor.missed = max(cursor.missed, message.id)
         self.open_soon(message.chat, urgent=is_stop(message))
 
     def open_soon(self, chat: str, *, urgent: bool = False) -> None:
-        """Have the chat started where something in it has no reply. Never waits."""
+        """Ask recovery to start the chat if it has a message without a reply. Never waits."""
         if chat in self._services.pending.unreplied:
             self._open(Open(chat, urgent))
 
     async def reopen(self, chat: str) -> None:
-        """Have a chat that was stopped started again where something in it has no reply.
+        """Ask recovery to restart a stopped chat if it has a message without a reply.
 
-        That may be a message of which no task was told, because the journal crashed with its commit on the
-        disk: the chat may have read it, and have been stopped before it judged it.
+        The journal is read as well, because it may have crashed right after a commit: then no task in this
+        process knows of the message, and the chat may have read it but stopped before judging it.
 
         Raises:
-            ActorError: the journal has crashed; then all chats start again behind it.
+            ActorError: the journal has crashed; then all chats restart after it.
         """
         left = await self._services.journal.ask(OpenMessages(chat, 0))
         if left or chat in self._services.pending.unreplied:
             self._open(Open(chat))
 
     def _open(self, open: Open) -> None:
-        with suppress(ActorStopped, MailboxFull):  # at the end of the program: the next one starts it
+        with suppress(ActorStopped, MailboxFull):  # this process ends; the next one starts the chat
             self._recovery.tell_nowait(open)
 
-    # Among other workers
+    # Handover between workers
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Serve the chats of these partitions, and go on with what is open in them.
+        """Serve the chats of these partitions, and continue with their open messages.
 
-        Chats that a hand-over has left, because it did not come to its end, begin again.
+        Chats that remain from an unfinished handover are restarted.
         """
         pending = self._services.pending
+        # These actors may have `_leaving` set and judge nothing more, so they cannot be used again.
         left = pending.closing & numbers
         for chat in self.chats.keys() if left else ():
             if partition_of(chat) in left:
@@ -125,11 +136,13 @@ class Dispatcher:
             self._recovery.tell_nowait(LookAt(numbers))
 
     async def hand_over(self, numbers: Collection[int], patience_s: float) -> None:
-        """Begin nothing more in these partitions; return when none of their chats is there any more.
+        """Begin no more work in these partitions; return when all their chats have stopped.
 
-        Turns go on for `patience_s`, then they are interrupted, and told so.
+        Running turns may continue for `patience_s` seconds; then they are interrupted, and their replies say
+        so. If this is cancelled, the partitions stay `closing` until `take_over`.
         """
         pending = self._services.pending
+        # First of all: from here no chat of these partitions starts, so the list below is complete.
         pending.closing.update(numbers)
         chats = [chat for chat in (*self.chats.keys(),) if partition_of(chat) in numbers]
         async with trio.open_nursery() as nursery:
@@ -152,10 +165,16 @@ class Dispatcher:
                         break
                     await actor.tell(EndTurn("interrupted"))
         await self.chats.stop(chat)
+        # The next worker publishes the end of a turn that is left; here it would seem to run for ever.
         self._services.hub.nothing_runs(chat)
 
     async def start(self, chat: str) -> ActorRef[ChatMessage]:
-        """The chat's actor, started if need be, in more than one attempt."""
+        """Return the chat's actor; start it if necessary, with several attempts.
+
+        Raises:
+            ActorStopped: the supervisor has stopped, because the process ends.
+            Exception: the error of the last attempt.
+        """
         for pause in START_PAUSES_S:
             try:
                 return await self.chats.get_or_start(chat)
@@ -176,6 +195,6 @@ class Dispatcher:
         )
 
     def _give_up(self, chat: str, error: BaseException) -> None:
-        """A chat has reached its restart limit: another one answers what it has left."""
+        """Record that a chat has reached its restart limit; a fresh actor replies to its open messages."""
         self.failed[chat] = Failed(self._services.context.now(), error_text("en", error))
         self.open_soon(chat)

@@ -1,4 +1,4 @@
-"""What a chat tells those who listen: its events, what they say of the turn that runs, and their encoding."""
+"""The events that a chat publishes, the state of a turn derived from them, and their JSON encoding."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -27,23 +27,23 @@ T = TypeVar("T", covariant=True)
 Phase: TypeAlias = Literal["starting", "thinking", "answering", "acting", "asking", "waiting"]
 
 PIECE_CHARACTERS: Final = 4096
-"""What was said is kept in pieces of so many characters: each new word is added to the last one."""
+"""Size of the pieces in which the text of a turn is stored: a delta is appended only to the last piece."""
 
 MOST_STEPS: Final = 50
-"""So many steps of a call that runs are kept; the oldest go."""
+"""Maximum number of steps stored of a running tool call; older ones are dropped."""
 
 
 def turn_of(message: int) -> str:
-    """The id of the turn that a message becomes: its number, which is used once."""
+    """Return the id of a message's turn, derived from the message number, which is used once."""
     return f"t{message}"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A message became a turn. `message` is its number, `language` the one that its sender reads.
+    """A message became a turn. `message` is its number, `language` the language of its sender.
 
-    `origin` is what the message's source calls it, None where it came from no such source. `outside`: it
-    hands on what its user did not write.
+    `origin` is the message's id in its source, None without such a source. `outside`: the message contains
+    text that its user did not write.
     """
 
     text: str
@@ -55,9 +55,9 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A message waits for the turn that runs, at this `place`; its own turn, or its reply, ends that.
+    """A message was queued behind the running turn, at this `place`, until its own turn or its reply.
 
-    The `text` is for its sender. `origin` is what the message's source calls it.
+    The `text` is for its sender. `origin` is the message's id in its source.
     """
 
     message: int
@@ -71,10 +71,10 @@ class Replied:
     """The final reply to a message, already stored in the outbox.
 
     Every accepted message gets exactly one; `messages` lists those that share it (a message and the
-    `/stop` that ended it). `delivery` is what to acknowledge once a person has it. `reason`: how its turn
-    ended, in a reply that is told again; None where it was no turn's. `task` is the one whose result it
-    brings, to everyone who looks at the chat; 0 for what answers somebody's message. `schedule` is the one
-    that put the message there, 0 for somebody's.
+    `/stop` that ended it). `delivery` is the number to acknowledge once a person has the reply. `reason`: how
+    its turn ended, set if the reply is published again; None if no turn belongs to it. `task` is the number
+    of the task whose result this is, shown to all clients of the chat; 0 for the reply to a person's
+    message. `schedule` is the number of the schedule that created the message; 0 for a person's message.
     """
 
     delivery: int
@@ -87,9 +87,9 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The process that told this chat is gone; with `back`, another one has taken its place.
+    """The process that served this chat has ended; with `back`, another one serves the chat now.
 
-    What ran in the old one has ended, and is replied to by the new one. The `note` is for who reads.
+    Turns of the old process have ended, and the new process replies to them. The `note` is a text for users.
     """
 
     note: str
@@ -101,7 +101,7 @@ Happening: TypeAlias = TurnStarted | TurnEvent | Queued | Replied | Moved
 
 @dataclass(frozen=True, slots=True)
 class ChatEvent:
-    """Something that happened in a chat. `turn` is empty outside of turns, `time` is seconds since 1970."""
+    """An event of a chat. `turn` is empty outside of turns, `time` is seconds since 1970."""
 
     chat: str
     turn: str
@@ -109,12 +109,12 @@ class ChatEvent:
     what: Happening
 
 
-# What a turn is at.
+# The state of a turn.
 
 
 @dataclass(frozen=True, slots=True)
 class At(Generic[T]):
-    """What happened, and when."""
+    """An event of a turn with its time."""
 
     what: T
     time: float
@@ -122,12 +122,12 @@ class At(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """What a turn is at: the fold of its events. Without a `turn` none runs.
+    """The state of a turn: the fold of its events. An empty `turn` means that none runs.
 
-    `thinking` is the model call that runs, or the attempt at it that was begun again; `said` what it said so
-    far, in pieces, since `said_at`. `calls` are the tool calls that run, by id; `steps` has the last steps of
-    each that has shown some. `waiting` is over with the next event. `finished` stands until the reply.
-    `queued` are the messages that wait for the turn.
+    `thinking` is the running model call, or its restarted attempt; `said` is the text that the model has
+    emitted since `said_at`, in pieces. `calls` are the running tool calls by id; `steps` has the last steps
+    of each call that has reported any. `waiting` is cleared by the next event. `finished` is set until the
+    reply. `queued` are the messages that wait for the turn.
     """
 
     turn: str = ""
@@ -143,7 +143,7 @@ class TurnState:
     queued: tuple[At[Queued], ...] = ()
 
     def apply(self, event: ChatEvent) -> "TurnState":
-        """Return what the turn is at after the event; of another turn only a beginning or an end counts."""
+        """Return the state after the event; of another turn only a beginning or an end counts."""
         time = event.time
         match event.what:
             case Queued() as queued:
@@ -172,7 +172,7 @@ class TurnState:
                     whole.append(last[:PIECE_CHARACTERS])
                     last = last[PIECE_CHARACTERS:]
                 said, said_at = (*whole, last), self.said_at if self.said else time
-                # There is one for each word: `replace` takes four times as long.
+                # Not `replace`, which takes four times as long: there is one delta for each word.
                 return TurnState(
                     self.turn, self.started, self.thinking, said, said_at, self.calls, self.steps,
                     self.question, queued=self.queued,
@@ -183,8 +183,8 @@ class TurnState:
             case ToolProgress(call_id) as step:
                 if call_id not in self.calls:
                     return replace(self, waiting=None)
-                kept = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
-                return replace(self, steps={**self.steps, call_id: kept}, waiting=None)
+                last_steps = (*self.steps.get(call_id, ()), At(step, time))[-MOST_STEPS:]
+                return replace(self, steps={**self.steps, call_id: last_steps}, waiting=None)
             case ToolFinished(call):
                 calls, steps = _without(call.id, self.calls), _without(call.id, self.steps)
                 return replace(self, calls=calls, steps=steps, waiting=None)
@@ -202,34 +202,34 @@ class TurnState:
         return tuple(event for event in self.queued if event.what.message not in messages)
 
     def catch_up(self, chat: str) -> Iterator[ChatEvent]:
-        """The events that a late subscriber needs: folded, they are this state."""
+        """Yield the events that a late subscriber needs: their fold is this state."""
         words = (At(TextDelta(piece), self.said_at) for piece in self.said)
         steps = chain.from_iterable(self.steps.values())
         work = (self.started, self.thinking, *words, *self.calls.values(), *steps)
-        kept = (*work, self.question, self.waiting, self.finished)
-        for event in kept:
+        events = (*work, self.question, self.waiting, self.finished)
+        for event in events:
             if event is not None:
                 yield ChatEvent(chat, self.turn, event.time, event.what)
         for queued in self.queued:
             yield ChatEvent(chat, turn_of(queued.what.message), queued.time, queued.what)
 
     def called(self, call: ToolCall) -> ToolStarted:
-        """Return how a call began; without its arguments where that was not told."""
+        """Return the start event of a call; without parsed arguments if the start was not published."""
         return self.calls[call.id].what if call.id in self.calls else ToolStarted(call)
 
     def step(self, call: str) -> str:
-        """Return the last step of a call that runs; empty if it has shown none."""
+        """Return the last step of a running call; empty if it has reported none."""
         steps = self.steps.get(call)
         return steps[-1].what.text if steps else ""
 
     @property
     def words(self) -> str:
-        """Return what was said of the answer, or before the tool calls that run."""
+        """Return the text emitted so far: of the answer, or before the running tool calls."""
         return "".join(self.said)
 
     @property
     def phase(self) -> Phase:
-        """Return what the turn does."""
+        """Return the phase of the turn."""
         if self.question is not None:
             return "asking"
         if self.waiting is not None:
@@ -243,10 +243,13 @@ def _without(id: str, calls: Mapping[str, T]) -> dict[str, T]:
     return {other: call for other, call in calls.items() if other != id}
 
 
-# The encoding. Windows get all of it; `chat --json`, live events and the audit log some of its fields.
+# The encoding. Attached clients get all of it; `chat --json`, live events and the audit log some fields.
 
 VERSION: Final = 7
-"""Goes up when a kind comes or goes, or a field goes or means something else; not when a field comes."""
+"""Version of the encoding.
+
+Increase it when a kind is added or removed, or a field is removed or changes its meaning; not for new fields.
+"""
 
 KINDS: Final[Mapping[str, type[Any]]] = {
     "turn_started": TurnStarted,
@@ -265,7 +268,7 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "reply": Replied,
     "moved": Moved,
 }
-"""The events by their names in JSON."""
+"""The types of events by their names in JSON."""
 
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
@@ -278,7 +281,7 @@ _PARTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
 }
 _TUPLES: Final = frozenset({"argv", "links", "messages", "shows"})
 _LEFT_OUT: Final = frozenset({"pictures", "written_tokens"})
-"""Fields that only a model needs, or a price."""
+"""Fields that only models or the calculation of prices need."""
 _FIELDS: Final = {
     kind: tuple(
         dataclass_field.name for dataclass_field in fields(kind) if dataclass_field.name not in _LEFT_OUT
@@ -288,20 +291,20 @@ _FIELDS: Final = {
 
 
 class NotUnderstood(ValueError):
-    """What another process told is not an event of this version."""
+    """Data of another process is not an event of this version."""
 
 
 def to_json(event: ChatEvent) -> dict[str, Any]:
-    """Return the event as JSON knows it: its kind, where and when it was, and its fields."""
+    """Return the event as a JSON object: its kind, chat, turn and time, and its fields."""
     where = {"chat": event.chat, "turn": event.turn, "time": event.time}
     return {"event": _NAMES[type(event.what)], **where, **plain(event.what)}
 
 
 def from_json(data: Mapping[str, Any]) -> ChatEvent:
-    """Return the event. Fields that this version does not know are ignored.
+    """Return the event of a JSON object. Unknown fields are ignored.
 
     Raises:
-        NotUnderstood: this version does not know its kind, or a field is missing.
+        NotUnderstood: the kind of event is unknown to this version, or a field is missing.
     """
     try:
         what = made(KINDS[data["event"]], data)
@@ -312,7 +315,7 @@ def from_json(data: Mapping[str, Any]) -> ChatEvent:
 
 
 def plain(value: Any) -> Any:
-    """Return an event's content, or a part of it, as JSON knows it."""
+    """Return an event's content, or a part of it, as a JSON value."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if (names := _FIELDS.get(type(value))) is not None:
@@ -323,10 +326,10 @@ def plain(value: Any) -> Any:
 
 
 def made(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Return what `plain` was given, of that kind.
+    """Return the object of type `kind` from the output of `plain`; the inverse of `plain`.
 
     Raises:
-        KeyError, TypeError, ValueError: it was something else.
+        KeyError, TypeError, ValueError: `data` does not describe such an object.
     """
     if not isinstance(data, Mapping):
         raise TypeError("not an object")
@@ -340,10 +343,10 @@ def made(kind: type[T], data: Mapping[str, Any]) -> T:
 
 
 def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return some fields of the event's JSON, as a documented format has them; None for what it leaves out.
+    """Return the fields of an event in a documented format; None if the format omits this kind of event.
 
-    `names` has for each kind its name in that format, and behind it the fields: `call.id` is the field `id`
-    of the part `call`, `tool=call.name` one that is called otherwise there.
+    `names` maps each kind to its name in that format, followed by the fields: `call.id` is the field `id` of
+    the part `call`, and `tool=call.name` renames a field.
     """
     if (format := names.get(_NAMES[type(event.what)])) is None:
         return None
@@ -356,7 +359,7 @@ def picked(event: ChatEvent, names: Mapping[str, str]) -> dict[str, Any] | None:
 
 @cache
 def _parsed(format: str) -> tuple[str, tuple[tuple[str, Callable[[Any], Any]], ...]]:
-    """Return a format's name, and its fields, each with what gets its value."""
+    """Return the event name of a format, and its fields with functions that read their values."""
     name, *paths = format.split()
     pairs = [(own, other or own) for own, _, other in (path.partition("=") for path in paths)]
     return name, tuple((own.rpartition(".")[2], attrgetter(path)) for own, path in pairs)

@@ -1,4 +1,4 @@
-"""Has sessions learned from: when one ends, when a person asks for it, and when a person leaves a chat."""
+"""Requests for fact extraction: when a session ends, when a person asks for it or leaves a chat."""
 
 import logging
 from contextlib import suppress
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FactExtraction:
-    """Asks for sessions to be learned from. If nothing `learns`, all of it does nothing."""
+    """Requests the extraction of facts from sessions. Does nothing unless `enabled`."""
 
     journal: ActorRef[JournalMessage]
     ids: ChatIds
@@ -25,33 +25,37 @@ class FactExtraction:
     enabled: bool = False
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Learn from the sessions of these partitions as well."""
+        """Extract facts from the sessions of these partitions as well."""
         self.session_ended()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Nothing is to be done: what another worker has learned first is learned once."""
+        """Do nothing: facts that another worker extracts first are stored only once."""
 
     def session_ended(self) -> None:
-        """Tell the extractor that a session has ended. Never waits."""
+        """Notify the extractor that a session has ended. Never waits."""
         if self.extractor is not None:
-            with suppress(ActorStopped, MailboxFull):  # it looks by itself now and then
+            with suppress(ActorStopped, MailboxFull):  # the extractor also looks every `LOOK_S`
                 self.extractor.tell_nowait(SessionEnded())
 
     async def request_extraction(self, chat: str | None = None) -> bool:
-        """Have the session of the chat, or of all chats, learned from although it goes on; whether there is
-        anything to learn. What is not done when the program ends is done at the next start."""
+        """Request facts from the current session of the chat, or of all chats, although it continues.
+
+        Return True if there is anything to extract. Work that is left when the process ends is done after
+        the next start.
+        """
         if self.enabled:
             await self.journal.ask(RequestExtraction(chat))
         return await self.is_due(chat)
 
     async def is_due(self, chat: str | None = None) -> bool:
-        """Return True if there is anything to learn now, from the chat or from any."""
+        """Return True if facts can be extracted now, from the chat or from any chat."""
         return self.enabled and bool((await self.journal.ask(FindDueSessions(chat))).now)
 
     async def extract_now(self, chat: str | None = None) -> int:
-        """Wait for what is due to be learned from; how many facts are new. Cancelled, it goes on behind.
+        """Extract facts from all due sessions of the chat, or of all chats; return the number of new facts.
 
-        What cannot be done now is done later, so nothing is raised.
+        On cancellation the extraction continues in the background. A failed extraction is repeated later, so
+        no expected error is raised.
         """
         if self.extractor is None:
             return 0
@@ -62,10 +66,10 @@ class FactExtraction:
             return 0
 
     async def extract_for_owner(self, owner: str) -> int:
-        """The same, of all that an owner has said so far, also where the session goes on.
+        """Extract facts from all sessions of an owner, also current ones; return the number of new facts.
 
         Raises:
-            RumiError: nothing could be learned, and it is tried again later.
+            RumiError: no facts could be extracted; another attempt follows later.
         """
         if not self.enabled:
             return 0
@@ -93,9 +97,9 @@ class FactExtraction:
 def add_fact_extraction(
     root: Supervisor, journal: ActorRef[JournalMessage], context: ChatContext, extract: Extract | None = None
 ) -> FactExtraction:
-    """Add what learns from sessions, where there is a memory, and return what asks for it.
+    """Add the fact extractor to the tree if there is a memory; return the object that requests extractions.
 
-    `extract` draws facts from what was said. Without, sessions are not learned from.
+    `extract` extracts facts from messages; without it, sessions are skipped.
     """
     if context.memory is None:
         return FactExtraction(journal, context.ids)

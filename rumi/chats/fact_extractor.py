@@ -1,8 +1,9 @@
 """Extracts facts from sessions when they end, in the background.
 
-When a session ends is a date in the journal, so an end is met whether its chat is in memory or not, and
-also when it came while no process ran. What was learned is stored before the journal hears of it; if the
-process ends in between, the memory knows that it has it already.
+The journal stores the time at which a session ends. So the extractor finds ended sessions even if their chat
+is not in memory, or if they ended while no process ran. Extracted facts are stored in the memory before the
+journal marks the session as extracted; if the process ends in between, the memory knows that it already has
+the facts of this session.
 """
 
 import logging
@@ -35,20 +36,20 @@ from rumi.store.journal.transaction import JournalMessage
 logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 4
-"""Sessions that are learned from at the same time: the model is for the chats first."""
+"""Maximum number of concurrent extractions; it is low because chats need the model more."""
 
 EXTRACT_S: Final = 60.0
-"""How long the model may take for one session."""
+"""Maximum time that the model may take for one session, in seconds."""
 
 AGAIN_S: Final = (60.0, 360.0, 2160.0, 12960.0)
-"""How long after each try in vain the next one comes. There is one more than that."""
+"""Pause in seconds after each failed attempt. The last attempt follows the last pause."""
 
 LOOK_S: Final = 300.0
-"""How often it is looked for what is due, at least."""
+"""Maximum interval between two checks for due sessions, in seconds."""
 
 
 class Extract(Protocol):
-    """Draws facts from a session."""
+    """A function that extracts facts from a session."""
 
     async def __call__(
         self,
@@ -58,11 +59,9 @@ class Extract(Protocol):
         known: Sequence[Fact],
         today: date,
     ) -> Extracted:
-        """Return the facts in these messages that are not known yet; none where the model answers nonsense.
+        """Return the facts in these messages that are not `known` yet, and a line on their subject.
 
-        And a line on what they are about.
-
-        They were said `today`.
+        There are no facts if the model's answer is unusable. `today` is the date of the messages.
 
         Raises:
             ModelError: the model cannot be reached or refuses.
@@ -77,9 +76,10 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class ExtractNow(Request[int]):
-    """Learn from what is due of a chat, or of all chats; how many facts are new.
+    """A request to extract facts from the due sessions of a chat, or of all chats.
 
-    Answered when all of it was tried once. Cancelled, the work goes on behind.
+    The reply, the number of new facts, comes after one attempt for each session. On cancellation the
+    extraction continues in the background.
     """
 
     chat: str | None = None
@@ -90,16 +90,16 @@ ExtractorMessage: TypeAlias = SessionEnded | ExtractNow
 
 @dataclass(eq=False, slots=True)
 class _ExtractionAttempt:
-    """A session that is being learned from. `new` is how many facts came of it when `done` is set."""
+    """A running extraction. `new` is the number of new facts once `done` is set."""
 
     done: trio.Event = field(default_factory=trio.Event)
     new: int = 0
 
 
 class FactExtractor(Actor[ExtractorMessage]):
-    """Learns from sessions as they come due. Nothing that fails in it is a crash: it is tried again later.
+    """Extracts facts from sessions when they are due. A failure is no crash: another attempt follows later.
 
-    Without an `extract`, or with a model that does not think, it learns nothing.
+    Without `extract`, or with a model that does not think, all sessions are skipped.
     """
 
     concurrency = 1000
@@ -115,24 +115,25 @@ class FactExtractor(Actor[ExtractorMessage]):
         self._woken = trio.Event()
 
     async def started(self) -> None:
-        """Begin to look for what is due: earlier processes' sessions too."""
+        """Begin to look for due sessions, including those of earlier processes."""
         self.start_soon(self._watch)
 
     async def receive(self, message: ExtractorMessage) -> None:
-        """Wake up."""
+        """Wake the task that looks for due sessions."""
         self._woken.set()
 
     def activity(self) -> str:
-        """Return how many sessions it learns from."""
+        """Return the number of running extractions as text; empty if none runs."""
         return f"learning from {len(self._attempts)}" if self._attempts else ""
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many sessions it learns from."""
+        """Return the number of running extractions."""
         return {"sessions": len(self._attempts)}
 
     async def _watch(self) -> None:
         most_s = min(LOOK_S, max(1.0, self._context.limits.session_ttl_s))
         while True:
+            # Before the look, not after it: a session that ends during the look wakes this task at once.
             self._woken = trio.Event()
             pause_s = most_s
             try:
@@ -143,7 +144,7 @@ class FactExtractor(Actor[ExtractorMessage]):
                 await self._woken.wait()
 
     async def _look(self) -> float:
-        """Begin with what is due; how many seconds until the next is, as far as is known now."""
+        """Start an extraction for each due session; return the time until the next one is due, in seconds."""
         if not self._context.thinks or self._extract is None:
             await self._journal.ask(SkipExtraction(ever=self._extract is None))
             return LOOK_S
@@ -154,7 +155,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
     @answers(ExtractNow)
     async def extract_now(self, message: ExtractNow) -> int:
-        """Try all that is due once."""
+        """Attempt each due session once; return the number of new facts."""
         new = 0
         begun: set[tuple[str, int]] = set()
         while self._context.thinks and self._extract is not None:
@@ -162,7 +163,8 @@ class FactExtractor(Actor[ExtractorMessage]):
             wanted = [key for key in due.now if key not in begun]
             if not wanted:
                 break
-            # Of those that others had begun, something may be left that came too late for them.
+            # A running extraction may have begun before the latest messages came, so its session is attempted
+            # once more after it.
             begun.update(key for key in wanted if key not in self._attempts)
             for attempt in [self._begin(*key) for key in wanted]:
                 await attempt.done.wait()
@@ -170,7 +172,7 @@ class FactExtractor(Actor[ExtractorMessage]):
         return new
 
     def _begin(self, chat: str, session: int) -> _ExtractionAttempt:
-        """Learn from a session in a task of its own, if none does yet."""
+        """Start the extraction of a session in its own task, unless one runs; return its attempt."""
         attempt = self._attempts.get((chat, session))
         if attempt is None:
             attempt = self._attempts[chat, session] = _ExtractionAttempt()
@@ -181,19 +183,22 @@ class FactExtractor(Actor[ExtractorMessage]):
         try:
             async with self._limit:
                 attempt.new = await self._extract_session(chat, session)
-        except (ActorError, NotOwner) as error:  # the journal is gone, or another worker learns from it
+        except (ActorError, NotOwner) as error:  # the journal crashed, or another worker owns the session
             logger.info("chat %s: not learned from its session %d: %r", chat, session, error)
-        finally:
+        finally:  # also on cancellation: requests wait for `done`
             del self._attempts[chat, session]
             attempt.done.set()
 
     async def _extract_session(self, chat: str, session: int) -> int:
-        """Learn from a session; how many facts are new. What keeps from it puts it off, or ends it."""
+        """Extract facts from a session; return the number of new facts.
+
+        After a failure the extraction is postponed; after the last attempt the session counts as extracted.
+        """
         excerpt = await self._journal.ask(ReadUnextracted(chat, session))
         line = ""
         try:
             new, line = await self._extract_facts(chat, session, excerpt)
-        except Exception as error:  # whatever it is, the chats must not suffer from it
+        except Exception as error:  # no failure here may affect the chats
             trace = None if isinstance(error, RumiError) else error
             logger.warning("chat %s: not learned from session %d: %s", chat, session, error, exc_info=trace)
             if excerpt.tries < len(AGAIN_S):
@@ -208,15 +213,17 @@ class FactExtractor(Actor[ExtractorMessage]):
         return new
 
     async def _extract_facts(self, chat: str, session: int, excerpt: SessionExcerpt) -> tuple[int, str]:
-        """Ask the model, and store the facts; how many are new, and the line on the session.
+        """Ask the model for facts and store them; return the number of new facts and the line on the session.
 
         Raises:
-            ModelError: the model cannot be reached, refuses, or is silent.
-            MemoryUnavailable: nothing can be stored.
+            ModelError: the model cannot be reached, refuses, or does not answer in `EXTRACT_S`.
+            MemoryUnavailable: the memory cannot store facts.
         """
         context = self._context
         assert context.memory is not None
         assert self._extract is not None
+        # An earlier process may have stored the facts and ended before the journal knew: then the model need
+        # not be asked again.
         if not excerpt.messages or await context.memory(IsExtracted(chat, session, excerpt.upto)):
             return 0, ""
         language: Language = (
@@ -237,7 +244,7 @@ class FactExtractor(Actor[ExtractorMessage]):
 
 
 def _latest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
-    """The latest messages that fit, and at least one."""
+    """Return the latest messages that fit into `max_tokens`, and at least one."""
     kept = 0
     for message in reversed(messages):
         max_tokens -= message.tokens

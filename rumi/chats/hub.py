@@ -1,4 +1,4 @@
-"""Where chats tell what happens and front ends listen. Publishing never waits for anyone."""
+"""The hub: distributes the events of chats to subscribers. Publishing never waits for a subscriber."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,19 +12,21 @@ from rumi.platform.topic import Backlog, Subscription, Topic
 
 MAX_WAITING = 10_000
 MAX_CHARACTERS = 32_000_000
-"""Events, and characters in them, that a reader may be behind; one that is further behind loses the oldest,
-but nothing that is waited for: no reply and no question."""
+"""Maximum number of events, and of characters in them, that a subscriber's queue holds.
+
+A slower subscriber loses its oldest events, but never an event that somebody waits for (`NEVER_LOST`).
+"""
 
 NEVER_LOST = (Replied, TurnFinished, ConfirmationAsked, ConfirmationEnded)
 
 NOTHING_RUNS = TurnState()
 
 HubSubscription: TypeAlias = Subscription[ChatEvent]
-"""One reader's queue. Neighbouring text deltas of a turn are joined while it is slow."""
+"""The queue of one subscriber. Adjacent text deltas of a turn are joined while the subscriber is slow."""
 
 
 def _characters(event: ChatEvent) -> int:
-    """Return how much an event holds, where it may be much."""
+    """Return the number of characters in the long texts of an event; 0 for events without such texts."""
     match event.what:
         case TextDelta(text) | TurnStarted(text) | Replied(_, _, text) | TurnFinished(_, text):
             return len(text)
@@ -44,7 +46,7 @@ def _joined(older: ChatEvent, newer: ChatEvent) -> ChatEvent | None:
 
 
 async def reply_to(events: HubSubscription, number: int) -> Replied:
-    """The final reply to a message; what comes before it is dropped."""
+    """Wait for the final reply to a message and return it; drop the events before it."""
     while True:
         what = (await events.receive()).what
         if isinstance(what, Replied) and number in what.messages:
@@ -52,12 +54,12 @@ async def reply_to(events: HubSubscription, number: int) -> Replied:
 
 
 class Hub:
-    """Hands each event to those who listen to its chat, and to those who listen to all.
+    """Passes each event to the subscribers of its chat and to the subscribers of all chats.
 
-    `turns` has what the turn of a chat is at, until its reply, and what waits for it; chats without one are
-    not in it.
-    `questions` are those that wait for an answer, each with the number of the message that puts it before a
-    person: 0 where front ends number nothing, None where nobody can read it yet.
+    `turns` has the state of each chat's turn until its reply, with the queued messages; chats without either
+    are not in it. `questions` maps each pending question to the number of the message that shows it to a
+    person: 0 if the front end has no message numbers, None while no person can read the question yet.
+    `unasked` are the pending questions that no person can answer.
     """
 
     def __init__(self) -> None:
@@ -75,7 +77,9 @@ class Hub:
         self.unasked: set[str] = set()
 
     def publish(self, event: ChatEvent) -> None:
-        """Give an event to the current subscribers."""
+        """Update the state of the chat's turn and pass the event to the current subscribers."""
+        # The state and the queues change in the same step, so that a subscriber which catches up from the
+        # state neither misses an event nor gets it twice.
         state = self.turn(event.chat).apply(event)
         if state.turn or state.queued:
             self.turns[event.chat] = state
@@ -84,36 +88,36 @@ class Hub:
         self._topic.publish(event.chat, event)
 
     def turn(self, chat: str) -> TurnState:
-        """Return what the turn of the chat is at."""
+        """Return the state of the chat's turn."""
         return self.turns.get(chat, NOTHING_RUNS)
 
     def has_shown(self, question: str, message: int = 0) -> None:
-        """A person can read the question of that id. One that waits no more is forgotten already."""
+        """Record that a person can read the question of that id. Ignore a question that is not pending."""
         if question in self.questions:
             self.questions[question] = message
 
     def has_nobody(self, question: str) -> None:
-        """Nobody is there who could answer the question of that id: the no to it is no person's."""
+        """Record that no person can answer the question of that id: a no to it comes from no person."""
         if question in self.questions:
             self.unasked.add(question)
 
     def could_be_read(self, question: str, origin: int | None) -> bool:
-        """Return True if the question was there before the message `origin` was written."""
+        """Return True if a person could read the question before they wrote the message `origin`."""
         shown = self.questions.get(question)
         return shown is not None and (origin is None or origin > shown)
 
     def publish_to_running(self, what: Callable[[Language], Waiting], time: float) -> None:
-        """Tell every chat with a turn what it waits for, in the language of the turn."""
-        for chat, state in list(self.turns.items()):
+        """Publish what every running turn waits for, in the language of the turn."""
+        for chat, state in list(self.turns.items()):  # a copy: `publish` changes `turns`
             if state.started is not None:
                 self.publish(ChatEvent(chat, state.turn, time, what(state.started.what.language)))
 
     def nothing_runs(self, chat: str) -> None:
-        """A chat begins: of a turn that was told before, the end may never be told."""
+        """Forget the state of the chat's turn, because a start or handover may leave its end unpublished."""
         self.turns.pop(chat, None)
 
     def subscribe(self, chat: str | None = None, *, entering: bool = False) -> HubSubscription:
-        """Listen to one chat, or to all, from now on.
+        """Subscribe to one chat, or to all, from now on.
 
         A subscriber that is `entering` a chat first gets the state of its turn, if one runs.
         """
@@ -124,5 +128,5 @@ class Hub:
         return subscription
 
     def listening(self, chat: str | None = None) -> AbstractContextManager[HubSubscription]:
-        """Listen within a block."""
+        """Return a context manager that subscribes for the duration of a block."""
         return self._topic.listening(chat)

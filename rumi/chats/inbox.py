@@ -1,4 +1,4 @@
-"""How a message gets from a front end to its chat: stored first, then the chat is woken."""
+"""The inbox: delivers messages from front ends to chats. It stores each message, then wakes its chat."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,29 +33,29 @@ from rumi.store.ownership import partition_of
 logger = logging.getLogger(__name__)
 
 WRITE_S = 5.0
-"""How long a leaving front end waits for the journal to write its messages."""
+"""Maximum time that a cancelled front end waits for the journal to write its messages, in seconds."""
 
 END_TURN_S = 20.0
-"""How long a chat that can be reached by nobody may take to stop its turns."""
+"""Maximum time that a chat which no user can reach any more may take to stop its turns, in seconds."""
 
 NEXT_TURN_S = 0.5
-"""How often it is looked whether another one has begun meanwhile."""
+"""Interval in seconds at which turns that began meanwhile are stopped as well."""
 
 COMMAND_REPLY_S = 60.0
-"""How long a command from outside waits for its reply."""
+"""Maximum time that `Inbox.command` waits for the reply to a command, in seconds."""
 
 STORED_S = 0.05
-"""How often to look for the reply to such a command, where another worker gives it."""
+"""Polling interval in seconds for the reply to such a command, if another worker serves the chat."""
 
 SLICE_PAUSE_S = 0.01
-"""The pause between two slices of a deletion, in which other requests come first."""
+"""Pause between two slices of a deletion in seconds, in which other requests come first."""
 
 STOP_S = 0.5
-"""How long a `/stop` waits to be stored before it stops the turn all the same."""
+"""Maximum time that a `/stop` waits to be stored, in seconds; then it stops the turn anyway."""
 
 
 class Inbox:
-    """Accepts messages for all chats, and has their chats read them."""
+    """Accepts messages for all chats and wakes the chats that they are for."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Inbox:
 
     @property
     def failed(self) -> Mapping[str, Failed]:
-        """The chats that were stopped at their restart limit, until their next message starts them afresh."""
+        """The chats that were stopped at their restart limit, until their next message restarts them."""
         return self._dispatcher.failed
 
     @property
@@ -92,18 +92,19 @@ class Inbox:
         project: str = "",
         tainted: bool = False,
     ) -> int:
-        """Store a message for its chat; its number. From here on it will have exactly one final reply.
+        """Store a message for its chat and return its number. A stored message gets exactly one final reply.
 
-        It is answered in the `language`, or in the configuration's. `unattended`: no front end shows the
-        reply; a caller that listens hears it. `apart`: its turn has a history of its own. `channel` is the
-        name of the one that it came through, `model` the one that works on it, as `model_named` returns it.
-        The skills of the folder `project` count for it as well. `tainted`: a program wrote it, not a person.
+        The reply is in `language`, by default the configured one. `unattended`: no front end shows the reply;
+        only a caller that has subscribed gets it. `apart`: the turn has a history of its own. `channel` is
+        the name of the channel that the message came through, `model` the model that works on it, as returned
+        by `model_named`. Skills of the folder `project` are available to its turn. `tainted`: a program wrote
+        the message, not a person.
 
-        Cancelled, it has stored the message or has not; what is stored is answered all the same.
+        On cancellation the message is either stored or not; a stored message is answered anyway.
 
         Raises:
-            NotTaken: nothing can be stored now. The turn that a `/stop` was for is stopped nevertheless.
-            RumiError: it could not be stored.
+            NotTaken: nothing can be stored now. A `/stop` stops the turn nevertheless.
+            RumiError: the message could not be stored.
         """
         message = Incoming(
             chat=chat,
@@ -129,21 +130,22 @@ class Inbox:
         return stored.id
 
     async def accept_all(self, messages: Sequence[Incoming]) -> list[bool]:
-        """Store a batch in one transaction and hand the new messages to their chats, waiting for none.
+        """Store a batch in one transaction and wake the chats of the new messages, without waiting for them.
 
-        For each, whether it is new. Cancelled, it has stored the batch or has not; what is stored is
-        answered all the same.
+        Return for each message whether it is new. On cancellation the batch is either stored or not; stored
+        messages are answered anyway.
 
         Raises:
-            NotTaken: nothing can be stored now; what is to be stopped is stopped nevertheless.
-            RumiError: nothing of it was stored.
+            NotTaken: nothing can be stored now; each `/stop` stops its turn nevertheless.
+            RumiError: no message of the batch was stored.
         """
         return [stored is not None for stored in await self._store(messages, self._services.context.language)]
 
     async def join_albums(self, quiet_s: float) -> float | None:
-        """Hand on the albums of which no part has come for `quiet_s`; return how soon the next may be.
+        """Join each album of which no part has come for `quiet_s` seconds to one message; wake its chat.
 
-        None where no parts are left. Cancelled, what it has stored is answered all the same.
+        Return the time in seconds until the next album may be complete, None if no parts are left. On
+        cancellation, messages that are already stored are answered anyway.
 
         Raises:
             ActorError: the journal has stopped.
@@ -157,11 +159,12 @@ class Inbox:
         return await with_grace(join, WRITE_S)
 
     async def _store(self, messages: Sequence[Incoming], language: Language) -> Sequence[Incoming | None]:
-        """Have the journal store messages, and hand them on in the step in which it has.
+        """Store messages in the journal, and wake their chats in the same step in which the write succeeds.
 
-        A write cannot be called back, only waited for; but not for ever, when the caller is to leave: a
-        journal that crashed comes back only after those have ended that stand below it. Chats with a
-        `/stop` among these do not wait for it: no disk and no lock keeps a `/stop` from stopping.
+        A write that has begun can only be waited for, not withdrawn. A cancelled caller waits `WRITE_S` at
+        most: a crashed journal restarts only after the actors below it in the tree have ended, and the caller
+        may be one of them. A `/stop` among the messages stops its chat's turn after `STOP_S` even if the
+        write has not returned: neither a disk nor a lock may delay a `/stop`.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         most = self._services.context.limits.handed_chars
@@ -186,6 +189,8 @@ class Inbox:
             except Exception as error:  # noqa: BLE001  # raised below: a nursery would wrap it
                 failed = error
             else:
+                # Here and not after `with_grace`: a cancelled caller never gets there, and nothing else
+                # would wake the chats of messages that are stored.
                 if not isinstance(stored, NotStored):
                     self._hand_on(stored)
 
@@ -198,7 +203,7 @@ class Inbox:
         await with_grace(write_and_stop if stops else write, WRITE_S)
         if isinstance(failed, ActorError):
             why = failed.__cause__
-            if isinstance(why, RumiError):  # what the journal itself says
+            if isinstance(why, RumiError):  # an error with a text for users, raised by the journal itself
                 raise RumiError(f"The message could not be stored. {why.message}", why.advice) from failed
             raise RumiError("The message could not be stored.", "Send it again.") from failed
         if failed is not None:
@@ -211,7 +216,7 @@ class Inbox:
         return stored
 
     def _hand_on(self, stored: Sequence[Incoming | None]) -> None:
-        """Wake the chats of stored messages; tell an answer that was stored with its message."""
+        """Wake the chats of stored messages; publish replies that were stored together with their message."""
         for message in stored:
             if message is None or not message.chat or not self._services.pending.takes(message.chat):
                 continue
@@ -223,32 +228,36 @@ class Inbox:
                 self._dispatcher.wake(message)
 
     def wake(self, message: Incoming) -> None:
-        """Hand a message that is stored already to its chat. Never waits."""
+        """Wake the chat of a message that is already stored. Never waits."""
         self._dispatcher.wake(message)
 
     async def look(self, chats: Collection[str] | None) -> None:
-        """Wake the chats that have messages in the journal which other workers have stored.
+        """Wake those of these `chats`, or of all, for which other workers have stored messages.
 
-        These chats, or all; those of other workers are left out.
+        Chats that other workers serve are skipped.
         """
         pending, journal = self._services.pending, self._services.journal
         newest = await journal.ask(NewestOpen(None if chats is None else tuple(chats)))
         for chat, number in newest.items():
-            here = pending.takes(chat) or self._chats.lookup(chat) is not None  # leaving, and hears a stop
+            # A chat that is being handed over is not served any more, but its actor still obeys a `/stop`.
+            here = pending.takes(chat) or self._chats.lookup(chat) is not None
             if here and number > (judged := pending.cursor(chat).judged):
                 for message in await journal.ask(OpenMessages(chat, judged)):
                     self._dispatcher.wake(message)
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Go on with what earlier workers have left in the chats of these partitions."""
+        """Serve the chats of these partitions, and continue with the messages that earlier workers left."""
         await self._dispatcher.take_over(numbers)
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Leave the chats of these partitions to another worker; nothing of them runs when this returns."""
+        """Hand the chats of these partitions over to another worker; none of them runs when this returns.
+
+        Running turns may continue for `patience_s` seconds; then they are interrupted.
+        """
         await self._dispatcher.hand_over(numbers, patience_s)
 
     def busy(self) -> frozenset[int]:
-        """Return the partitions in which a message has no reply yet."""
+        """Return the partitions with a message that has no reply yet."""
         return frozenset(partition_of(chat) for chat in self._services.pending.unreplied)
 
     async def _stop_turns(self, chats: Collection[str]) -> None:
@@ -257,14 +266,14 @@ class Inbox:
 
     @property
     def own_model(self) -> str:
-        """The name of the model that works on messages for which no other one was chosen."""
+        """The name of the process's own model, which works on messages without a chosen model."""
         return self._services.context.own_model
 
     def model_named(self, name: str) -> str:
-        """Return a model's name as messages carry it: empty for the process's own.
+        """Return the name of a model or alias as messages carry it: empty for the process's own model.
 
         Raises:
-            RumiError: it cannot be used.
+            RumiError: the model cannot be used.
         """
         context = self._services.context
         name = context.aliases.get(name.strip(), name.strip())
@@ -274,7 +283,7 @@ class Inbox:
         return name
 
     def takes(self, chat: str) -> bool:
-        """Return True if this process serves the chat, and begins something new in it."""
+        """Return True if this process serves the chat and may begin new work in it."""
         return self._services.pending.takes(chat)
 
     def works(self, chat: str) -> bool:
@@ -285,17 +294,19 @@ class Inbox:
         """Send a chat command, as a front end would, and return its reply.
 
         Raises:
-            RumiError: no reply within `COMMAND_REPLY_S`; the chat goes on.
+            RumiError: no reply within `COMMAND_REPLY_S`; the chat continues.
         """
+        # Subscribe before the message is accepted: its reply may be published before `accept` returns.
         with self._services.hub.listening(chat) as events, trio.move_on_after(COMMAND_REPLY_S):
             number = await self.accept(chat, text, language, unattended=True)
+            # Another worker publishes the reply in its own process, so look for it in the shared journal.
             if not self._services.pending.takes(chat):
                 return await self._stored_reply(chat, number)
             return (await reply_to(events, number)).text
         raise RumiError("The chat has not answered yet.", "It continues; look at: rumi status")
 
     async def _stored_reply(self, chat: str, number: int) -> str:
-        """Return the reply to a message of a chat that another worker serves, when it is in the journal."""
+        """Wait until the journal has the reply of the worker that serves the chat; return its text."""
         while True:
             for reply in await self._services.journal.ask(Undelivered(chat, (number,))):
                 if number in reply.messages:
@@ -303,29 +314,29 @@ class Inbox:
             await trio.sleep(STORED_S)
 
     async def reset(self, chat: str, language: Language | None = None) -> str:
-        """Reset a chat from outside; the reply.
+        """Reset a chat by the command `/reset` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.
-            RumiError: see `command`.
+            RumiError: see `Inbox.command`.
         """
         return await self._of_known(chat, "/reset", language)
 
     async def stop(self, chat: str, language: Language | None = None) -> str:
-        """Stop a chat's turn from outside; the reply.
+        """Stop a chat's turn by the command `/stop` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.
-            RumiError: see `command`.
+            RumiError: see `Inbox.command`.
         """
         return await self._of_known(chat, "/stop", language)
 
     async def undo(self, chat: str, language: Language | None = None) -> str:
-        """Take a chat's last turn back from outside; the reply.
+        """Undo a chat's last turn by the command `/undo` and return the reply.
 
         Raises:
             UsageError: the chat is unknown.
-            RumiError: see `command`.
+            RumiError: see `Inbox.command`.
         """
         return await self._of_known(chat, "/undo", language)
 
@@ -337,9 +348,9 @@ class Inbox:
         return await self.command(chat, command, language)
 
     async def answer(self, chat: str, id: str, yes: bool, user: int | None = None) -> bool:
-        """Answer the question that a chat's turn asks; False where it waits for none of theirs.
+        """Answer the question of a chat's turn; return False if no question of that user is pending.
 
-        It is not stored: a question does not outlive its process.
+        The answer is not stored, because a question does not survive its process.
         """
         actor = self._chats.lookup(chat)
         if actor is None:
@@ -350,55 +361,57 @@ class Inbox:
             return False
 
     async def taint_files(self, chat: str) -> None:
-        """Mark a chat's files, because something from outside comes into them by no turn of its own.
+        """Taint a chat's files, because something other than its own turns puts untrusted content there.
 
-        Call it before the file is there, and again afterwards: a reset may remove the mark in between.
+        Call it before the file is there, and again afterwards: a reset may clear the taint in between.
 
         Raises:
-            RumiError: The mark cannot be stored.
+            NotServed: another worker serves the chat.
+            RumiError: the taint cannot be stored.
         """
         if not self._services.pending.takes(chat):
             raise NotServed("This worker does not serve the chat any more.", "Try again in a moment.")
         try:
             with trio.fail_after(WRITE_S):
+                # The journal first: if the chat restarts in between, it reads the taint from there.
                 await self._services.journal.ask(MarkFiles(chat, tainted=True))
                 await (await self._dispatcher.start(chat)).ask(FilesCame())
         except (ActorError, trio.TooSlowError) as error:
             raise RumiError("The chat cannot take a file now.", "Try again in a moment.") from error
 
     async def open(self, chat: str) -> None:
-        """Start the chat's actor, which replies to what earlier processes left open.
+        """Start the chat's actor, which replies to messages that earlier processes left open.
 
-        Where another worker serves the chat, nothing is done.
+        Do nothing if another worker serves the chat.
         """
         if self._services.pending.takes(chat):
             await self._dispatcher.start(chat)
 
     def lookup(self, chat: str) -> ActorRef[ChatMessage] | None:
-        """The chat's actor, if it is in memory."""
+        """Return the chat's actor if it is in memory, else None."""
         return self._chats.lookup(chat)
 
     async def end(self, chat: str) -> None:
-        """The chat can be reached by nobody any more: stop its turns, and take its actor out of memory.
+        """Stop the turns of a chat that no user can reach any more, and remove its actor from memory.
 
-        What has no reply by then gets one all the same, from the chat's next start.
+        This takes `END_TURN_S` at most. Messages without a reply by then get one from the chat's next start.
         """
         pending = self._services.pending
         with trio.move_on_after(END_TURN_S):
             while chat in pending.unreplied:
                 await self._end_turn(chat, "stopped")
-                with trio.move_on_after(NEXT_TURN_S):  # a message behind it may have become another
+                with trio.move_on_after(NEXT_TURN_S):  # a queued message may have become the next turn
                     await pending.all_replied(chat)
         await self._chats.stop(chat)
         await self._dispatcher.reopen(chat)
 
     async def delete(self, chat: str, *, files: bool = True) -> None:
-        """Stop the chat's turns, and delete its messages, its history, its sandbox and its files; facts stay.
+        """Stop the chat's turns and delete its messages, history, sandbox and, with `files`, its files.
 
-        Without `files`, these stay too.
+        Facts extracted from the chat remain.
 
         Raises:
-            RumiError: some of the files are left.
+            RumiError: some of the files could not be deleted.
         """
         await self.end(chat)
         while await self._services.journal.ask(DeleteChat(chat)):  # noqa: ASYNC110  # it waits for nothing
@@ -406,6 +419,7 @@ class Inbox:
         if files:
             await self._services.workspaces.remove(chat)
         await self.forget_copies(chat)
+        # A message may have been accepted during the deletion.
         await self._dispatcher.reopen(chat)
 
     async def forget_copies(self, chat: str) -> None:
@@ -413,22 +427,24 @@ class Inbox:
         await self._services.forget(chat)
 
     async def withdraw(self, chat: str, numbers: Collection[int]) -> None:
-        """The sender of these messages has left: stop the turns that they began or will begin.
+        """Stop the turns that these messages began or will begin, because their sender has disconnected.
 
-        Their replies come behind. No turn of another sender's is touched.
+        The replies follow later. Turns of other senders are not touched.
         """
+        # By message and not "the running turn": that may belong to another sender by the time it is ended.
         mine = frozenset(numbers) & self._services.pending.unreplied.get(chat, set())
         if mine:
             try:
-                actor = await self._dispatcher.start(chat)  # it may be about to start for one of them
+                actor = await self._dispatcher.start(chat)  # the chat may be starting because of one of them
                 await actor.tell(EndTurn("stopped", mine))
             except Exception as error:  # noqa: BLE001  # a chat that does not start works on nothing
                 logger.info("chat %s: nothing is stopped: %r", chat, error)
 
     async def wind_down(self, patience_s: float, then_s: float) -> None:
-        """The program is about to end: let what runs finish, then end the turns that are left, and say so.
+        """Let running turns finish before the process ends; after `patience_s` interrupt the rest.
 
-        Nothing may be accepted any more. Returns when all has been replied to, or after both times.
+        The caller must have stopped accepting messages. Return when all messages have their reply, or after
+        `patience_s` plus `then_s` seconds.
         """
         with trio.move_on_after(patience_s):
             await self._services.pending.all_replied()
@@ -438,25 +454,25 @@ class Inbox:
             await self._services.pending.all_replied()
 
     def unanswered(self) -> frozenset[tuple[str, int]]:
-        """Return the messages that have no final reply: each one's chat and number."""
+        """Return the chat and the number of each message without a final reply."""
         unreplied = self._services.pending.unreplied
         return frozenset((chat, number) for chat, numbers in unreplied.items() for number in numbers)
 
     def at_work(self, chat: str) -> int:
-        """Return the number of the message that the chat's turn works on; 0 if none runs."""
+        """Return the number of the message that the chat's turn works on; 0 if no turn runs."""
         started = self._services.hub.turn(chat).started
         return 0 if started is None else started.what.message
 
     async def stop_all(self, messages: Collection[tuple[str, int]]) -> None:
-        """Stop the turns of the chats that these messages are in, and what waits for one there.
+        """Stop the running and queued turns of the chats of these messages.
 
-        Returns when the messages have their replies.
+        Return when the messages have their replies.
         """
         pending, mine = self._services.pending, set(messages)
         while mine:
             for chat in {chat for chat, _ in mine}:
                 await self._end_turn(chat, "stopped")
-            with trio.move_on_after(NEXT_TURN_S):  # a message behind a turn may have become another
+            with trio.move_on_after(NEXT_TURN_S):  # a queued message may have become the next turn
                 while mine := {(chat, n) for chat, n in mine if n in pending.unreplied.get(chat, ())}:
                     await pending.changed.wait()
 
@@ -467,9 +483,9 @@ class Inbox:
                 await actor.tell(EndTurn(by))
 
     async def begin_session(self, chat: str) -> None:
-        """Begin a new session; the old history stays stored, out of the prompt.
+        """Begin a new session; the old history stays stored but no longer appears in prompts.
 
-        A chat in memory is ended first, with what it does: it knows the old session.
+        The chat's actor is stopped first, together with its job, because it holds the old session in memory.
         """
         await self._chats.stop(chat)
         await self._services.journal.ask(NewSession(chat))
@@ -485,11 +501,11 @@ def add_chats(
     whole_status: Callable[[], str] = lambda: "",
     worker: Callable[[], str | None] = lambda: None,
 ) -> Inbox:
-    """Add the chats below what they depend on, and return what accepts messages for them.
+    """Add the chats and their recovery to the tree below `root`, and return their inbox.
 
-    `how_to_make_room` says what to do about a trouble of the disk's, for who owns it. `whole_status` says how
-    the whole process is, for an admin. `worker` returns the name of this process among the workers of a
-    database, None where it is alone.
+    `free_space_advice` returns what a user can do about a disk problem, in their language. `whole_status`
+    returns the status of the whole process, for admins. `worker` returns the name of this process among the
+    workers of a database, None if it is the only one.
     """
     dispatcher = Dispatcher(root, services, whole_status, worker)
     return Inbox(services, dispatcher, free_space_advice)

@@ -1,4 +1,4 @@
-"""What a chat's worker is handed: one job at a time."""
+"""The jobs of a chat's worker, and the queue in which they wait."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ JobKind: TypeAlias = Literal["turn", "retry", "undo", "new", "reset", "result", 
 
 
 EndedBy: TypeAlias = Literal["stopped", "interrupted"]
-"""Why a turn ends early: its user's `/stop`, or the program's own end."""
+"""Why a turn ends early: its user's `/stop`, or the end of the process."""
 
 
 class Asked:
-    """A question that waits for a yes or a no. It is answered once, by the person whose turn it is."""
+    """A pending question for a yes or a no, answered once by the person whose turn it is."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -30,12 +30,15 @@ class Asked:
         self._answered = trio.Event()
 
     def answer(self, yes: bool) -> None:
-        """Answer it."""
+        """Record the answer and wake the waiting turn."""
         self._yes = yes
         self._answered.set()
 
     async def wait(self, seconds: float) -> Verdict:
-        """The answer, or that none came in that time. Cancelled, no answer counts."""
+        """Wait for the answer and return it, or "expired" after `seconds`.
+
+        On cancellation no answer counts.
+        """
         with trio.move_on_after(seconds):
             await self._answered.wait()
         if not self._answered.is_set():
@@ -45,17 +48,19 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A turn, an answer to parked calls, a new session, a reset or a task's result.
+    """A turn, a retry, an undo, an answer to parked calls, a new session, a reset or a task's result.
 
-    It lasts from the hand-over to its final reply. The mailbox loop makes it, cancel scope included, before
-    the worker sees it, so that a `/stop` right behind a message finds what to cancel. Only the mailbox loop
-    adds to `joined` (the messages that share its final reply: stops, answers to questions, and as many
-    `dropped` ones, which had waited behind it) and sets `then`, and only until the worker has `sealed` the
-    job. `message` is what it works on: of a retry, the number is its own and the words are the earlier
-    message's. `stage`: what it does besides its turn. The `note` stands behind its final reply; `shows` are
-    files that its tools want people to see. `allowed` are
-    answers in words for the model: its turn may make calls that a person has said yes to. `seen` are the
-    parked calls that had been asked for when an answer came.
+    A job exists until its final reply is published. The mailbox loop creates it, with its cancel scope,
+    before the worker sees it, so that a `/stop` right after a message finds a scope to cancel. Only the
+    mailbox loop adds to `joined` and sets `then`, the job to run next, and only until the worker has set
+    `sealed`.
+
+    `message` is what the job works on; the message of a retry has its own number and the earlier message's
+    text. `joined` are further messages that share the final reply: stops, answers to questions, and the
+    `dropped` number of messages that were queued behind the job. `stage` names what the job does besides its
+    turn. `note` is appended to the final reply; `shows` are files that tools want to show to people.
+    `allowed` is the text for the model about the answers to parked calls: the turn may make the calls that a
+    person has approved. `seen` are the parked calls that the user had been asked about when an answer came.
     """
 
     kind: JobKind
@@ -83,35 +88,34 @@ class Job:
 
     @property
     def begins_session(self) -> bool:
-        """Return True if it ends the session; then there is no turn, unless it puts a question."""
+        """Return True if the job ends the session; then it has no turn, unless it asks a question."""
         return self.kind in ("new", "reset")
 
     @property
     def messages(self) -> tuple[int, ...]:
-        """All messages that share this job's final reply."""
+        """The numbers of all messages that share this job's final reply."""
         return (self.message.id, *self.joined)
 
     def end(self, by: EndedBy) -> None:
-        """End it early; the first to end it says why."""
+        """Cancel the job; the first call decides the reason."""
         if not self.scope.cancel_called:
             self.ended_by = by
         self.scope.cancel()
 
     def drop(self, waiting: Sequence[int]) -> None:
-        """Have these messages, which will not be worked on, share its final reply, which says how many."""
+        """Let these dropped messages share the job's final reply, which states their number."""
         self.joined += waiting
         self.dropped += len(waiting)
 
     def final_reply(self, text: str) -> str:
-        """Return its final reply, with what was dropped, and its note."""
+        """Return the text of the job's final reply, with the number of dropped messages and the note."""
         dropped = reply_texts.dropped(self.language, self.dropped) if self.dropped else ""
         return "\n\n".join(filter(None, (text, dropped, self.note)))
 
     def answer(self, yes: bool, user: int | None, id: str | None = None) -> bool:
-        """Answer the question that waits, if one does (the one called `id`, where that is said); whether so.
+        """Answer the pending question (with `id`, only that one); return True if the answer counts.
 
-        Only the person whose turn it is may answer, and each question once; a turn that is being ended
-        waits for nothing.
+        Only the person whose turn it is may answer, each question once, and not after the turn was cancelled.
         """
         if self.asked is None or self.scope.cancel_called:
             return False
@@ -123,9 +127,9 @@ class Job:
 
 
 class JobQueue:
-    """Messages that wait while the worker has a job, in order; at most `most`.
+    """Jobs that wait in order while the worker has a job; `most` limits the number of waiting messages.
 
-    Results of tasks wait before them, in any number; nothing drops or ends them.
+    Results of tasks come before messages, in any number; no command drops or ends a result.
     """
 
     def __init__(self, most: int) -> None:
@@ -134,29 +138,30 @@ class JobQueue:
         self._results: list[Job] = []
 
     def __len__(self) -> int:
-        """Return how many messages wait."""
+        """Return the number of waiting messages, without results."""
         return len(self._jobs)
 
     def hold(self, job: Job) -> None:
-        """Have the result of a task wait, or a job that came while one was stored, whatever the limit."""
+        """Queue a result of a task, or a job that must not be rejected, regardless of the limit."""
         (self._results if job.kind == "result" else self._jobs).append(job)
 
     def takes(self, job: Job) -> bool:
-        """Return True for a message, while there is room: for no command, and for no yes or no, which was
-        meant for a question.
+        """Return True if the job may be queued: it is a turn, and the queue is not full.
+
+        A plain yes or no is never queued, because it was meant for a question.
         """
         said = job.message
         answers = not fetched(said.attachments) and question_texts.yes_or_no(said.text) is not None
         return job.kind == "turn" and not answers and len(self) < self.most
 
     def add(self, job: Job) -> Queued:
-        """Have it wait, and return what to tell its sender."""
+        """Queue the job and return the event that tells its sender its position."""
         self._jobs.append(job)
         position, said = len(self), job.message
         return Queued(said.id, reply_texts.queued(job.language, position, self.most), position, said.origin)
 
     def next(self, now: float) -> Job | None:
-        """Return the first one, whose time begins now."""
+        """Remove and return the first job, None if the queue is empty. The age of the job begins at `now`."""
         waiting = self._results or self._jobs
         job = waiting.pop(0) if waiting else None
         if job is not None:
@@ -164,13 +169,19 @@ class JobQueue:
         return job
 
     def drop(self, before: int | None = None) -> list[int]:
-        """Drop all, or what came `before` a message; return the messages, which have to share a reply."""
+        """Drop all messages, or those that came `before` a message; return their numbers.
+
+        The caller must let them share a reply.
+        """
         dropped = [job for job in self._jobs if before is None or job.message.id < before]
         self._jobs = [job for job in self._jobs if job not in dropped]
         return [job.message.id for job in dropped]
 
     def end(self, by: EndedBy, of: Collection[int] | None) -> None:
-        """Have them, or those of these messages, end as soon as they begin: then their history says why."""
+        """Cancel all queued jobs, or those `of` these messages.
+
+        Each still begins and ends at once, so that its history entry has the reason.
+        """
         for job in self._jobs:
             if of is None or job.message.id in of:
                 job.end(by)

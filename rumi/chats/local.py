@@ -1,4 +1,4 @@
-"""A chat as a front end uses it: in this process, or over the control socket."""
+"""A chat of this process for a front end, and the past turns that front ends show."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +20,20 @@ from rumi.store.journal.records import Attachment, StoredEntry
 from rumi.store.journal.transaction import JournalMessage
 
 RECENT: Final = 3
-"""Exchanges that a window shows of what was said before it was opened."""
+"""Number of past exchanges that an attached client shows."""
 
 RECENT_ENTRIES: Final = 100
-"""Entries of the history among which they are looked for; a turn with many tool calls has many."""
+"""Number of history entries to search for these exchanges; a turn with many tool calls has many entries."""
 
 
 @dataclass(eq=False, slots=True)
 class LocalChat:
-    """A chat of this process, for a front end. `language` is its reader's; None: the configured one.
+    """A chat of this process, for a front end. `language` is its user's; None: the configured one.
 
-    `apart`: each message's turn has a history of its own, beside the chat's session. `channel` is the name
-    of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it. The
-    skills of the folder `project` count for them as well. `tainted`: a program writes them, not a person.
+    `apart`: each message's turn has a history of its own, separate from the chat's session. `channel` is the
+    name of the front end's channel, `chosen` the model for its messages, as `Inbox.model_named` returns it.
+    The skills of the folder `project` are available to its messages as well. `tainted`: a program writes the
+    messages, not a person.
     """
 
     chat: str
@@ -48,22 +49,26 @@ class LocalChat:
 
     @property
     def model(self) -> str:
-        """The model that works on what is sent."""
+        """The name of the model that works on the messages sent here."""
         return self.chosen or self.inbox.own_model
 
     async def use_model(self, name: str) -> None:
-        """Have this model work on what is sent from now on."""
+        """Use this model for messages sent from now on.
+
+        Raises:
+            RumiError: the model cannot be used.
+        """
         await trio.lowlevel.checkpoint()
         self.chosen = self.inbox.model_named(name)
 
     async def recent(self) -> list[PastTurn]:
-        """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        """Return the last exchanges of the current session, without the running turn; oldest first."""
         rows = await self.journal.ask(ReadHistory(self.chat, limit=RECENT_ENTRIES, going_on=True))
         runs = self.hub.turn(self.chat).turn
         return [exchange for exchange in past_turns_of(rows) if exchange.turn != runs][-RECENT:]
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message or a command and hand it to the chat; its number."""
+        """Store a message or a command, wake the chat, and return its number; see `Inbox.accept`."""
         return await self.inbox.accept(
             self.chat,
             text,
@@ -77,30 +82,30 @@ class LocalChat:
         )
 
     def subscribe(self) -> HubSubscription:
-        """Listen from now on, and to what its turn is at."""
+        """Subscribe to the chat's events from now on, beginning with the state of the running turn."""
         return self.hub.subscribe(self.chat, entering=True)
 
     def shown(self, question: str) -> None:
-        """A person can read the question."""
+        """Report that a person can read the question."""
         self.hub.has_shown(question)
 
     def unasked(self, question: str) -> None:
-        """Nobody is there who could answer the question."""
+        """Report that no person can answer the question."""
         self.hub.has_nobody(question)
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Replies that no one has acknowledged, oldest first; earlier processes' included."""
+        """Return replies not yet acknowledged, including those of earlier processes; oldest first."""
         await self.inbox.open(self.chat)
         stored = await self.journal.ask(Undelivered(self.chat, tuple(to)))
         return [Replied(reply.delivery, reply.messages, reply.text, reply.reason) for reply in stored]
 
     async def delivered(self, delivery: int) -> None:
-        """A person has it."""
+        """Acknowledge a reply: a person has got it."""
         await self.journal.tell(Delivered(delivery, by_reader=True))
 
 
 def past_turns_of(rows: Iterable[StoredEntry]) -> list[PastTurn]:
-    """Return what was asked and answered in each turn, without what the user handed on."""
+    """Return the question and answer of each turn, without content by others that the user passed on."""
     found: dict[str, PastTurn] = {}
     for row in rows:
         turn, message = row.entry.turn, row.entry.message

@@ -1,4 +1,4 @@
-"""A chat as a front end sees it, in this process or over the control socket."""
+"""The interface of a chat for front ends, in this process or over the control socket."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from rumi.store.journal.records import Attachment
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """What a user said and the answer, in full; the answer is empty where none came."""
+    """A user's question and its answer, both in full; the answer is empty if none came."""
 
     turn: str
     question: str
@@ -21,16 +21,16 @@ class ChatSubscription(Protocol):
     """The events of one chat, in order. Text deltas of one turn may be joined when the reader is slow."""
 
     async def receive(self) -> ChatEvent:
-        """The next event. A cancelled receive loses nothing."""
+        """Wait for the next event and return it. A cancelled call loses no event."""
         ...
 
     def close(self) -> None:
-        """Stop listening."""
+        """Unsubscribe."""
         ...
 
 
 class ChatPort(Protocol):
-    """A chat as a front end sees it, in this process or over the control socket."""
+    """A chat for a front end, in this process or over the control socket."""
 
     @property
     def chat(self) -> str:
@@ -39,37 +39,41 @@ class ChatPort(Protocol):
 
     @property
     def model(self) -> str:
-        """The model that works on what is sent."""
+        """The name of the model that works on the messages sent here."""
         ...
 
     async def use_model(self, name: str) -> None:
-        """Have this model work on what is sent from now on. A `RumiError` says why it cannot."""
+        """Use this model for messages sent from now on.
+
+        Raises:
+            RumiError: the model cannot be used.
+        """
         ...
 
     async def recent(self) -> list[PastTurn]:
-        """The last exchanges of the session that goes on, without the turn that runs; oldest first."""
+        """Return the last exchanges of the current session, without the running turn; oldest first."""
         ...
 
     async def send(self, text: str, attachments: Sequence[Attachment] = ()) -> int:
-        """Store a message (or a command) and hand it to the chat; its number. It will be replied to once."""
+        """Store a message (or a command), wake the chat, and return its number. It gets exactly one reply."""
         ...
 
     def subscribe(self) -> ChatSubscription:
-        """Listen from now on."""
+        """Subscribe to the chat's events from now on."""
         ...
 
     def shown(self, question: str) -> None:
-        """A person can read the question of that id: from now on a typed yes or no answers it."""
+        """Report that a person can read the question of that id: from now on a typed yes or no answers it."""
         ...
 
     def unasked(self, question: str) -> None:
-        """Nobody is there who could answer the question; a no follows."""
+        """Report that no person can answer the question of that id; the caller answers no afterwards."""
         ...
 
     async def undelivered(self, to: Sequence[int] = ()) -> list[Replied]:
-        """Replies stored earlier that no one has acknowledged, oldest first, and all `to` these messages."""
+        """Return stored replies not yet acknowledged, oldest first, and all replies `to` these messages."""
         ...
 
     async def delivered(self, delivery: int) -> None:
-        """A person has it."""
+        """Acknowledge a reply: a person has got it."""
         ...

@@ -1,4 +1,4 @@
-"""Publishes chats' events, to subscribers and to the audit log; knows which messages have no reply yet."""
+"""Publication of chat events to subscribers and the audit log, and the messages without a reply yet."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -33,17 +33,17 @@ RECORDED = {
     "turn_finished": f"turn_finished stopped_reason=reason {_USAGE}",
     "reply": "replied messages",
 }
-"""What the audit log and live events have of each kind of event, as `picked` reads it."""
+"""The fields of each kind of event in the audit log and in live events, in the format of `picked`."""
 
 
 @dataclass(slots=True)
 class Cursor:
-    """How far a chat is with its messages. It outlives the chat's incarnations.
+    """A chat's position in its messages. It survives restarts of the chat's actor.
 
-    The chat has judged its messages up to `judged`: those of them that are open and that no incarnation works
-    on get their reply from recovery. Those up to `earlier` were judged by an earlier process. Of one up to
-    `missed` it may not know; if that is more, it reads the journal. `adopted`: what an earlier worker has
-    judged was found out from the journal, where several share one.
+    The chat has judged all messages up to `judged`; recovery replies to those of them that are open and that
+    no incarnation works on. An earlier process judged the messages up to `earlier`. The chat may not know of
+    messages up to `missed`; if `missed` is greater than `judged`, it reads the journal. `adopted`: the
+    messages that an earlier worker judged were determined from the journal, if workers share a database.
     """
 
     judged: int
@@ -54,10 +54,10 @@ class Cursor:
 
 @dataclass(slots=True)
 class PendingMessages:
-    """The messages whose final reply was not told yet, by chat, and the chats' cursors.
+    """The messages whose final reply is not published yet, by chat, and the chats' cursors.
 
-    Messages up to `boot` are earlier processes'. Where several workers share a database, this `worker` serves
-    the chats of the partitions in `served`; those that are `closing` are being handed over.
+    Earlier processes accepted the messages up to `boot`. If workers share a database, this `worker` serves
+    the chats of the partitions in `served`; partitions in `closing` are being handed over.
     """
 
     boot: int | None = None
@@ -69,16 +69,16 @@ class PendingMessages:
     changed: trio.Event = field(default_factory=trio.Event)
 
     def begin(self, last: int) -> None:
-        """Messages up to `last` are earlier processes'. Only the first time counts."""
+        """Record that earlier processes accepted the messages up to `last`. Only the first call counts."""
         if self.boot is None:
             self.boot = last
             for cursor in self.cursors.values() if self.worker is None else ():
-                # Of a chat that was woken before this: a task that an earlier process left has ended.
+                # A chat may have been woken before this call, because a task of an earlier process has ended.
                 cursor.judged = max(cursor.judged, last)
                 cursor.earlier = last
 
     def serve_as(self, worker: str) -> None:
-        """Be a worker among others. A new one knows nothing of what an earlier one has done."""
+        """Serve as this worker among others; forget the state of an earlier worker of another name."""
         if worker != self.worker:
             self.worker = worker
             for numbers in (self.served, self.closing, self.unreplied, self.cursors):
@@ -86,18 +86,23 @@ class PendingMessages:
             self._has_changed()
 
     def takes(self, chat: str) -> bool:
-        """Return True if this process serves the chat, and begins something new in it."""
+        """Return True if this process serves the chat and may begin new work in it."""
         number = partition_of(chat) if self.worker is not None else 0
         return self.worker is None or (number in self.served and number not in self.closing)
 
     def cursor(self, chat: str) -> Cursor:
-        """The chat's cursor."""
+        """Return the chat's cursor; create it if there is none."""
+        # Among workers the number of the last message at start means nothing: others have accepted messages
+        # since. `adopt` sets the cursor then.
         boot = 0 if self.worker is not None else self.boot or 0
         return self.cursors.setdefault(chat, Cursor(boot, earlier=boot))
 
     def adopt(self, chat: str, open_messages: Sequence[Incoming]) -> None:
-        """Find out what an earlier worker has judged of a chat's open messages: what became a turn, and what
-        was said to it. The others begin as if they came now."""
+        """Determine which of a chat's open messages an earlier worker judged, and set the cursor behind them.
+
+        These are the messages that became a turn, and the answers that directly follow. The chat judges the
+        rest as new messages.
+        """
         cursor = self.cursor(chat)
         if self.worker is None or cursor.adopted:
             return
@@ -113,26 +118,27 @@ class PendingMessages:
         cursor.judged = max(cursor.judged, begun)
 
     def forget(self, chat: str) -> None:
-        """Another worker serves the chat: it tells the replies."""
+        """Forget the chat's messages and cursor: another worker serves it and publishes the replies."""
         self.unreplied.pop(chat, None)
         self.cursors.pop(chat, None)
         self._has_changed()
 
     def _has_changed(self) -> None:
+        # A trio event cannot be cleared: each change wakes its waiters and leaves a new event for the next.
         self.changed.set()
         self.changed = trio.Event()
 
     def leave(self, chat: str) -> None:
-        """Forget the cursor of a chat that is not there any more, if every message has its reply."""
+        """Forget the cursor of a stopped chat, if every message has its reply."""
         if chat not in self.unreplied:
             self.cursors.pop(chat, None)
 
     def add(self, chat: str, number: int) -> None:
-        """The message is stored, and its reply will be told."""
+        """Add a stored message that has no reply yet."""
         self.unreplied.setdefault(chat, set()).add(number)
 
     def mark_replied(self, chat: str, messages: Sequence[int]) -> bool:
-        """Note that the final reply to these is told now; False if it was told before."""
+        """Mark these messages as replied to; return False if all of them were already."""
         unreplied = self.unreplied.get(chat, set())
         first = not unreplied.isdisjoint(messages)
         unreplied.difference_update(messages)
@@ -142,15 +148,17 @@ class PendingMessages:
         return first
 
     async def all_replied(self, chat: str | None = None) -> None:
-        """Return when every message of the chat, or of all chats, has its final reply."""
+        """Wait until every message of the chat, or of all chats, has its final reply."""
         while self.unreplied if chat is None else chat in self.unreplied:
             await self.changed.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Tells what happens in chats. `container_id` returns the id of a chat's sandbox, empty without one.
-    `count` gets each event, and never waits.
+    """Publishes the events of chats.
+
+    `container_id` returns the id of a chat's sandbox, empty without one. `count` gets each event for metrics
+    and must not block.
     """
 
     hub: Hub
@@ -161,16 +169,17 @@ class Publisher:
     count: Callable[[ChatEvent], object] = lambda event: None
 
     def publish(self, chat: str, turn: str, what: Happening) -> None:
-        """Write the audit line and give the event to those who listen. Never waits for anyone."""
+        """Write the audit line of an event and pass the event to subscribers. Never waits."""
         event = ChatEvent(chat, turn, self.now(), what)
         self._write(event)
         self.count(event)
         self.hub.publish(event)
 
     def reply(self, chat: str, turn: str, replied: Replied, finished: TurnFinished | None = None) -> None:
-        """Tell a final reply that is stored, behind the end of the turn that it belongs to. Only once.
+        """Publish a stored final reply once, after the end of its turn.
 
-        A turn's end is told with its reply and not before, so that no crash in between can end it twice.
+        The end of a turn is published together with its reply and not before: if the chat crashed in between,
+        recovery would publish another end.
         """
         if not self.pending.mark_replied(chat, replied.messages):
             return
@@ -195,15 +204,16 @@ class Publisher:
                 record |= {"argv": argv, "command": _command(call)}
                 container_id = result.trace.container_id if result.trace else ""
         del record["time"]
-        record.pop("whole", None)  # it may have the content of files
+        record.pop("whole", None)  # it may contain the content of files
         kind, chat = record.pop("event"), record.pop("chat")
         self.audit.write(kind, chat_id=chat, container_id=container_id, **record)
 
 
 def recorded(event: ChatEvent) -> dict[str, Any] | None:
-    """Return what records have of an event; None for what they leave out.
+    """Return the record of an event for the audit log and live events; None for kinds that they omit.
 
-    A call is a `command` only if one ran in the sandbox, and `refused` if nothing was done.
+    The record of a bash call is named "command" if a command ran in the sandbox, and that of a tool call
+    "refused" if the tool had no effect.
     """
     record = picked(event, RECORDED)
     match event.what:
@@ -217,9 +227,9 @@ def recorded(event: ChatEvent) -> dict[str, Any] | None:
 
 
 def _command(call: ToolCall) -> str:
-    """The command of a bash call as the model wrote it, the path of a file tool's; of others their arguments.
+    """Return the command of a bash call as the model wrote it, the path of a file tool, else the arguments.
 
-    So the audit log has no content of files, whichever tool wrote it.
+    So the audit log never contains the content of files, whichever tool wrote them.
     """
     name = "path" if call.name in FILE_TOOLS else "command" if call.name == "bash" else ""
     if not name:

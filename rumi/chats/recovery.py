@@ -1,4 +1,4 @@
-"""Replies to messages that were judged and that no chat works on: after a crash, after a restart."""
+"""Recovery: replies to judged messages that no chat works on, after a crash or a restart."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,12 +32,15 @@ from rumi.store.journal.undo import FindUndo
 logger = logging.getLogger(__name__)
 
 CHATS_AT_ONCE = 16
-"""Chats that are started at the same time: with more, each step of each waits for a step of all others."""
+"""Maximum number of chats that are started at the same time.
+
+With more, every step of a starting chat would wait for a step of all the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A chat that crashed once too often. `time` is seconds since 1970, `error` one line."""
+    """A chat that reached its restart limit, at `time` in seconds since 1970; `error` is one line."""
 
     time: float
     error: str
@@ -45,7 +48,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class CrashReplies:
-    """Replies in the place of chats that crashed, or of an earlier process's.
+    """Replies on behalf of chats that crashed, or that an earlier process served.
 
     `failed` are the chats that were stopped at their restart limit, until their next message.
     """
@@ -59,14 +62,15 @@ class CrashReplies:
     people: People = field(default_factory=People)
 
     async def recover(self, chat: str, record: ChatRecord, parked: ParkedCalls) -> tuple[HistoryEntry, ...]:
-        """Reply to what was judged and is open; return what the history has in the place of the answers.
+        """Reply to the open messages that were judged; return the history entries that replace the answers.
 
-        The first reply to a turn or a result asks for the `parked` calls that no message has asked for.
-        To be called in the step in which the record came: what is open in it has not been told by then.
+        The first reply to a turn or a result asks about the `parked` calls that no message has asked about.
+        Call it without an await after the record was read: then no reply to its open messages has been
+        published yet.
         """
         judged = self.pending.cursor(chat).judged
         left = [message for message in record.open if message.id <= judged]
-        for message in left:  # an earlier process's, too: who replies to it is the first to tell that
+        for message in left:  # those of an earlier process as well: otherwise their reply is not published
             self.pending.add(chat, message.id)
         entries: tuple[HistoryEntry, ...] = ()
         for message, answers in _with_answers(left):
@@ -76,7 +80,7 @@ class CrashReplies:
     async def _settle(
         self, session: int, message: Incoming, answers: tuple[int, ...], parked: ParkedCalls
     ) -> tuple[HistoryEntry, ...]:
-        """Reply to one of them; `answers` are the messages that share its reply."""
+        """Reply to one message and to the `answers` that share its reply; return its history entries."""
         chat, language = message.chat, message.language or self.language
         messages = (message.id, *answers)
         if message.ready:
@@ -87,6 +91,8 @@ class CrashReplies:
             replied = Replied(delivery, messages, settle.text, task=message.task, schedule=message.schedule)
             self.publisher.reply(chat, "", replied)
             return entries
+        # An earlier process judged messages up to `earlier`: its end interrupted them. This process judged
+        # later ones, so a crash of the chat ended them.
         crashed = message.id > self.pending.cursor(chat).earlier
         reason: Reason = "crashed" if crashed else "interrupted"
         no_command = message.turn or not message.by_hand or fetched(message.attachments)
@@ -104,7 +110,7 @@ class CrashReplies:
         turn = message.turn or f"t{message.id}"
         asked = () if message.turn else opening(turn, message)
         entries = (*asked, ending(turn, reason))
-        if message.apart:  # its history is not the session's; one that was not begun has none
+        if message.apart:  # the turn has a history of its own, or none if it was not begun
             session, entries = 0, entries if message.turn else ()
         settle = asking(Settle(chat, messages, text, reason, session, entries), parked, language)
         delivery = await self.journal.ask(settle)
@@ -116,7 +122,10 @@ class CrashReplies:
     async def _text_for_command(
         self, message: Incoming, language: Language, command: ChatCommand | UnknownCommand
     ) -> str:
-        """Return the reply to a command; one that a room serves is done now: twice is as good as once."""
+        """Return the reply to a command.
+
+        A command with a handler runs now, possibly for the second time: handlers are idempotent.
+        """
         handler = handler_for(self.handlers, command) if isinstance(command, ChatCommand) else None
         if handler is not None and isinstance(command, ChatCommand):
             name, rest = command.name, command.rest
@@ -124,14 +133,14 @@ class CrashReplies:
             return refused or await handler.command(self.people.current(message), language, command)
         if command.name == "undo":
             undone = await self.journal.ask(FindUndo(message.chat, message.id))
-            if undone is not None:  # it was decided, and completed by now
+            if undone is not None:  # the undo was decided before the crash and has been completed since
                 return undo_reply(undone, language)
         return _lost_command(language, command)
 
     async def republish(self, chat: str) -> None:
-        """Publish replies that were stored just when the chat crashed, because no subscriber got them.
+        """Publish replies that were stored just before the chat crashed, because no subscriber got them.
 
-        To be called when nothing that was judged is open any more.
+        Call it after `recover`, when no judged message is open any more.
         """
         judged = self.pending.cursor(chat).judged
         missed = {number for number in self.pending.unreplied.get(chat, ()) if number <= judged}
@@ -145,13 +154,14 @@ class CrashReplies:
                 reply.delivery, reply.messages, reply.text, task=reply.task, schedule=reply.schedule
             )
             self.publisher.reply(chat, reply.turn, replied, finished)
-        self.pending.mark_replied(chat, tuple(missed))  # what is not there has reached a person already
+        # A reply that is not undelivered has reached a person already, so its message is done as well.
+        self.pending.mark_replied(chat, tuple(missed))
 
 
 def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, ...]]]:
-    """Return the messages that get a reply, each with the numbers of those that share it.
+    """Return the messages that get a reply, each with the numbers of the messages that share the reply.
 
-    A yes or a no shares the reply of the last message before it that may have asked for one.
+    A yes or a no shares the reply of the last message before it that may have asked a question.
     """
     replied: list[tuple[Incoming, list[int]]] = []
     shared: list[int] | None = None
@@ -166,25 +176,25 @@ def _with_answers(left: Sequence[Incoming]) -> list[tuple[Incoming, tuple[int, .
 
 
 def _is_answer(message: Incoming) -> bool:
-    """Return True if it is a yes or a no, with which no turn began."""
+    """Return True if the message is a yes or a no that began no turn."""
     mine = _plainly_sent(message)
     return mine and question_texts.yes_or_no(message.text) is not None
 
 
 def _asked(message: Incoming) -> bool:
-    """Return True if it is a command that puts a question first: it is told as a turn is."""
+    """Return True if the message is a command that asks a question first; it is published like a turn."""
     mine = _plainly_sent(message)
     return mine and asks_first(message.text)
 
 
 def _plainly_sent(message: Incoming) -> bool:
-    """Return True for words that somebody sent, with which no turn began."""
+    """Return True if a person sent the message, without attachments to fetch, and it began no turn."""
     return message.by_hand and not message.turn and not fetched(message.attachments)
 
 
 def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> str:
     if command.name == "stop":
-        return reply_texts.stopped(language)  # the turn has ended, by the crash if not by this
+        return reply_texts.stopped(language)  # the turn has ended, by the crash if not by the `/stop`
     if isinstance(command, UnknownCommand):
         return reply_texts.lost_command(language, command.name)
     numbers = command.rest if command.name in ("yes", "no") else ""
@@ -194,9 +204,9 @@ def _lost_command(language: Language, command: ChatCommand | UnknownCommand) -> 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The chat may have open messages that it does not know of: it is to be started, if it is not there.
+    """A request to start a chat that may have open messages it does not know of.
 
-    One that is `urgent` does not wait for others: a `/stop` is among its messages.
+    `urgent`: one of the messages is a `/stop`, so the chat does not wait for the starts of other chats.
     """
 
     chat: str
@@ -205,18 +215,18 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class LookAt:
-    """Chats of these partitions may have open messages: other workers have served them."""
+    """A request to start the chats of these partitions that have open messages left by other workers."""
 
     partitions: frozenset[int]
 
 
 class Recovery(Actor[Open | LookAt]):
-    """Starts chats in which messages are open. It starts before anything is accepted.
+    """Starts chats with open messages. This actor starts before any message is accepted.
 
-    `worker` returns the name of this process among the workers of a database, None where it is alone.
+    `worker` returns the name of this process among the workers of a database, None if it is the only one.
     """
 
-    concurrency = 4096  # an urgent one must be seen while others wait
+    concurrency = 4096  # an urgent request must run while others wait for `CHATS_AT_ONCE`
 
     def __init__(
         self,
@@ -234,14 +244,14 @@ class Recovery(Actor[Open | LookAt]):
         self._at_once = trio.CapacityLimiter(CHATS_AT_ONCE)
 
     async def started(self) -> None:
-        """Note what earlier processes had accepted, and begin to start chats in which messages are open."""
+        """Record the last message of earlier processes, and begin to start the chats with open messages."""
         if (worker := self._worker()) is not None:
             self._pending.serve_as(worker)
         self._pending.begin((await self._journal.ask(Count())).last_message)
         self.start_soon(self._open_all)
 
     async def receive(self, message: Open | LookAt) -> None:
-        """Start the chat, which reads what is open in it; one that starts reads again before it is up."""
+        """Start the chat or the chats of the request; each reads its open messages before it is up."""
         if isinstance(message, LookAt):
             await self._open_all(message.partitions)
         elif message.urgent:
@@ -250,7 +260,8 @@ class Recovery(Actor[Open | LookAt]):
             await self._open_in_turn(message.chat)
 
     async def _open_in_turn(self, chat: str) -> None:
-        """Start the chat as one of `CHATS_AT_ONCE`. One that waits for its turn already, waits once."""
+        """Start the chat as one of `CHATS_AT_ONCE`. Do nothing if the chat is already waiting to start."""
+        # One waiting start is enough, however many requests for the chat come meanwhile.
         if chat not in self._waiting:
             self._waiting.add(chat)
             try:
@@ -260,10 +271,10 @@ class Recovery(Actor[Open | LookAt]):
                 self._waiting.discard(chat)
 
     async def _open_all(self, partitions: frozenset[int] | None = None) -> None:
-        """Start the chats with open messages, earlier processes' or this one's, and with untold replies.
+        """Start the chats with open messages or unpublished replies, of earlier processes and this one.
 
-        A reply may have been written by a journal that said it had failed: then the message is not open any
-        more, and what waits for the reply was not told of it.
+        The journal may have committed a reply and then reported a failure. Then the message is no longer
+        open, but its reply was not published yet.
         """
         async with trio.open_nursery() as nursery:
             for chat in dict.fromkeys(
@@ -272,7 +283,7 @@ class Recovery(Actor[Open | LookAt]):
                 nursery.start_soon(self._open_in_turn, chat)
 
     async def _open(self, chat: str) -> None:
-        """Start the chat, or reply in its place if it does not start."""
+        """Start the chat; if it does not start, reply on its behalf."""
         if chat in self._starting or not self._pending.takes(chat):
             return
         self._starting.add(chat)
@@ -281,12 +292,14 @@ class Recovery(Actor[Open | LookAt]):
         except ActorStopped:
             logger.info("chat %s: the program ends; the next one replies to what is open", chat)
             return
-        except Exception as error:  # one chat's trouble must not become the others'
+        except Exception as error:  # one chat's failure must not stop the recovery of the others
             logger.error("chat %s cannot be started", chat, exc_info=error)
         else:
             return
         finally:
             self._starting.discard(chat)
+        # Nothing will judge these messages, since the chat does not start: advance the cursor over all of
+        # them, so that `recover` replies to every one.
         record = await self._journal.ask(Load(chat, 0))
         if record.open:
             self._pending.adopt(chat, record.open)

@@ -1,4 +1,7 @@
-"""What chats share: each of them, and its worker, may touch this and no more. Their sandboxes and files."""
+"""The services that chats share, among them sandboxes, files and command handlers.
+
+A chat and its worker use nothing else outside of their own actor.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,18 +35,18 @@ from rumi.store.journal.transaction import JournalMessage
 
 
 class ChatSandboxes(Protocol):
-    """The sandboxes as chats use them. The chat id is passed, never found out."""
+    """The interface of sandboxes for chats. Callers pass the chat id; sandboxes never derive it."""
 
     async def prepare(self, chat_id: str) -> None:
         """Make the chat's sandbox ready."""
         ...
 
     async def run(self, chat_id: str, command: Command) -> CommandResult:
-        """Run a command. Cancelled, it leaves when no process of it is left."""
+        """Run a command. On cancellation, return only when no process of the command is left."""
         ...
 
     async def quiet(self, chat_id: str) -> None:
-        """Return when no process that a command started is left."""
+        """Wait until no process that a command started is left."""
         ...
 
     async def stop(self, chat_id: str) -> None:
@@ -51,31 +54,35 @@ class ChatSandboxes(Protocol):
         ...
 
     def container_id(self, chat_id: str) -> str:
-        """The id of the chat's sandbox, empty while it has none."""
+        """Return the id of the chat's sandbox, empty while it has none."""
         ...
 
 
 class Carrying(Protocol):
-    """Moves files between this machine and a store that other workers share.
+    """Moves files between this machine and a store that workers share.
 
-    `key` names the folder, `place` what decides who serves it.
+    `key` names the folder; `partition_key` decides which worker serves it.
     """
 
     async def fetch(self, key: str, partition_key: str) -> None:
-        """Make the folder as it was stored. Raises a `RumiError` if it cannot."""
+        """Restore the folder from the store.
+
+        Raises:
+            RumiError: the folder cannot be fetched.
+        """
         ...
 
     async def store(self, key: str, partition_key: str) -> RumiError | None:
-        """Store the folder as it is. Return what its user should know."""
+        """Store the current folder. Return an error that the user should know about, else None."""
         ...
 
     async def leave(self, key: str, partition_key: str) -> None:
-        """Store the folder: this process serves the place no more."""
+        """Store the folder, because this process no longer serves its partition."""
         ...
 
 
 class NotCarried:
-    """Files that stay where they are: one process serves all chats, or all see the same folder."""
+    """Files that stay where they are: one process serves all chats, or all workers share the folder."""
 
     async def fetch(self, key: str, partition_key: str) -> None:
         """Do nothing."""
@@ -90,9 +97,9 @@ class NotCarried:
 
 @dataclass(frozen=True, slots=True)
 class ChatWorkspaces:
-    """The chats' files: in `folder` one folder for each chat, which is made with its first command.
+    """The chats' files: one subfolder of `folder` for each chat, created with the chat's first command.
 
-    They are moved by `carry` where other workers serve a chat before and after this one.
+    `carry` moves the files between workers that serve a chat one after the other.
     """
 
     folder: Path
@@ -100,18 +107,18 @@ class ChatWorkspaces:
     carry: Carrying = field(default_factory=NotCarried)
 
     def has(self, chat: str) -> bool:
-        """Return True if the chat has files, or had some."""
+        """Return True if the chat has or had files."""
         return (self.folder / chat).exists()
 
     async def measure(self, chat: str) -> WorkspaceUse | None:
-        """Return what the chat's files take; None where it has no folder."""
+        """Return the number and size of the chat's files; None if the chat has no folder."""
         return await self.offload(partial(measure, self.folder / chat)) if self.has(chat) else None
 
     async def clear(self, chat: str) -> None:
         """Delete the chat's files.
 
         Raises:
-            RumiError: some of them are left.
+            RumiError: some files could not be deleted.
         """
         if self.has(chat):
             await self.offload(partial(clear_workspace, self.folder / chat))
@@ -120,7 +127,7 @@ class ChatWorkspaces:
         """Delete the chat's files and their folder.
 
         Raises:
-            RumiError: some of them are left.
+            RumiError: some files could not be deleted.
         """
         if self.has(chat):
             await self.offload(partial(remove_workspace, self.folder / chat))
@@ -128,7 +135,7 @@ class ChatWorkspaces:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """What is needed to take turns back: the files before them, and what stops the tasks that they began."""
+    """The services that undo needs: snapshots of files, and a function that stops the tasks of a turn."""
 
     snapshots: Snapshots
     offload: Offload
@@ -136,15 +143,16 @@ class Undo:
 
     @property
     def restoring(self) -> Restoring:
-        """Return what puts snapshots in the place of files."""
+        """Return the service that restores files from snapshots."""
         return Restoring(self.snapshots)
 
 
 class ChatShell:
-    """Runs one chat's commands. The files are kept before the first one of a turn that may change them.
+    """Runs the commands of one chat; takes a snapshot of its files before a turn may first change them.
 
-    A command that a tainted turn wrote may put what it read into a file. From then on every command of the
-    chat may read it there, in this session or a later one: its result is tainted, until the files are gone.
+    A command of a tainted session may write untrusted content to a file, where every later command of the
+    chat may read it, in this session or another one. So the results of all commands are tainted until the
+    files are deleted.
     """
 
     def __init__(
@@ -158,7 +166,7 @@ class ChatShell:
 
     @property
     def tainted(self) -> bool:
-        """Return True if something in the files may have come from outside."""
+        """Return True if the files may contain untrusted content."""
         return self._session.files_tainted
 
     async def prepare(self) -> None:
@@ -166,21 +174,21 @@ class ChatShell:
         await self._sandboxes.prepare(self._chat)
 
     async def snapshot_files(self) -> None:
-        """Keep the files as they are before the turn that runs, once: something may change them now."""
+        """Take a snapshot of the files before they may change, once per turn."""
         undo = self._undo
         if undo is not None and (turn := self._session.turn) and turn != self._snapshot_turn:
             tainted = self._session.files_tainted
             await undo.offload(partial(undo.snapshots.take, self._chat, turn, tainted=tainted))
-            self._snapshot_turn = turn
+            self._snapshot_turn = turn  # only now: a cancelled or failed snapshot is tried again
 
     async def touched(self) -> None:
-        """Something may change the files, or has: they are kept, and in a tainted session marked."""
+        """Prepare for a change of the files: take a snapshot, and taint the files in a tainted session."""
         await self.snapshot_files()
         if self._session.tainted:
             await self._session.set_files_tainted(True)
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command. The mark is on the disk before it begins."""
+        """Run a command. A taint of the files is on the disk before the command begins."""
         if not command.reads and may_write(command.argv):
             await self.snapshot_files()
             if self._session.tainted:
@@ -189,36 +197,36 @@ class ChatShell:
 
 
 class CommandHandler(Protocol):
-    """A room that serves commands for chats: tasks, for one."""
+    """Handles chat commands, for example those of tasks."""
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do a command for the message's sender; return the reply. Raises no expected error.
+        """Run a command for the message's sender and return the reply. Raise no expected error.
 
-        Done twice for the same message, it is done once.
+        Idempotent: a second call for the same message has no further effect.
         """
         ...
 
 
 class UnavailableHandler:
-    """The room of commands that this process does not serve."""
+    """Handler of commands that this process does not support."""
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Say so."""
+        """Reply that the command is not available."""
         await trio.lowlevel.checkpoint()
         return reply_texts.not_yet(language, f"/{command.name}")
 
 
 @runtime_checkable
 class StopsByName(Protocol):
-    """A room that stops things that people have named."""
+    """A command handler that stops things by the names that people gave them."""
 
     def stops(self, name: str) -> bool:
-        """Return True if a `/stop` with this behind it is the room's."""
+        """Return True if this handler handles `/stop` followed by `name`."""
         ...
 
 
 def handler_for(handlers: Mapping[str, CommandHandler], command: ChatCommand) -> CommandHandler | None:
-    """Return the room that serves a command; None for one that the chat serves itself."""
+    """Return the handler of a command; None if the chat handles the command itself."""
     if command.handler:
         return handlers.get(command.handler) or UnavailableHandler()
     if command.name == "stop" and command.rest:
@@ -230,7 +238,7 @@ def handler_for(handlers: Mapping[str, CommandHandler], command: ChatCommand) ->
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """Everything that chats share, introduced to each of them by `rumi.app.tree`."""
+    """Everything that chats share; `rumi.app.tree` passes it to each of them."""
 
     journal: ActorRef[JournalMessage]
     sandboxes: ChatSandboxes
@@ -241,22 +249,22 @@ class ChatServices:
     context: ChatContext
     fact_extraction: FactExtraction
     policy_of: Callable[[str], CommandPolicy] = lambda chat: STRICT
-    """Which commands a chat may run."""
+    """Returns the policy for the commands that a chat may run."""
     handlers: Mapping[str, CommandHandler] = field(default_factory=dict)
-    """The rooms that serve commands, by their names: see `rumi.chats.commands.ROOMS`."""
+    """The command handlers by name: see `rumi.chats.commands.HANDLER_NAMES`."""
     running_tasks: Callable[[str], tuple[int, ...]] = lambda chat: ()
-    """Returns the numbers of a chat's tasks that go on by themselves."""
+    """Returns the numbers of a chat's tasks that continue without its turn."""
     notices: Callable[[str, Language], Sequence[tuple[str, str]]] = lambda chat, language: ()
-    """Returns what a chat's next reply says of budgets that are nearly used up, by their names."""
+    """Returns the notices about nearly used up budgets for a chat's next reply, as pairs of key and text."""
     noticed: Callable[[Sequence[str]], None] = lambda keys: None
-    """Hears the names of the budgets that a stored reply has told of."""
+    """Gets the keys of the notices that a stored reply contains."""
     undo: Undo | None = None
-    """Takes turns back. Without, none can be."""
+    """Undoes turns; None disables undo."""
     recorder: Recorder | None = None
-    """Records turns. Without, none is recorded."""
+    """Records turns; None disables recording."""
 
     async def forget(self, chat: str) -> None:
-        """Delete what is kept beside a chat's history to take turns back or to replay them."""
+        """Delete the chat's snapshots and recordings."""
         if self.undo is not None:
             await self.undo.offload(partial(self.undo.snapshots.forget, chat))
             if self.recorder is not None:

@@ -1,7 +1,8 @@
-"""A chat's session: what was said in it, and what of it came from outside; in step with the journal.
+"""A chat's session: its history and taint, kept in step with the journal.
 
-The beginning of its history gives way seldom, and in large steps. Between two steps prompts only grow, so
-that each begins with all of the one before: servers charge less for what they have seen, and answer sooner.
+The beginning of the history is summarized or cut rarely, and in large steps. Between two steps prompts only
+grow, so that each prompt begins with the complete previous one: model servers charge less for a prefix that
+they have seen, and answer sooner.
 """
 
 import re
@@ -26,35 +27,41 @@ from rumi.store.journal.transaction import JournalMessage
 MAX_LINKS = 500
 
 SUMMED_AT: Final = 0.6
-"""How much of the room for a prompt is taken when the beginning of the history is summed up."""
+"""Share of the prompt's token budget in use at which the beginning of the history is summarized."""
 
 CUT_AT: Final = 0.85
-"""How much of it is taken when a turn begins with a cut, because there is no summary."""
+"""Share of that budget in use at which a turn begins with a cut, because there is no summary yet."""
 
 LEAST: Final = 0.55
-"""How much of what instructions and tools leave the history has in any case, before it is summed up."""
+"""Share of the budget left by instructions and tools that the history may always use without a summary."""
 
 RETAINED_BY_SUMMARY: Final = 0.35
 RETAINED_BY_CUT: Final = 0.5
-"""How much of the history stays, of as much as there may be: then the next step is many turns away."""
+"""Shares of the history's limit that remain after a summary or a cut: the next one is many turns away."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryBudget:
-    """The room for prompts in tokens, what of it is taken before any history, and the most messages."""
+    """Limits of the history in prompts.
+
+    `tokens` is the budget of a whole prompt, `taken` the part that instructions and tools use, `messages` the
+    maximum number of messages, without a limit if None.
+    """
 
     tokens: int
     taken: int
     messages: int | None = None
 
     def outgrown(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """The oldest exchanges, which a summary should stand for; nothing while there is room."""
+        """Return the oldest exchanges, which a summary should replace; empty while the history fits."""
+        # If instructions and tools fill most of a small budget, the history still gets `LEAST` of the rest:
+        # otherwise every turn would summarize.
         left = self.tokens - self.taken
         most = max(int(self.tokens * SUMMED_AT) - self.taken, int(left * LEAST))
         return self._beginning(entries, most, SUMMED_AT, RETAINED_BY_SUMMARY)
 
     def too_long(self, entries: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """The oldest exchanges, which have to go although there is no summary; never the last one."""
+        """Return the oldest exchanges, which must be cut although there is no summary; never the last one."""
         left = self.tokens - self.taken
         most = max(int(self.tokens * CUT_AT) - self.taken, int(left * LEAST))
         gone = self._beginning(entries, most, 1, RETAINED_BY_CUT)
@@ -70,7 +77,7 @@ class HistoryBudget:
         for exchange in reversed(exchanges(entries)):
             more = _cost(exchange)
             tokens, messages = tokens + more[0], messages + more[1]
-            # The last exchange is what the user is talking about: it stays, unless it fills the room alone.
+            # The user is talking about the last exchange: it stays unless it alone exceeds the limits.
             if _exceeds((tokens, messages), most, retained_share if retained else 1):
                 break
             retained += len(exchange)
@@ -78,7 +85,10 @@ class HistoryBudget:
 
 
 def _cost(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
-    """Tokens without the whole note, which stands with the instructions; messages without any note."""
+    """Return the tokens and the number of messages of these entries.
+
+    Tokens exclude the full note, which prompts show with the instructions; messages exclude all notes.
+    """
     messages = [entry.message for entry in entries if entry.message.role != "system" or not is_whole(entry)]
     return messages_tokens(messages), sum([message.role != "system" for message in messages])
 
@@ -89,7 +99,7 @@ def _exceeds(cost: tuple[int, int], most: tuple[float, float], share: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The session that goes on, while a turn runs apart from it."""
+    """The suspended session of a chat, while a turn runs with a history of its own."""
 
     session: int
     due: float
@@ -102,18 +112,18 @@ class _Held:
 StartSoon: TypeAlias = Callable[..., None]
 
 Stored: TypeAlias = Append | Shorten | KeepParked
-"""What is stored while a turn runs, also where the turn is cancelled meanwhile."""
+"""Requests that are stored while a turn runs, even if the turn is cancelled meanwhile."""
 
 
 class ChatSession:
-    """The session's number, when it is due to end, and its history.
+    """The current session of a chat: its number, the time at which it is `due` to end, and its history.
 
-    `tainted`: something in the session came from outside, also where its history is cut by now.
-    `files_tainted`: something in the chat's files did, in whichever session. `summary` stands for
-    what was said before the `entries`, which are as prompts show them. `room` is what the last turn had.
-    `turn` is the one that runs, empty between turns. `parked` are the calls that wait for a yes, of all
-    sessions. `max_tokens` bounds what is read of an earlier process's session; `start_soon` starts tasks of
-    the chat.
+    `tainted`: the session has seen untrusted content, even if its history is cut by now. `files_tainted`:
+    the chat's files may contain untrusted content, from any session. `summary` replaces everything before
+    the `entries`, which are as prompts show them. `budget` is the history budget of the last turn. `turn` is
+    the id of the running turn, empty between turns. `parked` are the calls that wait for a yes, of all
+    sessions. `max_tokens` limits how much of an earlier process's session is read; `start_soon` starts tasks
+    of the chat's actor.
     """
 
     def __init__(
@@ -137,28 +147,29 @@ class ChatSession:
 
     @property
     def known_urls(self) -> frozenset[str]:
-        """The addresses that the user or a page gave, as far back as the history is in memory."""
+        """Return the URLs that the user or a page gave, in the history and its summary."""
         summed_up = self.summary.links if self.summary is not None else ()
         return frozenset(summed_up).union(*(entry.links for entry in self.entries))
 
     @property
     def said(self) -> int:
-        """Return how many messages prompts show, without the notes of what is known."""
+        """Return the number of messages that prompts show, without prompt notes."""
         return sum(entry.message.role != "system" for entry in self.entries)
 
     @property
     def said_in_turn(self) -> list[Message]:
-        """The messages that began the turn that runs, without words of others."""
+        """Return the user messages of the running turn, without tainted ones, which others wrote."""
         mine = [entry for entry in self.entries if entry.turn == self.turn and not entry.tainted]
         return [entry.message for entry in mine if entry.message.role == "user"]
 
     async def load(self) -> ChatRecord:
-        """Read what the journal knows."""
+        """Read the chat's record from the journal and return it."""
         record = await self._journal.ask(Load(self.chat, self._max_tokens, self._max_tokens))
         self.session, self.due, self.entries = record.session, record.due, record.history
         self.summary = record.summary
         self.tainted, self.files_tainted = record.tainted, record.files_tainted
-        # A yes is for one turn, and none runs: a call of an earlier process's that was not made waits again.
+        # A yes is valid for one turn, and no turn runs: an allowed call that an earlier process did not make
+        # waits for a yes again.
         again = [
             replace(parked_call, state="waits") if parked_call.state == "allowed" else parked_call
             for parked_call in record.parked
@@ -169,8 +180,8 @@ class ChatSession:
     async def begin_session(self, *, forget: bool, extract_first: bool = False) -> None:
         """Start another session with an empty history.
 
-        `forget` deletes the old one from the disk too; with `learn`, as soon as it was learned from. It also
-        forgets the parked calls.
+        With `forget`, also delete the old session from the disk, and the parked calls. With `extract_first`,
+        the old session is deleted only after facts were extracted from it.
         """
         self.session = await self._journal.ask(
             NewSession(self.chat, forget=forget, extract_first=extract_first)
@@ -181,21 +192,22 @@ class ChatSession:
             self.parked = ParkedCalls(await self._journal.ask(LoadParked(self.chat)), self._store_parked)
 
     async def step_apart(self) -> None:
-        """Begin a history for one turn; the session that goes on is held, and not read."""
+        """Begin a separate history for one turn; suspend the session, which the turn doesn't read."""
         number = await self._journal.ask(SessionApart(self.chat))
         self._held = _Held(self.session, self.due, self.entries, self.summary, self.budget, self.tainted)
         self.session = number
         self.due, self.entries, self.summary, self.budget, self.tainted = 0.0, (), None, None, False
 
     def step_back(self) -> None:
-        """Go on with the session that was held, if one was."""
+        """Resume the suspended session, if any."""
         held, self._held = self._held, None
         if held is not None:
             self.session, self.due, self.entries = held.session, held.due, held.entries
             self.summary, self.budget, self.tainted = held.summary, held.budget, held.tainted
 
     def stand_in(self, session: int, summary: Summary) -> None:
-        """Let a summary that is stored stand for the entries up to the end of its turn."""
+        """Replace the entries up to the end of the summary's turn by a `summary` that is already stored."""
+        # The summary may be ready while a separate turn runs: then it belongs to the suspended session.
         if self._held is not None and session == self._held.session:
             entries = _behind(self._held.entries, summary)
             self._held = replace(self._held, summary=summary, entries=entries)
@@ -203,36 +215,37 @@ class ChatSession:
             self.summary, self.entries = summary, _behind(self.entries, summary)
 
     async def cut(self, gone: Sequence[HistoryEntry]) -> None:
-        """Leave these oldest entries out of prompts, on the disk too. A later summary stands for them."""
+        """Remove these oldest entries from prompts, also on the disk. A later summary covers them."""
         request = Summarize(self.chat, self.session, over(self.summary, gone), leave_out=True)
         summary = await self._journal.ask(request)
         if summary is not None:
             self.stand_in(self.session, summary)
 
     async def shorten(self, last: Message) -> None:
-        """Show this result and all before it shortened from now on, also in a later process."""
+        """Shorten this result and all entries before it in prompts from now on, also in later processes."""
         index = next((n for n, entry in enumerate(self.entries) if entry.message is last), None)
-        if index is None:  # a summary stands for it by now
+        if index is None:  # a summary has replaced it meanwhile
             return
         head = [replace(entry, message=in_short(entry.message)) for entry in self.entries[: index + 1]]
         self.entries = (*head, *self.entries[index + 1 :])
         await self._store(Shorten(self.chat, self.session, len(self.entries) - index - 1))
 
     async def set_files_tainted(self, tainted: bool) -> None:
-        """Something in the files came from outside, or nothing any more; on the disk when this returns."""
+        """Set or clear the taint of the chat's files; it is on the disk when this returns."""
+        # In memory, set before the write and clear only after it: a failed write errs on the safe side.
         if tainted:
             self.files_tainted = True
         await self._journal.ask(MarkFiles(self.chat, tainted))
         self.files_tainted = tainted
 
     async def append(self, turn: str, added: TurnMessage) -> None:
-        """Append a message; it is on the disk when this returns. Cancelled, it is stored all the same."""
+        """Append a message; it is on the disk when this returns. On cancellation it is still stored."""
         entry = HistoryEntry(turn, added.message, added.tainted, added.links)
         self.remember(entry)
         await self._store(Append(self.chat, self.session, (entry,)))
 
     async def written(self) -> None:
-        """Return when all is on the disk that a cancelled call has left behind."""
+        """Wait until the writes of cancelled calls are on the disk."""
         if self._writing is not None:
             await self._writing.wait()
 
@@ -240,10 +253,11 @@ class ChatSession:
         await self._store(KeepParked(self.chat, tuple(parked), self.turn))
 
     async def _store(self, request: Stored) -> None:
-        """Store it in a task of the chat's own.
+        """Store the request in a task of the chat's actor, so that a cancelled turn cannot lose it.
 
-        Prompts of later processes have to begin like those of this one, also where a turn was stopped.
+        Prompts of later processes must begin like those of this one, even after a stopped turn.
         """
+        # Each write waits for the one before it: tasks start in no order, but the history has one.
         before, done = self._writing, trio.Event()
         self._writing = done
         self._start_soon(self._write, request, before, done)
@@ -258,25 +272,25 @@ class ChatSession:
             self._writing = None
 
     def remember(self, *entries: HistoryEntry) -> None:
-        """Append what the journal stores by itself, with a turn's beginning or its reply."""
+        """Append entries that the caller stores with the beginning of a turn or with its reply."""
         self.entries = (*self.entries, *entries)
         self.tainted = self.tainted or any(entry.tainted for entry in entries)
 
 
 def _behind(entries: tuple[HistoryEntry, ...], summary: Summary) -> tuple[HistoryEntry, ...]:
-    """Return the entries after those that a summary stands for."""
+    """Return the entries after those that a summary covers."""
     ends = [end for end, entry in enumerate(entries, 1) if entry.turn == summary.turn]
     return entries[max(ends, default=0) :]
 
 
 def over(earlier: Summary | None, entries: Sequence[HistoryEntry]) -> Summary:
-    """A summary of whole exchanges, and of what an earlier one stands for, that has no words yet."""
+    """Return a summary, still without text, of whole exchanges and of what an `earlier` summary covers."""
     tainted = any(entry.tainted for entry in entries) or (earlier is not None and earlier.tainted)
     return Summary(entries[-1].turn, "", tainted, merged(*([earlier] if earlier else []), *entries))
 
 
 def merged(*parts: Summary | HistoryEntry) -> tuple[str, ...]:
-    """The latest of the addresses that were given in all these."""
+    """Return the URLs of all `parts`, without duplicates, at most the last `MAX_LINKS`."""
     return tuple(dict.fromkeys(link for one in parts for link in one.links))[-MAX_LINKS:]
 
 
@@ -286,12 +300,15 @@ _ENDED = re.compile(
 
 
 def ending(turn: str, reason: Reason, said: str = "", tainted: bool = False) -> HistoryEntry:
-    """Return the history's entry for an answer that never came: what was `said` of it, and a mark."""
+    """Return the history entry for an answer that never came: the partial text, `said`, and a mark."""
     mark = f"[{reason}: this attempt ended without an answer]"
     return HistoryEntry(turn, Message("assistant", f"{said}\n\n{mark}" if said else mark), tainted)
 
 
 def ended(content: str) -> tuple[str, str]:
-    """Return what a message of the history says without the mark of `ending`, and the mark's reason."""
+    """Return a history message without the mark that `ending` appends, and the reason in that mark.
+
+    The reason is empty if the message does not end with such a mark.
+    """
     text, reason, rest = (*_ENDED.split(content, maxsplit=1), "", "")[:3]
     return (text, reason) if reason and not rest else (content, "")

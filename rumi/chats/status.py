@@ -1,4 +1,4 @@
-"""How a chat stands: what it works on, since when, and what it has; tool calls in few words, for people."""
+"""The status of a chat: its job, phase and figures, with short descriptions of tool calls for people."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from rumi.chats.jobs import Job
 from rumi.chats.session import ChatSession
 
 SHOWN_CHARS = 120
-"""How much of a tool call's most telling argument is shown."""
+"""Maximum number of characters shown of a tool call's main argument."""
 
 PHASE_CHARS = 80
 
@@ -15,13 +15,13 @@ _MAIN_ARGUMENTS = ("command", "url", "query", "path", "key", "name", "question")
 
 
 def gist(arguments: Mapping[str, object]) -> str:
-    """Return the argument that tells most about a call; empty where none does."""
+    """Return the main argument of a tool call; empty if the call has none."""
     values = (arguments.get(name) for name in _MAIN_ARGUMENTS)
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def phase_of(job: Job, state: TurnState) -> str:
-    """Return what a job does, in a few words: its own stage, or what its turn is at, the `state`."""
+    """Return what a job does, in a few words: its own stage, or the phase of its turn's `state`."""
     match state.phase:
         case _ if job.stage:
             return job.stage
@@ -39,9 +39,10 @@ def phase_of(job: Job, state: TurnState) -> str:
 def metrics_of(
     chat_session: ChatSession, container: str, job: Job | None, state: TurnState, now: float, queued: int
 ) -> Mapping[str, object]:
-    """A chat's figures as docs/status.md has them; ages in seconds. `job` is what it works on.
+    """Return a chat's metrics as documented in docs/status.md; ages are in seconds.
 
-    `state` is what the job's turn is at; `container` is the id of the sandbox, empty without one.
+    `job` is the running job, `state` the state of its turn; `container` is the id of the sandbox, empty
+    without one.
     """
     metrics: dict[str, object] = {
         "history": chat_session.said,

@@ -1,4 +1,4 @@
-"""The text of a summary: its headings, its measure, and what is kept of one that is too long."""
+"""The text of a summary: its prompt and headings, its maximum length, and the shortening of longer ones."""
 
 import re
 from typing import Final
@@ -7,7 +7,10 @@ from rumi.models.model import text_tokens
 
 SUMMARY_WORDS: Final = 350
 SUMMARY_TOKENS: Final = 1000
-"""A summary, the one before it included. Languages without blanks have no words to count."""
+"""Maximum length of a summary, which includes the previous one.
+
+The limit of tokens is for languages that do not separate words by blanks.
+"""
 
 INSTRUCTIONS: Final = """\
 You are Rumi, an assistant. The beginning of your conversation with a user no longer fits into your memory. \
@@ -35,26 +38,26 @@ SHORTER: Final = (
 )
 
 _FIRST: Final = ("open", "goal", "decisions", "files and addresses", "done")
-"""The sections, the most important one first."""
+"""The headings, the most important one first."""
 
 _HEADING: Final = re.compile(r"^[ \t]*(?:#{1,6}[ \t]*|\*\*)([^\n#*:]+?)(?:\*\*)?:?[ \t]*$", re.MULTILINE)
 
 
 def fits(text: str) -> bool:
-    """Return True if a summary has its measure."""
+    """Return True if a summary is within its maximum length."""
     return len(text.split()) <= SUMMARY_WORDS and text_tokens(text) <= SUMMARY_TOKENS
 
 
 def bounded(text: str) -> str:
-    """Return a summary within its measure: as many whole sections as fit, the most important ones first.
+    """Return a summary within its maximum length: whole sections that fit, chosen by importance.
 
-    If not even one fits, or there are no sections, the middle of the text is left out.
+    If not even one section fits, or there are no sections, omit the middle of the text.
     """
     if fits(text):
         return text
     sections = _sections(text)
     kept: set[int] = set()
-    for index in sorted(range(len(sections)), key=lambda place: _rank(sections[place])):
+    for index in sorted(range(len(sections)), key=lambda number: _rank(sections[number])):
         if fits(_joined(sections, kept | {index})):
             kept.add(index)
         elif not kept:
@@ -64,7 +67,7 @@ def bounded(text: str) -> str:
 
 
 def _sections(text: str) -> list[str]:
-    """Return the sections with their headings, in order; what stands before the first heading is one, too."""
+    """Return the sections with their headings, in order; text before the first heading is a section, too."""
     starts = [found.start() for found in _HEADING.finditer(text)]
     ends = [*starts, len(text)]
     parts = [text[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)]

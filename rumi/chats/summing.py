@@ -1,7 +1,8 @@
-"""Conversation memory: what no longer fits into the prompt is told in a summary, made by the model.
+"""Conversation memory: a summary by the model replaces the part of the history that no longer fits.
 
-It is made in the background when a turn has ended, and stands for whole exchanges from the beginning of the
-session. It is made seldom, and of much: see `rumi.chats.session`. Where it cannot be made the history is cut.
+The summary is written in the background after a turn, and replaces whole exchanges from the beginning of the
+session. Summaries are rare and cover much: see `rumi.chats.session`. If none can be written, the history is
+cut.
 """
 
 import logging
@@ -26,18 +27,21 @@ from rumi.store.journal.transaction import JournalMessage
 logger = logging.getLogger(__name__)
 
 SUMMARY_S = 300.0
-"""How long the model may take for it: a small server reads so much for minutes, and nobody waits for it."""
+"""Maximum time for one summary, in seconds.
+
+A small server takes minutes to read that much, and no user waits for the summary.
+"""
 
 AGAIN_AT = 1.1
-"""After a try in vain the next one comes when the history has grown so many times."""
+"""Growth factor of the history after a failed attempt, at which the next attempt begins."""
 
 TRANSCRIPT_SHARE = 0.75
-"""How much of the room for a prompt the conversation may take that a summary is made of."""
+"""Maximum share of the prompt's token budget for the conversation to summarize."""
 
 RESULT_CHARS = 600
-"""How much of a tool's result the summary is made of."""
+"""Maximum number of characters of a tool result in the input of a summary."""
 MESSAGE_CHARS = 3000
-"""How much of any other message."""
+"""Maximum number of characters of any other message in the input of a summary."""
 
 NO_SUMMARY = "[The beginning of this conversation is left out: there is no room for it.]"
 GAP = "[… what followed is left out: there is no room for it …]"
@@ -46,10 +50,10 @@ GAP = "[… what followed is left out: there is no room for it …]"
 async def sum_up(
     model: Model, earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int
 ) -> Summary:
-    """A summary of whole exchanges, and of what an earlier one stands for. `max_tokens` is for the request.
+    """Return a summary of whole exchanges and of an `earlier` summary. `max_tokens` limits the request.
 
     Raises:
-        RumiError: the model failed, or said nothing.
+        RumiError: the model failed, or its reply is empty.
     """
     transcript = _transcript(earlier, entries, max_tokens)
     messages = (Message("system", INSTRUCTIONS), Message("user", transcript))
@@ -60,7 +64,7 @@ async def sum_up(
         again = Message("user", SHORTER.format(words=len(text.split())))
         try:
             shorter = await _written(model, (*messages, Message("assistant", bounded(text)), again))
-        except ModelError as error:  # it is too long, and better than none
+        except ModelError as error:  # a summary that is too long is better than none
             logger.info("a summary was not made shorter: %s", error)
         else:
             text = shorter or text
@@ -73,7 +77,7 @@ async def _written(model: Model, messages: tuple[Message, ...]) -> str:
 
 
 def shown(summary: Summary) -> Message:
-    """The summary as the prompt has it. Where something from outside went into it, it is data."""
+    """Return the summary as a message of the prompt; a tainted summary is delimited as untrusted."""
     if not summary.text:
         return Message("user", NO_SUMMARY)
     gap = f"\n{GAP}" if summary.gap else ""
@@ -88,7 +92,7 @@ def shown(summary: Summary) -> Message:
 
 
 def _transcript(earlier: Summary | None, entries: Sequence[HistoryEntry], max_tokens: int) -> str:
-    """The conversation in lines, its middle left out where it is too long for one request."""
+    """Return the conversation as lines; omit its middle if it is too long for one request."""
     first = [f"Earlier summary: {earlier.text}"] if earlier else []
     lines = [line for entry in entries for line in _lines(entry.message)]
     left = max_tokens - sum(map(text_tokens, first))
@@ -103,7 +107,7 @@ def _transcript(earlier: Summary | None, entries: Sequence[HistoryEntry], max_to
 
 
 def _lines(message: Message) -> list[str]:
-    if message.role == "system":  # the program's own: what still holds is told again
+    if message.role == "system":  # a prompt note: the next full note repeats what is still valid
         return []
     who = {"user": "User", "assistant": "You", "tool": "Result"}[message.role]
     most = RESULT_CHARS if message.role == "tool" else MESSAGE_CHARS
@@ -118,9 +122,9 @@ def _short(text: str, most: int) -> str:
 
 
 class Summing:
-    """Keeps one chat's history within its prompt, one summary at a time.
+    """Keeps one chat's history within the prompt's budget, one summary at a time.
 
-    `context_tokens` is the most that a model is given, prompt and reply together.
+    `context_tokens` is the token budget of a model call, prompt and reply together.
     """
 
     def __init__(
@@ -139,7 +143,9 @@ class Summing:
         self._again_at = 0.0
 
     def begin(self) -> bool:
-        """Return True if a summary is needed and none is being made: the caller then starts `run`."""
+        """Return True if a summary is needed and none is being written; the caller must then start `run`."""
+        # The scope is set here and not in `run`: until that task starts, a second `begin` must be refused
+        # and `stop` needs something to cancel.
         if self._scope is not None or not self._due():
             return False
         if self._tokens() < self._again_at:
@@ -148,11 +154,10 @@ class Summing:
         return True
 
     async def run(self, language: Language, chosen: str) -> None:
-        """Make the summary, and let it stand; then one of what came meanwhile, if that is needed already.
+        """Write and apply a summary; write another one if the entries added meanwhile already need it.
 
-        The model is the one that was `chosen` for the turn before it.
-
-        Whatever goes wrong, the history is as it was.
+        The model is the one that was `chosen` for the preceding turn. On any failure the history does not
+        change, and nothing is raised.
         """
         assert self._scope is not None
         self._again_at = self._tokens() * AGAIN_AT
@@ -167,19 +172,22 @@ class Summing:
                     self._again_at = 0.0
         except (RumiError, ActorError) as error:
             logger.info("chat %s: no summary: %s", self._chat, error)
-        except Exception as error:  # what is only kept shorter by it must not take the chat along
+        except Exception as error:  # a summary is only an optimization: its failure must not crash the chat
             logger.warning("chat %s: no summary", self._chat, exc_info=error)
         finally:
             self._scope = None
 
     def stop(self) -> None:
-        """The session is over: what is being made is of no use any more."""
+        """Cancel the summary that is being written, because its session has ended."""
         self._again_at = 0.0
         if self._scope is not None:
             self._scope.cancel()
 
     async def _sum_up(self, language: Language, chosen: str) -> bool:
-        """Return True if there is one; not where the session has ended."""
+        """Write, store and apply one summary; return False if there was nothing to summarize.
+
+        Also return False if the session has ended meanwhile.
+        """
         chat_session = self._session
         session, earlier, entries = chat_session.session, chat_session.summary, self._outgrown()
         model = self._model_for(self._chat, language, chosen)
@@ -189,7 +197,9 @@ class Summing:
         if not entries:
             return False
         summary = await sum_up(model, earlier, entries, most)
-        cut = chat_session.summary  # another one, where history was cut meanwhile
+        # The history may have been cut while the model wrote. The taint and the URLs of what was cut must
+        # not get lost when the new summary replaces the cut's.
+        cut = chat_session.summary
         if cut is not None and cut is not earlier:
             summary = replace(summary, tainted=summary.tainted or cut.tainted, links=merged(summary, cut))
         stored = await self._journal.ask(Summarize(self._chat, session, summary))
@@ -203,7 +213,7 @@ class Summing:
         return bool(self._outgrown()) or (summary is not None and summary.gap)
 
     def _outgrown(self) -> tuple[HistoryEntry, ...]:
-        """Return what should be summed up of the turns that have ended."""
+        """Return the oldest entries to summarize, without those of the running turn."""
         budget, turn, entries = self._session.budget, self._session.turn, self._session.entries
         running = next((n for n, entry in enumerate(entries) if entry.turn == turn), len(entries))
         return budget.outgrown(entries[:running]) if budget is not None else ()

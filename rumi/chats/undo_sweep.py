@@ -1,4 +1,4 @@
-"""Cleans up what taking turns back leaves on the disk: after a crash, and when it is older than it may be."""
+"""Cleanup of the files of undo: what a crash left, and snapshots and recordings past their retention."""
 
 from functools import partial
 from typing import Final, Never, Protocol
@@ -15,26 +15,27 @@ SWEEP_S: Final = 3600.0
 
 
 class StoredTurns(Protocol):
-    """What is kept of the last turns of chats, in files."""
+    """A store of files about the last turns of chats: snapshots or recordings."""
 
     def chats(self) -> tuple[str, ...]:
-        """Return the chats of which something is kept."""
+        """Return the chats with stored files."""
         ...
 
     def forget(self, chat: str) -> None:
-        """Delete what is kept of a chat."""
+        """Delete the stored files of a chat."""
         ...
 
     def expire(self, retention_s: float) -> None:
-        """Delete what is older than so many seconds."""
+        """Delete files that are older than `retention_s` seconds."""
         ...
 
 
 class UndoSweep(Actor[Never]):
-    """Starts before the chats: what was built and is not to be put in place goes, before a chat builds.
+    """Deletes staged files of interrupted restores at the start, and expired files every hour.
 
-    Snapshots and recordings older than `keep_s` go every hour, and those of chats that were deleted; 0 keeps
-    them. What an interrupted restore left stays if this process is not `alone`: workers may share it.
+    The actor starts before the chats, so that it removes staged files before a chat builds new ones. Every
+    `SWEEP_S` it deletes the snapshots and recordings of deleted chats, and those older than `retention_s`; 0
+    retains them. If this process is not `alone`, staged files stay: other workers may be using them.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class UndoSweep(Actor[Never]):
         self._retention_s = retention_s
 
     async def started(self) -> None:
-        """Remove what an interrupted restore left, unless the chat's start completes it."""
+        """Remove the staged files of interrupted restores, except those that a chat's start completes."""
         undo = self._undo
         for chat in await undo.offload(undo.snapshots.chats) if self._alone else ():
             if await self._journal.ask(FindUndo(chat)) is None:

@@ -1,7 +1,8 @@
-"""Takes a chat's last turn back: its files, facts, schedules and questions are as before it.
+"""Undo of a chat's last turn: restores the files, facts, schedules and questions from before the turn.
 
-What can be lost is decided in one transaction of the journal. The files are built beside before it, and put
-in place behind it, like the facts; what is interrupted there, the chat's next start completes.
+One transaction of the journal decides an undo. The restored files are built in a staging folder before it.
+After it, the files are committed and the facts restored; if that is interrupted, the chat's next start
+completes it.
 """
 
 import json
@@ -32,11 +33,11 @@ TAKEN_BACK: Final = frozenset(
     {"bash", "read_file", "edit_file", "write_file", "remember", "forget", "recall", "find_tools"}
     | {"remind", "schedule", "list_schedules", "cancel_schedule"}
 )
-"""Tools whose calls leave nothing that is not taken back."""
+"""Tools without effects, or with effects that an undo reverts completely."""
 
 
 class Undoing:
-    """Takes turns of one chat back, one at a time, while no turn runs."""
+    """Undoes turns of one chat, one at a time, while no turn runs."""
 
     def __init__(self, services: ChatServices, chat_session: ChatSession) -> None:
         self._services = services
@@ -45,10 +46,12 @@ class Undoing:
         self._session = chat_session
 
     async def take_back(self, message: Incoming, language: Language) -> str:
-        """Take the last turn back for a message; return the reply. The same message does this once.
+        """Undo the last turn on behalf of a `/undo` message; return the reply.
+
+        Idempotent: a second call for the same message does not undo another turn.
 
         Raises:
-            SandboxError: The sandbox cannot be stopped. Nothing has changed.
+            SandboxError: the sandbox cannot be stopped. Nothing has changed.
         """
         undo = self._services.undo
         if undo is None or not undo.snapshots.limits.turns:
@@ -70,7 +73,7 @@ class Undoing:
         return undo_reply(done, language)
 
     async def _decide(self, undo: Undo, undone: Undone) -> Undone:
-        """Build the files beside, then take back what the journal has: from then on the rest follows."""
+        """Build the restored files in a staging folder, then store the decision in the journal."""
         files, clean = "untouched", False
         try:
             before = await undo.offload(partial(undo.restoring.build, self._chat, undone.turn))
@@ -79,11 +82,14 @@ class Undoing:
         else:
             if before is not None:
                 files, clean = "restored", not before.tainted
+                # No process may use the files while they are replaced. Before the decision: if the sandbox
+                # cannot be stopped, nothing has changed yet.
                 await self._services.sandboxes.stop(self._chat)
         return await self._journal.ask(TakeBack(self._chat, replace(undone, files=files), clean))
 
     async def complete(self, undone: Undone) -> Undone:
-        """Do what follows from the journal's transaction, also where an earlier process began it."""
+        """Complete an undo that the journal has stored, also one of an earlier process; return the result."""
+        # Every step may run twice: until `EndUndo` is stored, the chat's next start begins here again.
         undo = self._services.undo
         if undo is not None:
             if undone.files == "restored":
@@ -106,7 +112,7 @@ class Undoing:
 
 
 def undo_reply(undone: Undone, language: Language) -> str:
-    """Return the reply that says what is as before, and what is not."""
+    """Return the reply that says what was restored and what was not."""
     return undo_texts.undone(
         language,
         one_line(undone.text, CALL_CHARS),
@@ -124,7 +130,7 @@ def undo_reply(undone: Undone, language: Language) -> str:
 
 
 def _remaining(calls: Iterable[ToolCall]) -> Iterable[str]:
-    """Return the calls that have reached something that cannot be taken back, each on one line."""
+    """Yield the calls whose effects an undo cannot revert, each on one line."""
     for call in calls:
         if call.name not in TAKEN_BACK:
             try:

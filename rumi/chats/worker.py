@@ -1,5 +1,6 @@
-"""What a chat's worker does with a job: a turn, a turn again, a turn taken back, an answer to parked calls, a
-new session, a reset, or a task's result.
+"""The worker of a chat, which runs its jobs one at a time.
+
+A job is a turn, a retry, an undo, an answer to parked calls, a new session, a reset, or the result of a task.
 """
 
 import logging
@@ -57,25 +58,25 @@ from rumi.web.readers.files.viewer import Seen
 logger = logging.getLogger(__name__)
 
 EXTRACTION_WAIT_S = 10.0
-"""How long the reply to a reset waits for what is learned from the session."""
+"""Maximum time that the reply to a reset waits for the facts extracted from the session, in seconds."""
 
 MOST_SHOWN = 10
-"""How many files one turn shows in a channel that sends them."""
+"""Maximum number of files that one turn shows in a channel that sends files."""
 
 WITHOUT_ANSWER = frozenset({"stopped", "interrupted", "model_error", "budget"})
-"""Ways for a turn to end that leave no answer in the history."""
+"""Reasons of turns that end without an answer in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A job's final reply, which is stored and not yet told, and the end of its turn if it was one."""
+    """A job's final reply, stored but not yet published, and the end of its turn if the job was a turn."""
 
     replied: Replied
     finished: TurnFinished | None = None
 
 
 class Worker:
-    """Does one chat's jobs."""
+    """Runs the jobs of one chat."""
 
     def __init__(self, chat_id: str, services: ChatServices, chat_session: ChatSession) -> None:
         self._chat = chat_id
@@ -88,7 +89,10 @@ class Worker:
         self._files_are_here = False
 
     async def fetch_files(self) -> None:
-        """Make the chat's files as the worker before this one has left them. If it fails, a turn says so."""
+        """Fetch the chat's files as the previous worker stored them.
+
+        A failure is only logged here: the next turn tries again and reports it.
+        """
         try:
             await self._services.workspaces.carry.fetch(self._chat, self._chat)
             self._files_are_here = True
@@ -96,14 +100,15 @@ class Worker:
             logger.warning("the files of chat %s are not here: %s", self._chat, error)
 
     async def run_job(self, job: Job) -> Done:
-        """Do a job to its end. Its final reply is stored when this returns, and told by the caller."""
+        """Run a job to its end. Its final reply is stored when this returns; the caller publishes it."""
         done = await self._run_by_kind(job)
         if job.kind in ("reset", "undo"):
             await self._store_files(job)
         return done
 
     async def _store_files(self, job: Job) -> None:
-        """Store the chat's files for the next worker; what its user should know comes with the reply."""
+        """Store the chat's files for the next worker; add a failure to the note of the job's reply."""
+        # Files that were never fetched must not overwrite those that the previous worker stored.
         if self._files_are_here:
             error = await self._services.workspaces.carry.store(self._chat, self._chat)
             if error is not None:
@@ -119,33 +124,40 @@ class Worker:
             return await self._bring_result(job)
         if job.kind == "undo":
             return await self._take_back(job)
-        # Outside of the scope that a `/stop` cancels: what is stored of the turn's beginning is complete.
+        # Outside of the scope that a `/stop` cancels, so that the beginning of a turn is stored completely.
         nothing = await self._begin(job)
         if nothing is not None:
             job.sealed = True
             return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(nothing))))
         finished = None
         with job.scope:
-            await trio.lowlevel.checkpoint()  # a stop that came by now finds nothing begun
+            await trio.lowlevel.checkpoint()  # after a `/stop` that came during `_begin`, start no work
             finished = await self._turn(job)
+        # Outside of the scope as well: a stopped turn also has to end its processes before its reply.
         unconfirmed = await self._quiet(job)
-        if unconfirmed is None:
+        if unconfirmed is None:  # otherwise a process may still write to the files
             await self._store_files(job)
+        # From here the mailbox loop adds no more messages to the job: `_end` stores the final list.
         job.sealed = True
         if finished is None:
             finished = self._cut_short(job, unconfirmed)
         replied = await self._settle(self._end(job, finished))
         if job.message.schedule:
             replied = replace(replied, schedule=job.message.schedule)
-        if job.allowed:
+        if job.allowed:  # a yes is valid for this turn only
             await self._session.parked.end_allowed(done=finished.reason == "complete")
         done = Done(replied, replace(finished, answer=replied.text))
+        # Only after `_settle`: the end of a separate turn belongs to its own history.
         self._session.turn = ""
         self._session.step_back()
         return done
 
     async def _turn(self, job: Job) -> TurnFinished:
-        """Bring what came with the message, then think and act."""
+        """Fetch the attachments of the message, then run the turn of the agent.
+
+        Return how the turn finished. An unusable model or an attachment that cannot be fetched ends the turn
+        as a `model_error`.
+        """
         try:
             model = self._context.model_of(job.message, job.language)
         except RumiError as error:
@@ -166,11 +178,12 @@ class Worker:
         await self._context.tools_ready()
         job.stage = ""
         tools, withheld = self._context.people.tools(job.message, self._tools_for(job))
+        # Cut before the note is stored: the cut may remove the full note, and then a new one is needed.
         await self._context.fit_history(self._session, tools, model)
         while not await self._store_note(job, model):
-            pass  # a summary came meanwhile, and the whole note went with what it stands for
-        # Of a scheduled turn a person may be away: what needs a yes is parked, and asked with its reply.
-        # Of a program's turn nobody is there to say yes; the one who retries it is.
+            pass  # a summary replaced the full note together with its entries meanwhile: store another one
+        # In a scheduled turn the person may be away, so calls that need a yes are parked, and the reply asks.
+        # In a turn of a program no person can say yes, but a person who retries such a turn can.
         attended = job.kind == "retry" or job.message.by_hand
         confirm = partial(self._confirm, job) if attended else None
         parking = self._session.parked if job.message.schedule or job.allowed else None
@@ -186,7 +199,7 @@ class Worker:
         return finished
 
     def _tools_for(self, job: Job) -> tuple[Tool, ...]:
-        """Return the tools of a turn. Each turn makes its own: thousands of idle chats need none."""
+        """Return new tools for a turn: thousands of idle chats should not hold any in memory."""
         shell, chat_session, look = self._shell, self._session, self._context.view
         view = ChatView(
             self._chat,
@@ -211,7 +224,10 @@ class Worker:
         )
 
     async def _store_note(self, job: Job, model: Model) -> bool:
-        """Note what the model does not know yet. Whether prompts have a whole note now."""
+        """Append a prompt note with what the model does not know yet.
+
+        Return True if the history contains a full note now.
+        """
         chat_session = self._session
         noted = prompt_notes(chat_session.entries)
         known = await self._context.what_is_known(job.message, model, job.language, noted)
@@ -229,7 +245,8 @@ class Worker:
         job.stage = "fetching what came with the message"
         if any(attachment.kind == "file" for attachment in to_fetch):
             await self._shell.snapshot_files()
-            await self._session.set_files_tainted(True)  # whatever becomes of it: others wrote what is in it
+            # Before the file is there, so that no crash can leave an untrusted file without taint.
+            await self._session.set_files_tainted(True)
         left, came = self._context.limits.handed_chars, list[TurnMessage]()
         for attachment in to_fetch:
             seen = Seen(await self._context.bring(self._chat, attachment))
@@ -237,6 +254,7 @@ class Worker:
                 seen = await self._context.seen_of(self._chat, seen.about, left)
             left -= len(seen.about)
             brought_message = attachment_message(attachment, seen.about)
+            # The history stores references; the bytes are loaded from the files for each request.
             references = tuple(replace(picture, data=b"") for picture in seen.pictures)
             came.append(
                 replace(brought_message, message=replace(brought_message.message, pictures=references))
@@ -250,7 +268,10 @@ class Worker:
         job.stage = ""
 
     async def _confirm(self, job: Job, asked: ConfirmationAsked) -> Verdict:
-        """Wait for the user's yes or no. The question can be answered as long as this waits, and once."""
+        """Wait for the user's yes or no, at most `confirm_timeout_s`.
+
+        The question can be answered once, and only while this waits. Cancelled, it is withdrawn.
+        """
         job.asked = waiting = Asked(asked.id)
         self._services.hub.questions[asked.id] = None
         try:
@@ -262,7 +283,7 @@ class Worker:
             self._services.hub.unasked.discard(asked.id)
 
     def _cut_short(self, job: Job, unconfirmed: SandboxError | None) -> TurnFinished:
-        """The end of a turn that was cancelled."""
+        """Return the end of a turn that was cancelled; its answer reports an `unconfirmed` cleanup."""
         answer = reply_texts.stopped(job.language)
         if job.ended_by == "interrupted":
             answer = reply_texts.restarted(job.language, described(job.message))
@@ -271,7 +292,7 @@ class Worker:
         return TurnFinished(job.ended_by, answer)
 
     def _end(self, job: Job, finished: TurnFinished) -> Settle:
-        """The turn's last word: what the history keeps, and the reply that goes with it."""
+        """Append the end of the turn to the history; return the request that stores it with the reply."""
         said = self._services.hub.turn(self._chat).words
         entry = (
             ending(job.turn, finished.reason, said.strip(), self._session.tainted)
@@ -294,6 +315,7 @@ class Worker:
         return asking(settle, self._session.parked, job.language)
 
     async def _settle(self, settle: Settle) -> Replied:
+        # A cancelled turn may have left a write behind; its entry belongs before the final one.
         await self._session.written()
         delivery = await self._services.journal.ask(settle)
         self._session.parked.note_asked(settle.asked)
@@ -301,8 +323,9 @@ class Worker:
         return Replied(delivery, settle.messages, settle.text)
 
     async def _begin(self, job: Job) -> str | None:
-        """Store the turn's beginning; a text where there is nothing to run."""
+        """Store the beginning of the turn; return the text of a reply if there is nothing to run."""
         chat_session, services = self._session, self._services
+        # A separate turn neither reads nor ends the session, even if the session is overdue.
         overdue = chat_session.due and self._context.now() > chat_session.due
         if overdue and not job.message.apart:
             await chat_session.begin_session(forget=False)
@@ -323,7 +346,7 @@ class Worker:
             )
             retries = earlier.id
             if earlier.by_hand and not fetched(earlier.attachments):
-                answer = answer_in(earlier.text)  # a yes whose turn was cut short
+                answer = answer_in(earlier.text)  # the retried message was a yes whose turn was interrupted
         if answer:
             heard = await hear(chat_session.parked, answer, job.seen, job.language)
             if not heard.words:
@@ -342,25 +365,26 @@ class Worker:
         await services.journal.ask(
             Begin(self._chat, job.message.id, job.turn, chat_session.session, asked, retries)
         )
-        # Told only now: of a beginning that was not stored nobody would tell the end.
+        # Publish only now: nothing would publish the end of a turn whose beginning was not stored.
         said = job.message
         tainted = said.tainted or any(attachment.tainted for attachment in said.attachments)
         self._publish(job.turn, TurnStarted(said.text, said.id, job.language, said.origin, tainted))
         return None
 
     def _watch(self, job: Job, event: TurnEvent) -> None:
-        # Not only with the history's entry: a tool that calls others goes on before it has a result.
+        # Taint the session before the history entry does: a tool that calls other tools continues after
+        # their results and before its own.
         if isinstance(event, ToolFinished):
             self._session.tainted |= event.result.tainted
             job.shows.update(dict.fromkeys(event.result.shows))
-        if not isinstance(event, TurnFinished):  # which is told with the reply
+        if not isinstance(event, TurnFinished):  # the publisher sends it with the reply
             self._publish(job.turn, event)
 
     async def _quiet(self, job: Job) -> SandboxError | None:
-        """Leave no process behind: the job is over only when this has returned.
+        """Wait until no process of the turn is left: the job is over only when this has returned.
 
-        A sandbox that cannot show it is removed instead, which ends all that is in it. Returns what to
-        tell where that is not confirmed either.
+        If the sandbox cannot confirm that, remove it, which ends all processes in it. Return the error if the
+        removal is not confirmed either.
         """
         job.stage = "ending what still runs"
         try:
@@ -370,7 +394,10 @@ class Worker:
         return None
 
     async def _remove_sandbox(self) -> SandboxError | None:
-        """Remove it. What is not confirmed goes on behind, and the next sandbox waits for it."""
+        """Remove the sandbox; return the error if that is not confirmed.
+
+        An unconfirmed removal continues in the background, and the next sandbox waits for it.
+        """
         try:
             await self._services.sandboxes.stop(self._chat)
         except SandboxError as error:
@@ -379,7 +406,7 @@ class Worker:
         return None
 
     async def _renew(self, job: Job) -> Done:
-        """Begin another session; the old one stays stored, out of the prompt."""
+        """Begin a new session; the old one stays stored but no longer appears in prompts."""
         await self._session.begin_session(forget=False)
         self._services.fact_extraction.session_ended()
         job.sealed = True
@@ -388,7 +415,7 @@ class Worker:
         )
 
     async def _take_back(self, job: Job) -> Done:
-        """Take the last turn back. No `/stop` ends that: it is short, and half of it helps nobody."""
+        """Undo the last turn. A `/stop` does not cancel it: an undo is short, and half an undo is useless."""
         job.stage = "taking the last turn back"
         try:
             text = await self.undoing.take_back(job.message, job.language)
@@ -398,7 +425,7 @@ class Worker:
         return Done(await self._settle(Settle(self._chat, job.messages, job.final_reply(text))))
 
     async def _bring_result(self, job: Job) -> Done:
-        """Reply with a task's result, or what a schedule says, and keep it in the history."""
+        """Reply with the result of a task or the text of a schedule, and store it in the history."""
         job.sealed = True
         chat_session = self._session
         entries = result_entries(job.message)
@@ -420,7 +447,7 @@ class Worker:
         return Done(replace(replied, task=said.task, schedule=said.schedule))
 
     async def _reset(self, job: Job) -> Done:
-        """Remove the sandbox and the history; the files too where that was asked for, and confirmed."""
+        """Remove the sandbox and the history; also the files if the user asked for that and confirmed it."""
         takes_files, asked = job.message.text in (FILES, FILES_YES), False
         use = await self._services.workspaces.measure(self._chat) if takes_files else None
         there = use is not None and use.files > 0
@@ -433,6 +460,7 @@ class Worker:
         await self._session.begin_session(forget=True, extract_first=self._services.fact_extraction.enabled)
         await self._services.forget(self._chat)
         if takes_files:
+            # Only a sandbox that is surely gone cannot write tainted content into the emptied folder.
             troubles.append(await self._remove_files(nobody_writes=troubles == [None]))
         files = there and troubles[-1] is None
         facts = await self._extract_facts(job)
@@ -442,11 +470,12 @@ class Worker:
             if trouble is not None:
                 text = reply_texts.not_confirmed(text, error_text(job.language, trouble))
         text = job.final_reply(text)
+        # A reset that asked a question was published as a turn, so it needs the end of one.
         finished = TurnFinished("complete", text) if asked else None
         return Done(await self._settle(Settle(self._chat, job.messages, text)), finished)
 
     async def _may_remove_files(self, job: Job, use: WorkspaceUse) -> Done | None:
-        """Ask whether the files may go, as a turn asks; None for a yes, otherwise the end of the reset."""
+        """Ask, as a turn does, whether to delete the files; return None for a yes, else the reset's end."""
         text = reply_texts.may_delete_files(job.language, use.files, operation_texts.short_size(use.bytes))
         asked = ConfirmationAsked(token_hex(8), text)
         verdict: Verdict = "no"
@@ -460,7 +489,7 @@ class Worker:
             finally:
                 self._publish(job.turn, ConfirmationEnded(asked.id, verdict))
         if verdict == "yes":
-            job.scope = trio.CancelScope()  # for what the reset waits for in the end
+            job.scope = trio.CancelScope()  # a scope cannot be entered twice, and `_extract_facts` needs one
             return None
         job.sealed = True
         reason: Reason = "complete"
@@ -474,7 +503,10 @@ class Worker:
         return Done(replied, TurnFinished(reason, answer))
 
     async def _extract_facts(self, job: Job) -> int:
-        """Wait a while for what is learned from the session that ended; it goes on behind."""
+        """Return the number of facts extracted from the session that ended, 0 if that takes too long.
+
+        Extraction then continues in the background. A `/stop` ends only the wait.
+        """
         job.stage = "learning from the session"
         self._services.fact_extraction.session_ended()
         with job.scope, trio.move_on_after(EXTRACTION_WAIT_S):
@@ -492,5 +524,5 @@ class Worker:
 
 
 def _without_words_of_others(entries: Sequence[HistoryEntry]) -> list[Message]:
-    """Return the messages of a session, of its users' only what they wrote themselves."""
+    """Return the messages of a session without those user messages that others wrote (tainted ones)."""
     return [entry.message for entry in entries if entry.message.role != "user" or not entry.tainted]

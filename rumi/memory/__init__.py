@@ -1,1 +1,1 @@
-"""Memory: facts that last, each with one owner, and their extraction from a session."""
+"""Memory: long-term facts, each with one owner, and their extraction from sessions."""

@@ -1,4 +1,4 @@
-"""The memory's actor, which alone has `memory.db` open, and the way to ask it."""
+"""The memory's actor, the only user of `memory.db`, and functions to send requests to it."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -27,9 +27,9 @@ R = TypeVar("R")
 class Memory(Actor[MemoryMessage]):
     """Answers one request after the other, each in its own transaction.
 
-    A full disk is not a crash: the request is refused with `MemoryUnavailable`, and the next one tries
-    again. So only requests to the memory depend on the memory. Nor is a database that is away when the actor
-    is restarted: the next request opens it.
+    A full disk does not crash the actor: the request is refused with `MemoryUnavailable`, and the next one
+    tries again. Nor does an unreachable database when the actor is restarted: the next request opens it. So
+    a failure of the memory affects only requests to the memory.
     """
 
     def __init__(self, database: Path | Backend, offload: Offload, now: Callable[[], float]) -> None:
@@ -41,21 +41,23 @@ class Memory(Actor[MemoryMessage]):
         self._failed = 0
 
     async def started(self) -> None:
-        """Open the file.
+        """Open the database.
 
         Raises:
-            MemoryUnavailable: The file cannot be opened. The error says what to do. After a restart of the
-                actor, this is raised only if trying again cannot help.
+            MemoryUnavailable: the database cannot be opened. The error says what to do. After a restart of
+                the actor, this is raised only if another attempt cannot help.
         """
         try:
             await self._offload(self._opened)
         except MemoryUnwritable:
+            # At the start of the program a person reads the error. A restarted actor continues without the
+            # database: only requests to the memory may fail then, not the process.
             if self.incarnation == 1:
                 raise
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Execute a request. The asker's cancellation waits for the transaction, which is then complete."""
+        """Execute a request. A cancelled asker waits for the transaction, which is then complete."""
         self._answered += 1
         try:
             return await self._offload(lambda: self._opened().do(message))
@@ -69,34 +71,34 @@ class Memory(Actor[MemoryMessage]):
         return self._store
 
     def metrics(self) -> Mapping[str, object]:
-        """Return the number of requests since the start, and how many of them failed because of the file."""
+        """Return the number of requests since the start, and of those that failed due to the database."""
         return {"requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
-        """Close the file."""
+        """Close the database."""
         if self._store is not None:
             await self._offload(self._store.close)
 
 
 class AskMemory(Protocol):
-    """Asks the memory, in this process or in another one."""
+    """A function that sends requests to the memory, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Return the answer. Cancelled, the request is executed completely or not at all.
+        """Return the reply. On cancellation the request is executed completely or not at all.
 
         Raises:
-            FactRefused: The fact is not stored. The error gives the reason.
-            MemoryUnavailable: The file cannot be used, or the memory does not answer.
+            FactRefused: the fact is not stored. The error gives the reason.
+            MemoryUnavailable: the database cannot be used, or the memory does not answer.
         """
         ...
 
 
 @asynccontextmanager
 async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
-    """Open a memory without a tree around it, for a process that only works on the home's files.
+    """Open a memory without an actor, for a process that only works on the home's files.
 
     Raises:
-        MemoryUnavailable: The file cannot be opened.
+        MemoryUnavailable: the database cannot be opened.
     """
     store = MemoryStore(database)
 
@@ -111,7 +113,7 @@ async def open_memory(database: Path | Backend) -> AsyncIterator[AskMemory]:
 
 
 def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
-    """Return a function that asks for a turn: what it changes can be taken back with `TakeFactsBack`."""
+    """Return a function that records changes of facts under a turn, so that `TakeFactsBack` can undo them."""
 
     async def of_turn(request: Request[R]) -> R:
         noted = replace(request, turn=turn) if isinstance(request, Remember | Forget) else request
@@ -121,7 +123,7 @@ def asking_for_turn(ask: AskMemory, turn: str) -> AskMemory:
 
 
 def asking(memory: ActorRef[Any]) -> AskMemory:
-    """Return a function that asks the actor; a memory that does not answer is unavailable."""
+    """Return a function that asks the actor and raises `MemoryUnavailable` if the actor does not answer."""
 
     async def ask(request: Request[R]) -> R:
         try:

@@ -1,4 +1,4 @@
-"""The block of a prompt with the facts about the user, and the block with changes to them."""
+"""The block of a prompt with the facts about the user, and the block with changes of these facts."""
 
 import re
 from collections.abc import Iterable, Sequence, Set
@@ -12,16 +12,16 @@ from rumi.platform.texts.language import Language
 
 MAX_TOKENS = 2000
 CHOSEN = 8
-"""How many facts are chosen for a message."""
+"""Maximum number of facts that are chosen for a message."""
 
 IS, NEW, GONE = "- ", "+ ", "× "
-"""The beginnings of the lines of facts: in the complete block, and for new and forgotten facts."""
+"""Prefixes of the lines of facts: in the complete block, for new facts, and for forgotten facts."""
 _BLOCK: Final = re.compile(r"<memory>\n(.*?)\n</memory>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The finished text, empty if there is nothing to say; `tainted` if the prompt shows a tainted fact."""
+    """The text of a block, empty if there are no facts; `tainted` if the prompt shows a tainted fact."""
 
     text: str = ""
     tainted: bool = False
@@ -36,14 +36,15 @@ def memory_block(
     noted: Set[str] | None = None,
     first: Sequence[Fact] | None = None,
 ) -> Block:
-    """Return one line for each fact, explicit ones first, then the most recent first, up to the limits.
+    """Return a block with one line for each fact, explicit ones first, then the most recent first.
 
-    Where there are more than `max_facts`, up to `CHOSEN` of `first` stand before them: those that matter for
-    the message. The others keep their number, so that a later message adds no more than its own.
+    If there are more than `max_facts` facts, up to `CHOSEN` facts of `first`, which matter for the message,
+    come first. The number of the other facts is constant, so that a later message adds only the facts chosen
+    for it.
 
-    A fact stays one line of data: it can neither end the block nor begin another line. If some facts do not
-    fit, a last line, which is not a fact, says how many. If the prompt already shows the facts `told` (see
-    `told_facts`), the block has only new facts and facts that no longer hold.
+    A fact is always one line of data: it can neither end the block nor begin another line. If some facts do
+    not fit, a last line, which is not a fact, gives their number. If the prompt already shows the facts
+    `noted` (see `noted_facts`), the block has only new facts and facts that are no longer valid.
     """
     ordered = sorted(facts, key=lambda fact: (fact.source == "auto", -fact.updated))
     if first is not None and len(ordered) > max_facts:
@@ -69,7 +70,7 @@ def memory_block(
 
 
 def noted_facts(notes: Iterable[str]) -> frozenset[str]:
-    """Return the facts that a prompt with these notes shows, without those that a later note revokes."""
+    """Return the lines of facts that a prompt with these notes shows and that no later note revokes."""
     noted: set[str] = set()
     for block in (block for note in notes for block in _BLOCK.findall(note)):
         for line in block.splitlines()[1:]:
@@ -93,7 +94,7 @@ def _fit_lines(language: Language, lines: Sequence[str], max_facts: int, max_tok
         cost = text_tokens(f"{IS}{line}\n")
         if len(kept) == max_facts:
             break
-        if cost <= left:  # a long fact that does not fit leaves the space to the others
+        if cost <= left:  # skip a long fact that does not fit; shorter ones after it may still fit
             kept.append(line)
             left -= cost
     return kept

@@ -1,7 +1,7 @@
-"""What turns have made of facts, and how that is taken back.
+"""The record of changes that turns made to facts, and its use by an undo.
 
-All rows of a key are noted as they were before a turn's request and after it, so that whatever else a request
-changes, such as the fact that had to make room, is noted too.
+All rows of a key are recorded as they were before and after a turn's request. So side effects of a request
+are recorded too, such as the deletion of another fact at the maximum number of facts.
 """
 
 import json
@@ -14,17 +14,17 @@ from rumi.store.protocol import Database
 from rumi.store.steps import Transaction
 
 RETENTION_S: Final = 7 * 86_400.0
-"""How long changes are kept."""
+"""Retention of recorded changes, in seconds."""
 
 MAX_CHANGES: Final = 1_000
-"""How many of them are kept, of all turns."""
+"""Maximum number of recorded changes, of all turns together."""
 
 _Rows: TypeAlias = list[dict[str, object]]
 
 
 @contextmanager
 def recording_changes(transaction: Transaction, turn: str, owner: str) -> Iterator[None]:
-    """Note what happens to the owner's facts in this block; nothing without a turn."""
+    """Record the changes to an owner's facts within this block; record nothing without a turn."""
     if not turn:
         yield
         return
@@ -47,19 +47,20 @@ def recording_changes(transaction: Transaction, turn: str, owner: str) -> Iterat
 
 
 def take_back(transaction: Transaction, turn: str) -> TakenBack:
-    """Restore the facts that a turn has changed, the last change first."""
+    """Restore the facts that a turn has changed, in reverse order of the changes."""
     db, restored, kept = transaction.db, dict[str, None](), dict[str, None]()
     changes = db.execute(
         "SELECT owner, folded, before, after FROM changes WHERE turn = ? ORDER BY id DESC", (turn,)
     ).fetchall()
     for owner, key, before, after in changes:
+        # Somebody else has changed this key since: their change counts more than the undo.
         if _by_key(db, owner, key).get(key, []) != json.loads(after):
             kept[key] = None
             continue
         db.execute("DELETE FROM facts WHERE owner = ? AND folded = ?", (owner, key))
         db.execute("DELETE FROM forgotten WHERE owner = ? AND folded = ?", (owner, key))
         for row in json.loads(before):
-            names, marks = ", ".join(row), ", ".join("?" * len(row))  # the columns, as this file wrote them
+            names, marks = ", ".join(row), ", ".join("?" * len(row))  # column names that this module wrote
             row["tainted"] = bool(row["tainted"])
             db.execute(f"INSERT INTO facts ({names}) VALUES ({marks})", list(row.values()))
         restored[key] = None
@@ -68,7 +69,7 @@ def take_back(transaction: Transaction, turn: str) -> TakenBack:
 
 
 def _by_key(db: Database, owner: str, key: str | None = None) -> dict[str, _Rows]:
-    """Return the owner's rows by their folded key, all columns but the number."""
+    """Return the owner's rows by their folded key, with all columns except the id."""
     cursor = db.execute(
         "SELECT * FROM facts WHERE owner = ?1 AND folded = coalesce(?2, folded) ORDER BY id", (owner, key)
     )
@@ -77,6 +78,6 @@ def _by_key(db: Database, owner: str, key: str | None = None) -> dict[str, _Rows
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         del row["id"]
-        row["tainted"] = int(str(row["tainted"]) in ("1", "True"))  # as every database writes it
+        row["tainted"] = int(str(row["tainted"]) in ("1", "True"))  # SQLite returns 1, PostgreSQL True
         found.setdefault(str(row["folded"]), []).append(row)
     return found

@@ -1,4 +1,4 @@
-"""The chat command `/memory`: it shows facts and forgets them."""
+"""The chat command `/memory`: lists and deletes facts, and shows the history of a key."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,10 +19,10 @@ _HISTORY: Final = frozenset({"history", "historia"})
 
 
 async def memory_command(ask: AskMemory, owner: str, language: Language, rest: str) -> str:
-    """Execute the text after `/memory` and return the reply, in Markdown.
+    """Run a `/memory` command with the arguments `rest` and return the reply in Markdown.
 
     Raises:
-        MemoryUnavailable: The memory cannot be used.
+        MemoryUnavailable: the memory cannot be used.
     """
     word, _, key = rest.strip().partition(" ")
     if not word:
@@ -51,7 +51,7 @@ def _listed(language: Language, facts: Sequence[Fact]) -> str:
 
 
 def _history(language: Language, key: str, past: Sequence[PastFact], facts: Sequence[Fact]) -> str:
-    """Return the values that a key has had, oldest first, each with its dates and where it was said."""
+    """Return the values that a key has had, oldest first, each with its dates, chat and turn."""
     now = [fact for fact in facts if folded(fact.key) == folded(key)]
     if not past and not now:
         return memory_texts.forgotten(language, _verbatim(key), 0)
@@ -73,7 +73,7 @@ def _day(at: float) -> str:
 
 
 def _verbatim(text: str) -> str:
-    """Return the text as code, so that nothing in a fact becomes a link or a mark."""
+    """Return the text as Markdown code, so that nothing in a fact becomes a link or markup."""
     longest = max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
     fence = "`" * (longest + 1)
     padding = " " if text.startswith("`") or text.endswith("`") else ""

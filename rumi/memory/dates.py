@@ -1,6 +1,7 @@
-"""The dates that relative words mean: `next year`, `mañana`, `hace 3 años`.
+"""The dates that relative expressions mean: `next year`, `mañana`, `hace 3 años`.
 
-Facts have real dates, which nobody has said as such. So the words for them are derived from what was said.
+Facts contain absolute dates, which the user may never have written. So the words of these dates are derived
+from the relative expressions in the user's messages.
 """
 
 import re
@@ -86,7 +87,7 @@ _MONTH_NAMES: Final = tuple(
 def numbers_of(text: str, today: date) -> Iterator[str]:
     """Yield the words of the dates that a text means: years, months and days as numbers, names of months.
 
-    `text` has neither capitals nor accents.
+    `text` must be without capitals and accents.
     """
     for pattern, days in _DAYS.items():
         if pattern.search(text):

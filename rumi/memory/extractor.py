@@ -23,7 +23,7 @@ CONVERSATION_TOKENS: Final = 8000
 KNOWN_TOKENS: Final = 2000
 CONVERSATION_SHARE: Final = 1 / 2
 KNOWN_SHARE: Final = 1 / 6
-"""The largest share of a small model's prompt budget that each of them takes."""
+"""Maximum shares of a small model's prompt budget for the conversation and the known facts."""
 
 _INSTRUCTIONS: Final[dict[Language, str]] = {
     "en": """\
@@ -112,7 +112,7 @@ SCHEMA: Final[Mapping[str, object]] = {
     "required": ["facts", "line"],
     "additionalProperties": False,
 }
-"""The form of the answer, for servers that see to it."""
+"""The JSON schema of the answer, for servers that enforce it."""
 
 _SPEAKERS: Final[dict[Language, tuple[str, str]]] = {
     "en": ("User", "Assistant"),
@@ -129,7 +129,7 @@ MAX_LINE_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What came of a conversation: the facts worth keeping, and a line on what it was about or none."""
+    """The result of an extraction: the facts worth storing, and a line on the subject, empty if none."""
 
     facts: tuple[NewFact, ...] = ()
     line: str = ""
@@ -138,13 +138,13 @@ class Extracted:
 async def extract(
     model: Model, language: Language, messages: Sequence[Message], known: Sequence[Fact], today: date
 ) -> Extracted:
-    """Ask the model for the stable facts about the user in a conversation, and return those worth keeping.
+    """Ask the model for the stable facts about the user in a conversation, and return those worth storing.
 
-    The same call gives a line on what the conversation was about.
+    The same call returns a line on the subject of the conversation.
 
-    `messages` are the user's own words and the assistant's answers to them, oldest first; nothing that came
-    from outside may be among them. Of a long conversation only the end is read. It was held `today`. An
-    answer in another form gives no facts. Cancelled, the model's call has ended.
+    `messages` are the user's own words and the assistant's answers to them, oldest first; they must not
+    contain untrusted content. Only the end of a long conversation is used. `today` is the date of the
+    conversation. An answer in another form gives no facts. On cancellation the model call has ended.
 
     Raises:
         ModelError: the model could not be reached or refused.
@@ -178,9 +178,10 @@ async def extract(
 
 
 def _conversation(language: Language, messages: Sequence[Message], max_tokens: int) -> str:
-    """Return the end of the conversation that fits, each message on separate lines.
+    """Return the end of the conversation that fits into `max_tokens`, one message per line.
 
-    If the last message alone is too long, its end is used. A character has up to four bytes, a token three.
+    If the last message alone is too long, use its end. The cut assumes up to four bytes per character and
+    three bytes per token.
     """
     user, assistant = _SPEAKERS[language]
     lines: list[str] = []
@@ -200,8 +201,9 @@ def _conversation(language: Language, messages: Sequence[Message], max_tokens: i
 
 
 def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
-    """Return the known facts, which the model need not find again, without facts that a page may have
-    written.
+    """Return the known facts as lines of the prompt, so that the model does not extract them again.
+
+    Tainted facts are omitted, because a page may have written them.
     """
     lines: list[str] = []
     left = max_tokens
@@ -215,7 +217,7 @@ def _known(language: Language, known: Sequence[Fact], max_tokens: int) -> str:
 
 
 def _read(text: str) -> tuple[tuple[NewFact, ...], str] | None:
-    """Return the facts of an answer, and its line; None if it does not have the requested form."""
+    """Return the facts and the line of an answer; None if the answer does not have the requested form."""
     from rumi.memory.answer import read_answer
 
     fenced = _FENCED.fullmatch(text)

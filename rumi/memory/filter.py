@@ -1,9 +1,9 @@
-"""Decides which extracted facts are worth keeping. Code decides, so that the rules hold.
+"""The filter that decides which extracted facts are stored. Code decides, so that the rules are enforced.
 
-A model may be persuaded to write down anything, or make it up. So the user's words must support a fact: every
-number and every name in its value, and half of its other words that mean something. Words are compared by
-their beginnings, without accents: `vivo` supports `vive`. A fact about health, religion and the like needs
-the support of messages that ask to remember.
+A model may be persuaded to extract anything, or invent facts. So the user's words must support a fact: every
+number and every name in its value, and half of its other meaningful words. Words are compared by their
+beginnings, without accents: "vivo" supports "vive". A fact about health, religion and similar subjects must
+be supported by messages that ask to remember it.
 """
 
 import re
@@ -28,7 +28,7 @@ _PASSING: Final = re.compile(
     r"tiene (?:hambre|sueño|sed|frío|calor|prisa|fiebre))\b",
     re.IGNORECASE,
 )
-"""Words that show that a fact will not hold for long."""
+"""Expressions that show that a fact is only valid for a short time."""
 
 _SENSITIVE: Final = re.compile(
     # Health, without professions and studies
@@ -46,7 +46,7 @@ _SENSITIVE: Final = re.compile(
     r"trade union|sindicat|criminal record|antecedentes penales|convicted|ethnic|etni)",
     re.IGNORECASE,
 )
-"""Words of private subjects. A fact with one is saved only when the user says to remember it."""
+"""Words of sensitive subjects. A fact with such a word is stored only if the user asks to remember it."""
 _REMEMBER: Final = re.compile(
     r"(?<!\bi )(?<!\byou )(?<!n't )\bremember\b|\bdon'?t forget\b|\bkeep in mind\b|"
     r"\bmake a note\b|\bnote that\b|"
@@ -73,21 +73,22 @@ _FILLERS: Final = (
     "prefiere vive trabaja usa el la lo le un de en es se su si al ya mi me te tu y a o i since desde"
 )
 _MEANS_NOTHING: Final = frozenset(_FILLERS.split())
-"""Words that occur in every fact and say nothing about this one."""
+"""Words that occur in many facts and distinguish none."""
 _BEGINNING: Final = 3
-"""Words are compared by this many first letters."""
+"""Minimum number of equal first letters of two forms of a word."""
 _WITHOUT_BLANKS: Final = "\u2e80"
-"""From this code point on, scripts put no blanks between words."""
+"""From this code point on, scripts do not separate words by blanks."""
 
 
 def worth_keeping(
     found: Sequence[NewFact], known: Sequence[Fact], said: Sequence[str], today: date
 ) -> tuple[NewFact, ...]:
-    """Return the new facts that are not secret, not passing, and supported by what the user said `today`.
+    """Return the new facts that are not secret, not temporary, and supported by the user's messages `said`.
 
-    They replace only facts that are known.
+    `today` is the date of these messages. A fact may only replace a fact in `known` that is not tainted.
     """
     seen = {(folded(fact.key), folded(fact.value)) for fact in known}
+    # The model got no tainted facts, so it cannot mean one by `replaces`.
     keys = {folded(fact.key) for fact in known if not fact.tainted}
     heard = _UserWords(said, today)
     to_remember = _UserWords([text for text in said if _REMEMBER.search(_plain(text))], today)
@@ -109,7 +110,7 @@ def worth_keeping(
 
 
 def asks_to_remember(text: str) -> bool:
-    """Return True if a message of the user asks to keep something."""
+    """Return True if a message of the user asks to remember something."""
     plain = _plain(text)
     return bool(_REMEMBER.search(plain) or _SAVE.search(plain))
 
@@ -120,7 +121,7 @@ def asks_to_forget(text: str) -> bool:
 
 
 class _UserWords:
-    """The words of the user, and the dates that they meant."""
+    """The words of the user, with the words of the dates that the user meant."""
 
     def __init__(self, said: Sequence[str], today: date) -> None:
         self._text = "\n".join(map(_plain, said))
@@ -129,7 +130,10 @@ class _UserWords:
             self._beginnings.setdefault(word[:_BEGINNING], set()).add(word)
 
     def bears_out(self, fact: NewFact) -> bool:
-        """Return True if the user's words support the fact. A bare `yes` is judged by its key."""
+        """Return True if the user's words support the fact.
+
+        A fact whose value has no meaningful word, such as "yes", is judged by its key.
+        """
         distinctive = _distinctive(fact.value)
         ordinary = _ordinary(fact.value) - distinctive
         if not all(map(self._has, distinctive)):
@@ -146,7 +150,7 @@ class _UserWords:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Return True if two words begin alike, as forms of one word do: `vivo` and `vive`, `dog` and `dogs`."""
+    """Return True if two words begin alike, as forms of one word do: "vivo" and "vive", "dog" and "dogs"."""
     shorter, longer = sorted((len(one), len(other)))
     same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     return same >= _BEGINNING and 3 * same >= 2 * shorter and 2 * same >= longer
@@ -155,8 +159,8 @@ def _alike(one: str, other: str) -> bool:
 def _distinctive(value: str) -> set[str]:
     """Return the parts of a value that cannot be paraphrased.
 
-    They are numbers, except those that people write as words; words with a capital that begin no sentence;
-    and the parts of addresses, because a wrong part makes it another person's address.
+    These are numbers, except small ones that people write as words; capitalized words that do not begin a
+    sentence; and the parts of addresses such as URLs, because one wrong part makes it another address.
     """
     words = list(_WORD.finditer(value))
     found = {word[0] for word in words if any(c.isdigit() for c in word[0]) and word[0] not in _SMALL}
@@ -169,7 +173,7 @@ def _distinctive(value: str) -> set[str]:
 
 
 def _ordinary(text: str) -> set[str]:
-    """Return the words that mean something."""
+    """Return the meaningful words of a text, without case and accents."""
     return {word for word in _WORD.findall(_plain(text)) if len(word) > 1 and word not in _MEANS_NOTHING}
 
 

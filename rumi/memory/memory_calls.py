@@ -1,8 +1,8 @@
-"""The memory's calls for other processes: requests and answers as JSON objects.
+"""Control calls of the memory: requests and answers as JSON objects.
 
-`list` (from fact number `after` on), `set` (`key`, `value`; with `also` beside others), `forget` (`key`)
-and `history` (`key`) are for one `owner`; `extract` extracts facts from the owner's words now, also if the
-session continues; `forget_everything` deletes all that is stored of the owner.
+`list` (from fact number `after` on), `set` (`key`, `value`; with `also` in addition to others), `forget`
+(`key`) and `history` (`key`) are for one `owner`; `extract` extracts facts from the owner's messages now,
+even if the session continues; `forget_everything` deletes everything that is stored of the owner.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,26 +23,27 @@ ExtractForOwner: TypeAlias = Callable[[str], Awaitable[int]]
 ForgetAll: TypeAlias = Callable[[str], Awaitable[Mapping[str, int | None]]]
 
 PAGE_CHARS: Final = 100_000
-"""The approximate size of a page of a list, which must fit into one message of the control socket."""
+"""Approximate maximum size of a page of a list, which must fit into one message of the control socket."""
 EXTRACT_S: Final = 50.0
-"""How long an answer waits for the extraction, which then continues in the background."""
+"""Maximum time that an answer waits for the extraction, in seconds; then it continues in the background."""
 
 
 def memory_call(
     ask: AskMemory, extract_for_owner: ExtractForOwner, ids: ChatIds, forget_all: ForgetAll | None = None
 ) -> ControlCall:
-    """Return the function that serves such requests. `learn` extracts facts, also after its cancellation.
+    """Return the function that answers these control calls.
 
-    `ids` know the owners; `forget_all` deletes all of one.
+    `extract_for_owner` extracts facts and continues in the background when it is cancelled. `ids` map chats
+    to owners; `forget_all` deletes everything of an owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid.
-            FactRefused: The fact is not stored. The error gives the reason.
-            MemoryUnavailable: The memory cannot be used.
+            UsageError: the request is invalid.
+            FactRefused: the fact is not stored. The error gives the reason.
+            MemoryUnavailable: the memory cannot be used.
         """
         owner = caller.owner_in(ids.owner(request["owner"]) if "owner" in request else None)
         match request.get("do"):
@@ -70,7 +71,11 @@ def memory_call(
 
 
 def check(request: Mapping[str, object], ids: ChatIds) -> None:
-    """Raise `UsageError` for an invalid request."""
+    """Check the owner, key and value of a request.
+
+    Raises:
+        UsageError: the request is invalid.
+    """
     ids.owner(request.get("owner", LOCAL))
     for name in {"key", "value"} & request.keys():
         _text(request, name)

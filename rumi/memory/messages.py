@@ -1,4 +1,4 @@
-"""The memory's requests: facts about its users, each with one owner."""
+"""The requests to the memory: storing, deleting, sharing and listing facts, each with one owner."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,12 +7,12 @@ from actors import Request
 from rumi.errors import RumiError, UsageError
 
 Source: TypeAlias = Literal["explicit", "auto"]
-"""Stated by the user, or extracted from a conversation."""
+"""The source of a fact: "explicit" if the user stated it, "auto" if extracted from a conversation."""
 
 MAX_KEY_CHARS = 100
 MAX_VALUE_CHARS = 1000
 MAX_FACTS = 1000
-"""How many facts one owner may have."""
+"""Maximum number of facts of one owner."""
 
 
 class MemoryUnavailable(RumiError):
@@ -20,20 +20,20 @@ class MemoryUnavailable(RumiError):
 
 
 class MemoryUnwritable(MemoryUnavailable, UsageError):
-    """`memory.db` cannot be written now, because of its disk or of another program."""
+    """`memory.db` cannot be written now, because of its disk or another program."""
 
 
 class FactRefused(RumiError):
-    """A fact that is not stored, and why."""
+    """A fact is not stored; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. `chat` is its origin, `turn` the turn there; of an extracted one the session, as `session 3`.
+    """A fact about an owner.
 
-    `tainted`: its turn had read something from outside.
-
-    `created` and `updated` are seconds since 1970.
+    `chat` is the chat that it comes from, `turn` the turn there; for an extracted fact `turn` is the session,
+    as `session 3`. `tainted`: the turn had read untrusted content. `created` and `updated` are seconds since
+    1970.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class PastFact:
-    """A fact that another one has replaced, and when, in seconds since 1970."""
+    """A fact that another one replaced at the time `ended`, in seconds since 1970."""
 
     fact: Fact
     ended: float
@@ -56,7 +56,7 @@ class PastFact:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact to store. An extracted one may have the key of a known fact that it `replaces`."""
+    """A fact to store. An extracted fact may name the key of a known fact that it `replaces`."""
 
     key: str
     value: str
@@ -65,12 +65,12 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Remember(Request[tuple[Fact, ...]]):
-    """Store a fact, or renew its time. The answer has the other facts with the key, oldest first.
+    """Store a fact, or renew its time. The reply has the other facts with the key, oldest first.
 
-    Without `also` they are replaced: they hold no longer, and are kept as the key's history.
+    Without `also`, these other facts are replaced and become the key's history.
 
-    Keys are equal regardless of case and blanks; a fact shows the spelling that was written last. A stated
-    fact stays stated, and a fact from a clean source stays clean.
+    Keys are compared regardless of case and blanks; a fact shows its latest spelling. An explicit fact stays
+    explicit, and a fact from an untainted source stays untainted.
     """
 
     owner: str
@@ -79,18 +79,18 @@ class Remember(Request[tuple[Fact, ...]]):
     chat: str = ""
     tainted: bool = False
     turn: str = ""
-    """The turn that stores it, which can be taken back."""
+    """The turn that stores the fact and that can be undone; empty for none."""
     also: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StoreExtracted(Request[int]):
-    """Store facts extracted from a session up to its history entry `upto`. The answer counts the new ones.
+    """Store facts extracted from a session up to its history entry `upto`. The reply counts the new facts.
 
-    This happens once: for the same chat, session and `upto` the next answer is 0, also after a crash. `began`
-    is the time when the session began: keys that the user has forgotten since then are not learned from
-    earlier words. A fact replaces the owner's fact with the key that it names, if there is exactly one; a
-    stated fact is replaced only under its own key.
+    Idempotent: a second request for the same chat, session and `upto` stores nothing and returns 0, even
+    after a crash. `began` is the time at which the session began: facts whose keys the user has deleted since
+    then are not stored. A fact replaces the owner's fact with the key in `replaces`, if there is exactly one;
+    an explicit fact is only replaced by a fact with the same key.
     """
 
     owner: str
@@ -103,7 +103,7 @@ class StoreExtracted(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class IsExtracted(Request[bool]):
-    """Ask if facts were already extracted from a session up to that entry."""
+    """Return True if facts were already extracted from a session up to the entry `upto`."""
 
     chat: str
     session: int
@@ -112,7 +112,7 @@ class IsExtracted(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Request[int]):
-    """Delete all facts with a key. The answer is their number. The `turn` that does it can be taken back."""
+    """Delete all facts with a key. The reply is their number. With a `turn`, its undo restores them."""
 
     owner: str
     key: str
@@ -121,7 +121,7 @@ class Forget(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The keys whose facts are as before a turn, and those that something else has changed since."""
+    """The result of an undo: keys with restored facts, and keys that something else has changed since."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -129,14 +129,14 @@ class TakenBack:
 
 @dataclass(frozen=True, slots=True)
 class TakeFactsBack(Request[TakenBack]):
-    """Restore the facts that a turn has stored or deleted. What was changed since stays as it is."""
+    """Undo the changes of a turn to facts. Facts that were changed again since then stay as they are."""
 
     turn: str
 
 
 @dataclass(frozen=True, slots=True)
 class PastFacts(Request[tuple[PastFact, ...]]):
-    """Return the facts of a key that others have replaced, oldest first."""
+    """Return the replaced facts of a key, oldest first."""
 
     owner: str
     key: str
@@ -144,7 +144,7 @@ class PastFacts(Request[tuple[PastFact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ForgetOwner(Request[int]):
-    """Delete all that is known of an owner, with its history. The answer is the number of facts."""
+    """Delete all facts of an owner with their history. The reply is the number of current facts."""
 
     owner: str
 
@@ -158,9 +158,9 @@ class Facts(Request[tuple[Fact, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Share(Request[int]):
-    """Show an owner's facts with a key to a group. The answer is how many facts these are; 0 shares nothing.
+    """Share an owner's facts with a key with a group. The reply is the number of these facts; 0 shares none.
 
-    Refused with `FactRefused` where the owner shares too many with that group.
+    Refused with `FactRefused` if the owner already shares too many keys with that group.
     """
 
     owner: str
@@ -170,7 +170,7 @@ class Share(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Unshare(Request[int]):
-    """Show them no more. The answer is 1 if they were shared, otherwise 0."""
+    """Stop sharing an owner's facts with a key. The reply is 1 if they were shared, otherwise 0."""
 
     owner: str
     key: str
@@ -179,8 +179,9 @@ class Unshare(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Shared(Request[tuple[tuple[str, Fact], ...]]):
-    """Return the facts that people have shared with a group, each with its owner; only an `owner`'s, if one
-    is named.
+    """Return the facts that people have shared with a group, each with its owner.
+
+    With an `owner`, return only the facts of that owner.
     """
 
     group: str

@@ -1,7 +1,7 @@
-"""Takes over files of the schema without owners: one table, `facts`, with keys and values.
+"""Upgrade of files with the original schema without owners: one table, `facts`, with keys and values.
 
-Its facts belong to the terminal's owner from then on. A copy is made beside the file first; then everything
-happens in one transaction, so that a killed process leaves the file either old or new.
+Afterwards these facts belong to the terminal's owner. The file is copied first; the upgrade is one
+transaction, so that a killed process leaves the file either old or new.
 """
 
 import sqlite3
@@ -23,10 +23,10 @@ _MORE = ("source", "created_at", "updated_at")
 
 
 def has_original(db: sqlite3.Connection, path: Path) -> bool:
-    """Return True if an unversioned file has the table from before there were owners.
+    """Return True if an unversioned file has the original table without owners.
 
     Raises:
-        MemoryUnavailable: It has a table of that name with other columns.
+        MemoryUnavailable: the file has a table of that name with other columns.
     """
     columns = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     if not columns:
@@ -40,11 +40,11 @@ def has_original(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
-    """Upgrade the file to this schema; its facts become the terminal's. Blocking.
+    """Upgrade the file to the current schema; its facts become those of the terminal's owner. Blocking.
 
     Raises:
-        sqlite3.Error: Nothing has changed.
-        OSError, DatabaseFault: The copy could not be made, and nothing has changed.
+        sqlite3.Error: the upgrade failed. Nothing has changed.
+        OSError, DatabaseFault: the copy could not be made. Nothing has changed.
     """
     copy_beside(db, path, path.with_name(path.name + COPY_SUFFIX))
     with upgrade(db, MEMORY):
@@ -53,11 +53,11 @@ def take_over(db: sqlite3.Connection, path: Path, now: float) -> None:
         for statement in statements(MEMORY.tables):
             db.execute(statement)
         for fact in facts:
-            put(db, LOCAL, fact, bounded=False)
+            put(db, LOCAL, fact, bounded=False)  # an upgrade must not lose facts beyond the limit
 
 
 def _facts(db: sqlite3.Connection, now: float) -> Iterator[Fact]:
-    """Yield the old rows as facts, oldest first. Long texts are cut; the copy has all of them."""
+    """Yield the old rows as facts, oldest first. Long texts are cut; the file's copy has the full texts."""
     there = {row[1] for row in db.execute("PRAGMA table_info(facts)")}
     columns = [*_NEEDED, *(name if name in there else "NULL" for name in _MORE)]
     order = "id" if "id" in there else "1"
@@ -81,7 +81,10 @@ def _cut(text: str, most: int) -> str:
 
 
 def _seconds(text: object, otherwise: float) -> float:
-    """Convert an old time to seconds. Old times are SQLite's `datetime('now')`: UTC without a zone."""
+    """Convert an old time to seconds since 1970; return `otherwise` if it is invalid.
+
+    Old times come from SQLite's `datetime('now')`: UTC without a zone.
+    """
     try:
         read = datetime.fromisoformat(str(text))
     except ValueError:

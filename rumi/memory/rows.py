@@ -1,4 +1,4 @@
-"""The rows of `memory.db`, and the steps that read, add and remove facts within the open transaction."""
+"""The steps that read, add and remove the rows of `memory.db` within the open transaction."""
 
 from rumi.memory.changes import recording_changes, take_back
 from rumi.memory.messages import (
@@ -25,10 +25,10 @@ from rumi.store.protocol import Database
 from rumi.store.steps import Steps, Transaction
 
 FORGOTTEN_FOR_S = 30 * 86_400.0
-"""How long forgotten keys are recorded; every session that began earlier has ended by then."""
+"""Retention of forgotten keys in seconds; every session that began earlier has ended by then."""
 
 MOST_PAST = 1000
-"""How many replaced facts one owner may have; the oldest ones go first."""
+"""Maximum number of replaced facts of one owner; the oldest ones are deleted first."""
 
 _FACT = "key, value, source, chat, tainted, created, updated, turn"
 
@@ -74,7 +74,7 @@ def past_facts(request: PastFacts, transaction: Transaction) -> tuple[PastFact, 
 
 @steps.of(ForgetOwner)
 def forget_owner(request: ForgetOwner, transaction: Transaction) -> int:
-    """Delete an owner's facts, their history, and the keys that were forgotten. Return how many facts."""
+    """Delete an owner's facts, their history, and the forgotten keys. Return the number of facts."""
     count = transaction.db.execute("DELETE FROM facts WHERE owner = ?", (request.owner,)).rowcount
     for table in ("past", "forgotten", "shared", "changes"):
         transaction.db.execute(f"DELETE FROM {table} WHERE owner = ?", (request.owner,))
@@ -106,6 +106,7 @@ def forget(request: Forget, transaction: Transaction) -> int:
     db.execute("DELETE FROM shared WHERE owner = ? AND folded = ?", of)
     if not request.turn:  # a person forgets it: no undo brings it back
         db.execute("DELETE FROM changes WHERE owner = ? AND folded = ?", of)
+    # Sessions that began before this may still mention the key: see `_put_extracted`.
     db.execute("DELETE FROM forgotten WHERE at < ?", (now - FORGOTTEN_FOR_S,))
     db.execute(
         "INSERT INTO forgotten (owner, folded, at) VALUES (?, ?, ?)"
@@ -117,13 +118,13 @@ def forget(request: Forget, transaction: Transaction) -> int:
 
 @steps.of(TakeFactsBack)
 def take_facts_back(request: TakeFactsBack, transaction: Transaction) -> TakenBack:
-    """Restore what a turn has changed; the second time, nothing is left to restore."""
+    """Restore the facts that a turn has changed. Idempotent: a second call restores nothing."""
     return take_back(transaction, request.turn)
 
 
 @steps.of(IsExtracted)
 def is_extracted(request: IsExtracted, transaction: Transaction) -> bool:
-    """Return True if facts were already extracted from the session up to that entry."""
+    """Return True if facts were already extracted from the session up to the entry `upto`."""
     found = transaction.db.execute(
         "SELECT EXISTS (SELECT 1 FROM learned WHERE chat = ? AND session = ? AND upto = ?)",
         (request.chat, request.session, request.upto),
@@ -133,8 +134,9 @@ def is_extracted(request: IsExtracted, transaction: Transaction) -> bool:
 
 @steps.of(StoreExtracted)
 def store_extracted(request: StoreExtracted, transaction: Transaction) -> int:
-    """Add extracted facts, once for each entry up to which they were extracted. Return how many are new."""
+    """Add extracted facts, once for each session and entry `upto`. Return the number of new facts."""
     now = transaction.now()
+    # The row that makes this idempotent is written in the transaction that stores the facts.
     inserted = transaction.db.execute(
         "INSERT INTO learned (chat, session, upto, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (request.chat, request.session, request.upto, now),
@@ -145,13 +147,17 @@ def store_extracted(request: StoreExtracted, transaction: Transaction) -> int:
 
 
 def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: float) -> bool:
-    """Return True if the fact is new. A fact that cannot be stored must not prevent the others."""
+    """Store an extracted fact; return True if it is new.
+
+    A fact that is refused counts as not new, so that it does not prevent the others from being stored.
+    """
     try:
         new = checked(found.key, found.value)
         if request.began is not None and _forgotten_since(db, request.owner, new.key, request.began):
             return False
         turn = f"session {request.session}"
         fact = Fact(new.key, new.value, "auto", request.chat, created=now, updated=now, turn=turn)
+        # A known fact is only renewed: it replaces nothing.
         if _find_fact(db, request.owner, fact) is None:
             _retire_replaced(db, request.owner, found.replaces, fact)
         return put(db, request.owner, fact)
@@ -160,19 +166,24 @@ def _put_extracted(db: Database, request: StoreExtracted, found: NewFact, now: f
 
 
 def _retire_replaced(db: Database, owner: str, key: str, by: Fact) -> None:
-    """Retire the one fact with that key; nothing if it may be another one that is meant."""
+    """Retire the fact with that key if it is the only one; do nothing if another fact may be meant.
+
+    An explicit fact is only retired by a fact with the same key.
+    """
     rows = db.execute(
         "SELECT id, source FROM facts WHERE owner = ? AND folded = ?", (owner, folded(key))
     ).fetchall()
+    # The model names the key, and may be persuaded to name any: it must not replace a fact that the user
+    # stated under another key.
     if len(rows) == 1 and (rows[0][1] == "auto" or folded(key) == folded(by.key)):
         _retire(db, owner, rows[0][0], by.created)
 
 
 def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
-    """Add or renew a fact. Return True if it is new. Without `bounded`, there is no maximum number.
+    """Add or renew a fact. Return True if it is new. Without `bounded`, the number of facts is not limited.
 
     Raises:
-        FactRefused: The owner has the maximum number of facts, and none that can be replaced.
+        FactRefused: the owner has the maximum number of facts, and no extracted one to delete.
     """
     fact_id = _find_fact(db, owner, fact)
     if fact_id is not None:
@@ -191,7 +202,7 @@ def put(db: Database, owner: str, fact: Fact, *, bounded: bool = True) -> bool:
 
 
 def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
-    """Return True if the key was forgotten at that time or later."""
+    """Return True if the key was forgotten at the time `since` or later."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ? AND folded = ? AND at >= ?)",
         (owner, folded(key), since),
@@ -200,7 +211,10 @@ def _forgotten_since(db: Database, owner: str, key: str, since: float) -> bool:
 
 
 def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
-    """Return the row of the same fact. Extracted facts that differ only in case are the same fact."""
+    """Return the id of the row of the same fact, None if it is not stored.
+
+    Values of extracted facts are also compared regardless of case.
+    """
     rows = db.execute(
         "SELECT id, value FROM facts WHERE owner = ? AND folded = ? ORDER BY id", (owner, folded(fact.key))
     ).fetchall()
@@ -214,6 +228,8 @@ def _find_fact(db: Database, owner: str, fact: Fact) -> int | None:
 
 
 def _renew(db: Database, fact_id: int, fact: Fact) -> None:
+    # An explicit source and an untainted origin are worth more: a later, weaker source of the same fact must
+    # not replace them.
     old = fact_of(db.execute(f"SELECT {_FACT} FROM facts WHERE id = ?", (fact_id,)).fetchone())
     demotes = old.source == "explicit" and fact.source == "auto"
     dirties = fact.tainted and not old.tainted
@@ -234,7 +250,11 @@ def _renew(db: Database, fact_id: int, fact: Fact) -> None:
 
 
 def _evict_fact(db: Database, owner: str) -> None:
-    """Make space for a new fact: delete the extracted fact that was renewed longest ago."""
+    """Delete the extracted fact that was renewed longest ago, if the owner has `MAX_FACTS` facts.
+
+    Raises:
+        FactRefused: all facts of the owner are explicit.
+    """
     (count,) = db.execute("SELECT count(*) FROM facts WHERE owner = ?", (owner,)).fetchone()
     if count < MAX_FACTS:
         return
@@ -265,12 +285,12 @@ def fact_of(row: tuple[object, ...]) -> Fact:
 
 
 MOST_SHARED = 100
-"""So many keys one owner may share with one group."""
+"""Maximum number of keys that one owner may share with one group."""
 
 
 @steps.of(Share)
 def share(request: Share, transaction: Transaction) -> int:
-    """Note that a group sees the facts with a key."""
+    """Share the facts with a key with a group; return their number."""
     db, of = transaction.db, (request.owner, folded(request.key))
     (facts,) = db.execute("SELECT count(*) FROM facts WHERE owner = ? AND folded = ?", of).fetchone()
     if not facts:
@@ -289,7 +309,7 @@ def share(request: Share, transaction: Transaction) -> int:
 
 @steps.of(Unshare)
 def unshare(request: Unshare, transaction: Transaction) -> int:
-    """Note that a group sees them no more."""
+    """Stop sharing the facts with a key; return 1 if they were shared, otherwise 0."""
     gone = transaction.db.execute(
         'DELETE FROM shared WHERE owner = ? AND folded = ? AND "group" = ?',
         (request.owner, folded(request.key), request.group),
@@ -299,7 +319,7 @@ def unshare(request: Unshare, transaction: Transaction) -> int:
 
 @steps.of(Shared)
 def shared_with(request: Shared, transaction: Transaction) -> tuple[tuple[str, Fact], ...]:
-    """Return what a group sees, in the order of its owners and of their sharing."""
+    """Return the facts that a group sees, ordered by owner and by the time of sharing."""
     rows = transaction.db.execute(
         "SELECT facts.owner, key, value, source, chat, tainted, created, updated, turn FROM shared"
         " JOIN facts ON facts.owner = shared.owner AND facts.folded = shared.folded"

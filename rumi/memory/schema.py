@@ -99,6 +99,6 @@ CREATE TABLE changes (
 CREATE INDEX changes_of_turn ON changes (turn);
 """,
 }
-"""The statements that lead from a version to the next one."""
+"""The statements that upgrade from a version to the next one."""
 
 MEMORY: Final = Schema(SCHEMA_VERSION, SCHEMA, MIGRATIONS)

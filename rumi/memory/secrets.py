@@ -1,8 +1,7 @@
-"""Recognises secrets, because every prompt contains facts and must not contain secrets.
+"""Detection of secrets in facts, because every prompt contains facts and must not contain secrets.
 
-Only the form of a text can show this: the forms of `rumi.platform.secret_forms`, and, for a fact, what
-its key names. A password that could be a word, under a key that does not name it (`wifi = sunflower`), is not
-recognised.
+A secret can only be detected by its form: by the forms of `rumi.platform.secret_forms` and, in a fact, by the
+name of its key. A password that looks like a word under a neutral key (`wifi = sunflower`) is not detected.
 """
 
 import re
@@ -15,7 +14,7 @@ from rumi.platform.secret_forms import ABOUT_ONE, CLEAR, made_up
 _REDACTOR: Final = Redactor(())
 
 _AMBIGUOUS: Final = r"claves?|pin|tokens?"
-"""These words name a secret only beside a text that looks like one."""
+"""Words that name a secret only together with a text that looks like one."""
 
 _NAMES_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{CLEAR})(?:$|[\W_])", re.IGNORECASE)
 _MAY_NAME_ONE: Final = re.compile(rf"(?:^|[\W_])(?:{_AMBIGUOUS})(?:$|[\W_])", re.IGNORECASE)
@@ -23,7 +22,7 @@ _HINTS_AT_ONE: Final = re.compile(
     rf"(?:^|[\W_])(?:{_AMBIGUOUS}|secrets?|secretos?)(?:$|[\W_])", re.IGNORECASE
 )
 _NUMBERED: Final = re.compile(r"[^\W\d_]+[0-9]{1,2}")
-"""A word with a number, as people write examples: value1."""
+"""A word with a number, as people write in examples: value1."""
 _STATED: Final = re.compile(
     rf"(?:^|[\W_])(?:{_AMBIGUOUS})\b[^:=.,;]{{0,40}}?(?:[:=]|\b(?:is|are|es|son)\b)[\s:=]*(?P<value>\S+)",
     re.IGNORECASE,
@@ -36,12 +35,12 @@ _LONG_NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){7,}")
 
 
 def looks_secret(fact: NewFact) -> bool:
-    """Return True if a fact seems to hold a key, a password or a card number."""
+    """Return True if a fact seems to contain a key, a password or a card number."""
     return any(map(_holds_one, (fact.key, fact.value))) or _is_named(fact)
 
 
 def mentions_secret(fact: NewFact) -> bool:
-    """Return True if a fact is about a secret at all: too strict for facts that a user asks to keep."""
+    """Return True if a fact mentions a secret at all; too strict for facts that a user asks to remember."""
     whole = f"{fact.key} {fact.value}"
     if ABOUT_ONE.search(whole):
         return False
@@ -59,7 +58,7 @@ def _holds_one(text: str) -> bool:
 
 
 def _is_named(fact: NewFact) -> bool:
-    """Return True if the key says that the value is a secret; statements about one are longer."""
+    """Return True if the key says that the value is a secret; statements about a secret are longer."""
     words = fact.value.split()
     if ABOUT_ONE.search(fact.key):
         return False

@@ -1,8 +1,8 @@
-"""`memory.db`: opens the database, upgrades it, and executes one request in each transaction.
+"""`memory.db`: opens the database, upgrades it, and executes each request in one transaction.
 
-Blocking, used by one thread at a time. It is a SQLite file with WAL and `synchronous=FULL`, so that stored
-facts survive a power cut if the disk keeps its promises, and deleted facts are overwritten; or a PostgreSQL
-database that several workers share, in which the requests about one owner follow one another.
+Blocking, used by one thread at a time. The database is a SQLite file with WAL and `synchronous=FULL`, so that
+stored facts survive a power cut if the disk does not lie about writes, and deleted facts are overwritten. Or
+it is a PostgreSQL database that several workers share; locks serialize the requests about one owner there.
 """
 
 import os
@@ -44,21 +44,21 @@ from rumi.store.steps import Transaction
 R = TypeVar("R")
 
 ATTEMPTS: Final = 3
-"""How often a transaction is tried that other workers, or the end of a connection, have ended."""
+"""Maximum number of attempts at a transaction that other workers or a lost connection have aborted."""
 
 _LOOKS: Final = (Facts, IsExtracted, PastFacts, Shared)
-"""Requests that change nothing."""
+"""Requests that only read."""
 
 
 class MemoryFile(SqliteFile):
-    """The file `memory.db`; `now` is the time that facts of the first schema get."""
+    """The file `memory.db`. Facts of the first schema without a time get the time `now`."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         super().__init__(path, clock=now)
         self._now = now
 
     def open(self, name: str, schema: Schema) -> Database:
-        """Open the file, which may be of any version."""
+        """Open the file, create it if necessary, and upgrade it from any earlier version."""
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
@@ -78,10 +78,10 @@ class MemoryFile(SqliteFile):
 
 
 class MemoryStore:
-    """An open memory.
+    """An open memory database.
 
     Raises:
-        MemoryUnavailable: It cannot be opened, is damaged, or was made by a newer program.
+        MemoryUnavailable: the database cannot be opened, is damaged, or comes from a newer version.
     """
 
     def __init__(self, database: Path | Backend, now: Callable[[], float] = time.time) -> None:
@@ -92,7 +92,7 @@ class MemoryStore:
 
     @property
     def location(self) -> str:
-        """Return what users call it."""
+        """The name of the database for users, such as its path."""
         return self._backend.location
 
     def _open(self) -> Database:
@@ -108,14 +108,15 @@ class MemoryStore:
         closed(self._db)
 
     def do(self, request: Request[R]) -> R:
-        """Execute a request in one transaction; return its answer.
+        """Execute a request in one transaction and return its reply.
 
-        A request whose commit had no answer is looked up when the server is there again. Where that is not at
-        once, the error says so, and the request may be done: all of them may be repeated.
+        If the connection breaks during a commit, reconnect and look up whether the server has committed. If
+        the server cannot be reached at once, an error is raised although the request may be done; every
+        request may be repeated.
 
         Raises:
-            FactRefused: The fact cannot be stored.
-            MemoryUnavailable: The disk is full, or the database cannot be written.
+            FactRefused: the fact cannot be stored.
+            MemoryUnavailable: the disk is full, or the database cannot be used.
         """
         for attempt in range(ATTEMPTS):
             self._connect()
@@ -123,24 +124,29 @@ class MemoryStore:
             try:
                 with transaction(self._db, "BEGIN" if isinstance(request, _LOOKS) else "BEGIN IMMEDIATE"):
                     if not isinstance(request, _LOOKS):
+                        # Steps read an owner's facts before they write, so requests of other workers about
+                        # the same owner must wait.
                         self._backend.lock(self._db, self._owners(request))
                     answer = steps.do(request, self._transaction)
                     if not isinstance(request, _LOOKS):
                         mark = self._backend.mark(self._db)
             except (self._backend.error, OSError) as error:
                 broken = getattr(self._db, "broken", False)
+                # The connection broke during the commit: without this look-up a retry could return the
+                # reply of a second execution, such as 0 for facts that the first one has deleted.
                 if broken and mark and self._is_committed(mark):
                     return answer
                 if attempt + 1 < ATTEMPTS and (broken or self._backend.passes(error)):
                     continue
                 raise self._unusable(error) from error
+            # Deleted facts must not remain readable in the write-ahead log.
             if isinstance(request, Forget | ForgetOwner | TakeFactsBack):
                 self._leave_no_trace()
             return answer
         raise AssertionError("the last attempt returns or raises")
 
     def _connect(self) -> None:
-        """Connect again, if the connection has ended."""
+        """Reconnect if the connection is broken."""
         if getattr(self._db, "broken", False):
             closed(self._db)
             self._db = self._open()
@@ -154,7 +160,7 @@ class MemoryStore:
             raise self._unusable(error) from error
 
     def _owners(self, request: Request[Any]) -> Iterable[str]:
-        """Return whose facts a request changes, as names of locks."""
+        """Return the names of the locks of the owners whose facts a request changes."""
         if isinstance(request, TakeFactsBack):
             sql = "SELECT DISTINCT owner FROM changes WHERE turn = ?"
             owners = [str(owner) for (owner,) in self._db.execute(sql, (request.turn,)).fetchall()]

@@ -1,4 +1,4 @@
-"""How facts are written and compared, and which texts are refused."""
+"""Normalization and comparison of facts, and the check whether a fact may be stored."""
 
 import unicodedata
 from typing import Final
@@ -7,13 +7,13 @@ from rumi.memory.messages import MAX_KEY_CHARS, MAX_VALUE_CHARS, FactRefused, Ne
 from rumi.memory.secrets import looks_secret
 
 _JOINERS: Final = "\u200c\u200d"
-"""The only invisible characters that belong to words: Persian's and Hindi's joiners, and those in emoji."""
+"""The only invisible characters that belong to words: joiners in Persian, Hindi and emoji."""
 
 
 def written(text: str) -> str:
     """Return the text on one line, as it is stored and shown: NFC, single blanks, no control characters.
 
-    Also without marks that change the reading direction, and without halves of surrogate pairs.
+    Marks that change the reading direction and lone surrogates are removed as well.
     """
     kept = "".join(
         c if c in _JOINERS or not unicodedata.category(c).startswith("C") else _instead(c) for c in text
@@ -34,7 +34,7 @@ def checked(key: str, value: str) -> NewFact:
     """Return the fact as it would be stored.
 
     Raises:
-        FactRefused: The key or the value is empty or too long, or the fact looks like a secret.
+        FactRefused: the key or the value is empty or too long, or the fact looks like a secret.
     """
     fact = NewFact(written(key), written(value))
     for name, text, most in (("key", fact.key, MAX_KEY_CHARS), ("value", fact.value, MAX_VALUE_CHARS)):

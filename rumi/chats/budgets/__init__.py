@@ -1,6 +1,6 @@
-"""Budgets: what model calls cost, what they may cost, and what they have cost.
+"""Budgets: prices of model calls, limits on their cost, and their recorded usage.
 
-A `Budgets` is the meter of all model calls: it reserves before each attempt and settles after it, in
-state.db. `prices` knows what tokens cost, `amounts` reads and writes amounts, `periods` knows days and
-months. `report` answers what was used, `serving` serves chats and other processes.
+`Budgets` meters all model calls: it reserves the cost before each attempt and settles it afterwards, in
+state.db. `prices` has the prices of tokens, `amounts` parses and formats amounts, `periods` calculates days
+and months, and `report` reports usage.
 """

@@ -19,7 +19,7 @@ _TOKENS = re.compile(r"(\d{1,13}|\d{1,3}(?:[ ,._']\d{3}){1,4})\s*([kM]?)\s*token
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So many billionths of a USD, or tokens."""
+    """An amount in billionths of a USD, or in tokens."""
 
     unit: Unit
     most: int
@@ -29,7 +29,7 @@ def parse_amount(text: str) -> Amount:
     """Return the amount that a text such as `2 USD`, `0.50 usd`, `$2` or `500000 tokens` names.
 
     Raises:
-        UsageError: It names none.
+        UsageError: the text names no amount.
     """
     text = text.strip()
     if (tokens := _TOKENS.fullmatch(text)) is not None:
@@ -46,17 +46,17 @@ def parse_amount(text: str) -> Amount:
 
 
 def nano_of(usd: float) -> int:
-    """Return USD in billionths of one."""
+    """Convert USD to billionths of a USD."""
     return round(usd * NANO)
 
 
 def as_usd(nano: int) -> float:
-    """Return billionths of a USD in USD."""
+    """Convert billionths of a USD to USD."""
     return nano / NANO
 
 
 def amount_text(unit: Unit, most: int) -> str:
-    """Return an amount as people read it: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
+    """Format an amount for people: `1.50 USD`, `0.0042 USD`, `50,000 tokens`."""
     if unit == "tokens":
         return f"{most:,} tokens"
     if unit == "calls":

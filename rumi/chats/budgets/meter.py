@@ -1,8 +1,8 @@
-"""The meter of all model calls: reserves before each attempt, settles after it.
+"""The meter of all model calls: reserves their cost before each attempt and settles it afterwards.
 
-Where no budget applies nothing waits: what was used is gathered, and written once in a second. Where one
-does, the reservation is on the disk before the call, in the transaction that looked at the budget. A call
-that was cut off is settled by what it had reserved: soon, or at the next start.
+If no budget applies, no call waits: usage is gathered in memory and written once a second. If a budget
+applies, the reservation is on the disk before the call, stored in the transaction that checked the budget. An
+interrupted call is settled at its reserved amount, soon or at the next start.
 """
 
 import logging
@@ -41,28 +41,28 @@ from rumi.store.journal.spending import (
 logger = logging.getLogger(__name__)
 
 GATHER_S: Final = 1.0
-"""How long what was used is gathered before it is written."""
+"""Interval at which gathered usage is written, in seconds."""
 
 WRITE_S: Final = 5.0
-"""How long one who leaves waits for the journal."""
+"""Maximum time that a cancelled writer waits for the journal, in seconds."""
 
 STOP_S: Final = 2.0
-"""How long the end of a process waits for the last write."""
+"""Maximum time that the end of the process waits for the last write, in seconds."""
 
 MOST_TOOL_CHARS: Final = 64
-"""Models invent names of tools: longer ones are cut."""
+"""Maximum stored length of a tool's name; models may invent longer names."""
 
 MOST_NOTICES: Final = 1000
-"""So many notices wait for a turn of their chats."""
+"""Maximum number of notices that wait for a turn of their chats."""
 
 _KEY: Final = 8
-"""So many fields of a row say whose it is; the others count."""
+"""Number of leading fields of a usage row that form its key; the others are counts."""
 _FIELDS: Final = tuple(dataclass_field.name for dataclass_field in fields(UsageRow))
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The prices and limits of the configuration. `reply_tokens` are reserved for each reply."""
+    """The configured prices and limits. `reply_tokens` is the number of tokens reserved for each reply."""
 
     prices: Mapping[str, Price] = field(default_factory=lambda: OWN_PRICES)
     limits: tuple[Limit, ...] = ()
@@ -70,9 +70,10 @@ class Rules:
 
 
 class Budgets:
-    """The meter of a process's model calls. `ask` is the journal's; `zone` is the local one by default.
+    """The meter of a process's model calls.
 
-    It outlives its `Ledger`, the actor that writes what was gathered.
+    `ask` sends requests to the journal; `zone` is the time zone of days, by default the local one. The meter
+    survives restarts of its `Ledger`, the actor that writes gathered usage.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Budgets:
         self.figures: dict[str, object] = {}
         self.calls = 0
         self.used = Usage()
-        """What all calls since the process began have used."""
+        """The usage of all calls since the process started."""
         self._gathered: dict[tuple[Any, ...], list[int]] = {}
         self._unsettled: deque[SettleCall] = deque()
         self._notices: dict[str, tuple[str, BudgetState]] = {}
@@ -96,14 +97,14 @@ class Budgets:
     async def reserve(
         self, account: Account, model: str, prompt_tokens: int, language: Language
     ) -> Hold | ModelError:
-        """Return a hold for one attempt at a call.
+        """Reserve the cost of one attempt at a call, and return the hold.
 
-        Returns the error that says why, if a budget does not allow it or cannot know what it costs.
-        Cancelled, it reserves nothing that lasts.
+        Return an error if a budget does not allow the call, or if its cost is unknown. On cancellation a
+        reservation that was stored is released again.
         """
         price = price_of(model, self.rules.prices)
         bounds = self._bounds(account) if model != OFFLINE else ()
-        # All of it may be written into the server's cache, which can cost more.
+        # The whole prompt may be written into the server's cache, which can cost more than reading it.
         whole = Usage(prompt_tokens, self.rules.reply_tokens, written_tokens=prompt_tokens)
         begun = _CallAttempt(self, uuid4().hex, account, model, self.today(), price, whole, bounds)
         if not bounds:
@@ -125,6 +126,7 @@ class Budgets:
                 )
             )
         except trio.Cancelled:
+            # The journal may store the reservation nevertheless: settle it at nothing.
             self.settle_later(SettleCall(begun.key, account, ()))
             raise
         if refused is not None:
@@ -132,16 +134,16 @@ class Budgets:
         return begun
 
     def _bounds(self, account: Account) -> tuple[Bound, ...]:
-        """Return the limits that apply to a call, in their periods."""
+        """Return the limits that apply to a call, each with its current period."""
         limits = (*self.rules.limits, *account.limits)
         return tuple(self.bound(limit) for limit in limits if account.name(limit.scope))
 
     def bound(self, limit: Limit) -> Bound:
-        """Return a limit in the period that runs."""
+        """Return a limit with its current period."""
         return Bound(limit, *days_of(limit.period, self.now(), self.zone))
 
     def today(self) -> str:
-        """Return the local date."""
+        """Return the local date in ISO format."""
         return day_of(self.now(), self.zone).isoformat()
 
     def _refusal(self, state: BudgetState, begun: "_CallAttempt", language: Language) -> str:
@@ -157,7 +159,7 @@ class Budgets:
     # What was used
 
     def gather(self, rows: tuple[UsageRow, ...]) -> None:
-        """Take what was used, to be written soon."""
+        """Add usage that the ledger will write soon."""
         for row in rows:
             values = [getattr(row, name) for name in _FIELDS]
             counts = self._gathered.setdefault(tuple(values[:_KEY]), [0] * len(values[_KEY:]))
@@ -165,18 +167,23 @@ class Budgets:
         self.work.set()
 
     def settle_later(self, request: SettleCall) -> None:
-        """Settle a reservation soon, and wait for nothing. The next start does it otherwise."""
+        """Queue the settlement of a reservation; never wait.
+
+        If the process ends before the ledger writes it, the next start settles the reservation.
+        """
         self._unsettled.append(request)
         self.work.set()
 
     async def write(self, grace_s: float = WRITE_S) -> None:
-        """Write what was gathered. Cancelled, it may go on for `grace_s`, so that nothing is written twice.
+        """Write gathered usage and queued settlements. Calls must not overlap.
 
-        One at a time may write. Reservations that are not settled when it is cancelled wait for the next one.
+        On cancellation the current write may continue for `grace_s` seconds, so that no usage is written
+        twice. Settlements that are still queued then wait for the next call.
 
         Raises:
-            ActorError: The journal has stopped. What it did not take waits.
+            ActorError: the journal has stopped. Usage that it did not store is gathered again.
         """
+        # Both before the first await: calls that end during the write gather for the next one.
         self.work = trio.Event()
         gathered, self._gathered = self._gathered, {}
         if gathered:
@@ -186,7 +193,9 @@ class Budgets:
             except ActorError:
                 self.gather(rows)
                 raise
-        while self._unsettled:  # each stays until it is written: a second time, it does nothing
+        # A settlement is removed only after its write: unlike usage it is idempotent, so a cancelled write
+        # may be repeated.
+        while self._unsettled:
             request = self._unsettled[0]
             self.queue_notices(request.account, await with_grace(partial(self.ask, request), grace_s))
             self._unsettled.popleft()
@@ -194,19 +203,19 @@ class Budgets:
     # Notices
 
     def queue_notices(self, account: Account, states: tuple[BudgetState, ...]) -> None:
-        """Keep the budgets that are nearly used up for the next reply of the account's chat."""
+        """Queue notices about nearly used up budgets for the next reply of the account's chat."""
         for state in states:
             if account.chat and len(self._notices) < MOST_NOTICES:
                 self._notices.setdefault(state.key, (account.chat, state))
 
     def notices(self, chat: str, language: Language) -> tuple[tuple[str, str], ...]:
-        """Return the notices for a chat, by their keys; its reply says them, and `told` takes them away."""
+        """Return the notices for a chat's next reply, each with its key; `drop_notices` removes them."""
         return tuple(
             (key, self._notice(state, language)) for key, (of, state) in self._notices.items() if of == chat
         )
 
     def drop_notices(self, keys: Iterable[str]) -> None:
-        """Forget notices that the journal knows as told."""
+        """Remove notices that the journal has stored with a reply."""
         for key in keys:
             self._notices.pop(key, None)
 
@@ -220,7 +229,7 @@ class Budgets:
     # For the status
 
     async def look(self) -> None:
-        """Read what was used today and this month, and how far the budgets are used."""
+        """Read today's and this month's usage and the state of the budgets into `figures`."""
         today, (first, last) = self.today(), days_of("month", self.now(), self.zone)
         sums = {}
         for name, days in (("today", (today, today)), ("month", (first, last))):
@@ -241,7 +250,7 @@ def _figures(row: UsageRow) -> dict[str, object]:
 
 
 def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
-    """Return how far a budget is used, as programs read it."""
+    """Return the state of a budget as JSON, with money in USD."""
     limit = state.bound.limit
     money = limit.unit == "usd"
     renews = renewal(limit.period, budgets.now(), budgets.zone)
@@ -261,7 +270,7 @@ def state_json(state: BudgetState, budgets: Budgets) -> dict[str, object]:
 
 
 class _CallAttempt:
-    """One attempt at a model call; reserved where `bounds` apply to it."""
+    """The hold of one attempt at a model call; it is reserved only if `bounds` apply to the call."""
 
     __slots__ = ("_bounds", "_budgets", "_over", "account", "day", "key", "model", "price", "whole")
 
@@ -288,14 +297,20 @@ class _CallAttempt:
 
     @property
     def most_reply(self) -> int | None:
-        """Return what is reserved for the reply."""
+        """The number of tokens reserved for the reply; None if no budget applies."""
         return self.whole.completion_tokens if self._bounds else None
 
     async def settle(self, counted: Counted | None) -> Usage:
-        """Count what was used; cancelled, it is counted all the same."""
+        """Count the usage of the call and return it with its price; None counts an estimate.
+
+        On cancellation the usage is still counted, a little later.
+
+        Raises:
+            ActorError: the journal has stopped; the usage is counted later.
+        """
         if self._over:
             return Usage()
-        self._over = True
+        self._over = True  # before the first await: the call must not be counted again by `abandon`
         rows, usage = self._rows(counted)
         if not self._bounds:
             self._budgets.gather(rows)
@@ -310,7 +325,7 @@ class _CallAttempt:
         return usage
 
     def abandon(self) -> None:
-        """Count what was reserved, or, of a call that nothing bounds, its prompt."""
+        """Count the reserved amount; of a call without a budget, count its prompt. Never wait."""
         if self._over:
             return
         self._over = True
@@ -321,7 +336,7 @@ class _CallAttempt:
             self._budgets.gather(rows)
 
     def _rows(self, counted: Counted | None) -> tuple[tuple[UsageRow, ...], Usage]:
-        """Return the rows to count, and what was used with its price."""
+        """Return the usage rows of the call, and its usage with the price."""
         if counted is None:
             whole = self.whole if self._bounds else replace(self.whole, completion_tokens=0)
             counted = Counted(whole, estimated=True)
@@ -349,7 +364,7 @@ class _CallAttempt:
 
 
 def _shared(row: UsageRow, tools: list[str]) -> list[UsageRow]:
-    """Share a reply's tokens and price between the tools that it called; the first takes the rest."""
+    """Divide a reply's tokens and price among the tools that it called; the first gets the remainder."""
     if not tools:
         return [row]
     parts = {
@@ -369,39 +384,39 @@ def _shared(row: UsageRow, tools: list[str]) -> list[UsageRow]:
 
 @dataclass(frozen=True, slots=True)
 class WriteNow(Request[None]):
-    """Write what was gathered before returning."""
+    """A request to write all gathered usage; the reply comes after the write."""
 
 
 class Ledger(Actor[WriteNow]):
-    """Writes what model calls have used, once in a second at most."""
+    """Writes the usage of model calls, at most once a second."""
 
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
         self._writing = trio.Lock()
 
     async def started(self) -> None:
-        """Begin to write."""
+        """Start the task that writes usage."""
         self.start_soon(self._write)
 
     async def _write(self) -> None:
-        self._budgets.work.set()  # the figures of the status
+        self._budgets.work.set()  # one round even without usage, so that the status has figures
         while True:
             await self._budgets.work.wait()
             await trio.sleep(GATHER_S)
             try:
                 await self.write_now(WriteNow())
-            except ActorError as error:  # the journal is down, and takes this actor along soon
+            except ActorError as error:  # the journal has crashed; the supervisor restarts this actor soon
                 logger.info("usage is not written now: %r", error)
 
     @answers(WriteNow)
     async def write_now(self, message: WriteNow) -> None:
-        """Write what was gathered."""
+        """Write gathered usage and refresh the figures of the status."""
         async with self._writing:
             await self._budgets.write()
             await self._budgets.look()
 
     async def stopped(self, reason: str) -> None:
-        """Write the rest."""
+        """Write the remaining usage, within `STOP_S`."""
         try:
             with trio.move_on_after(STOP_S):
                 await self._budgets.write(0.0)
@@ -409,7 +424,7 @@ class Ledger(Actor[WriteNow]):
             logger.warning("what model calls have used is not written: %r", error)
 
     def metrics(self) -> Mapping[str, object]:
-        """Return what was used today, this month and in all by this process, and how far budgets are used."""
+        """Return the usage of today, this month and this process, and the state of the budgets."""
         used = self._budgets.used
         total = {
             "calls": self._budgets.calls,
@@ -425,18 +440,18 @@ class Ledger(Actor[WriteNow]):
 class SharedLedger:
     """The ledger of a worker that shares its database: a `rumi.store.cluster.partitions.Part`.
 
-    It writes everything before partitions are handed over, because the next worker counts what is reserved
-    there then as used.
+    It writes everything before partitions are handed over, because the next worker counts reservations that
+    remain there as used.
     """
 
     ledger: ActorRef[WriteNow]
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Return: there is nothing to go on with."""
+        """Do nothing: a new worker has no unfinished work here."""
         await trio.lowlevel.checkpoint()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Write what was gathered and what is to be settled."""
+        """Write gathered usage and queued settlements."""
         try:
             await self.ledger.ask(WriteNow())
         except ActorError as error:

@@ -1,4 +1,4 @@
-"""Days and months in local time: which days a period has, and when the next one begins."""
+"""Days and months in local time: the days of a period, and the beginning of the next one."""
 
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
@@ -10,12 +10,12 @@ LAST_DAY: Final = "9999-12-31"
 
 
 def day_of(now: float, zone: tzinfo | None = None) -> date:
-    """Return the local date; without a `zone` that of this process."""
+    """Return the date in `zone`, by default in the time zone of this process."""
     return _local(now, zone).date()
 
 
 def days_of(period: Period, now: float, zone: tzinfo | None = None) -> tuple[str, str]:
-    """Return the first and the last day of the period that runs."""
+    """Return the first and the last day of the current period, in ISO format."""
     if period == "ever":
         return FIRST_DAY, LAST_DAY
     today = day_of(now, zone)
@@ -25,9 +25,9 @@ def days_of(period: Period, now: float, zone: tzinfo | None = None) -> tuple[str
 
 
 def renewal(period: Period, now: float, zone: tzinfo | None = None) -> datetime | None:
-    """Return when the next period begins: at local midnight, also where the clock changes that day.
+    """Return the beginning of the next period: local midnight, even if the clock changes on that day.
 
-    A midnight that the clock skips is the first moment behind it. `ever` has no next one.
+    If the clock skips midnight, return the first moment after it. The period "ever" has no next one: None.
     """
     if period == "ever":
         return None
@@ -43,4 +43,5 @@ def _local(now: float, zone: tzinfo | None) -> datetime:
 
 
 def _next_month(day: date) -> date:
+    # The 28th exists in every month, and four days later is always in the next month.
     return (day.replace(day=28) + timedelta(days=4)).replace(day=1)

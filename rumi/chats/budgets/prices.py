@@ -1,4 +1,4 @@
-"""What the tokens of models cost."""
+"""Prices of the tokens of models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ PRICES_OF: Final = "2026-11-23"
 """The day on which the prices below were looked up."""
 
 _NANO_PER_THOUSAND: Final = 1_000_000
-"""One USD per million tokens is so many billionths of a USD for a thousand tokens."""
+"""One USD per million tokens, converted to billionths of a USD per thousand tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a thousand tokens in billionths of a USD: of prompts, their cached part, and replies.
+    """Prices of a thousand tokens in billionths of a USD: of prompts, their cached part, and replies.
 
-    `written` is that of prompt tokens which are written into the cache; None: as of other prompts.
+    `written` is the price of prompt tokens that are written into the cache; None means the price of `input`.
     """
 
     input: int
@@ -30,7 +30,7 @@ class Price:
     def per_million(
         input: float, output: float, cached: float | None = None, written: float | None = None
     ) -> "Price":
-        """Return a price given in USD per million tokens. Without `cached` all of a prompt costs the same."""
+        """Return a price from USD per million tokens. Without `cached`, cached tokens cost the same."""
         return Price(
             round(input * _NANO_PER_THOUSAND),
             round((input if cached is None else cached) * _NANO_PER_THOUSAND),
@@ -39,7 +39,7 @@ class Price:
         )
 
     def of(self, usage: Usage) -> int:
-        """Return what tokens cost in billionths of a USD, rounded up."""
+        """Return the price of tokens in billionths of a USD, rounded up."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         written = min(usage.written_tokens, usage.prompt_tokens - cached)
         fresh = usage.prompt_tokens - cached - written
@@ -59,9 +59,9 @@ OWN_PRICES: Final[Mapping[str, Price]] = {
         if model.price is not None
     },
 }
-"""The prices in the table of providers; `[prices]` has those of other models."""
+"""The prices from the table of providers; the configuration section `[prices]` has those of other models."""
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return a model's price; None where it is not known. A model on the user's own machine costs nothing."""
+    """Return a model's price; None if it is unknown. Models on the user's own machine are free."""
     return prices.get(model) or (_NOTHING if is_local(model) else None)

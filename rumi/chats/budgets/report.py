@@ -1,4 +1,4 @@
-"""What was used, as one document, for people and for programs."""
+"""The report on usage, one document for people and programs."""
 
 from typing import Final, get_args
 
@@ -15,12 +15,12 @@ WAYS: Final = tuple(option for option in get_args(By) if option != "all")
 async def report(
     budgets: Budgets, by: str, *, owner: str = "", chat: str = "", first: str = "", last: str = ""
 ) -> dict[str, object]:
-    """Return what was used from one day to another (by default this month), `by` one thing, and in all.
+    """Return the usage from one day to another (by default this month), grouped `by` one field, and in total.
 
-    Only that of an `owner` or a `chat`, if they are named.
+    With an `owner` or a `chat`, only their usage is included.
 
     Raises:
-        UsageError: It cannot be summed up that way.
+        UsageError: usage cannot be grouped by that field.
     """
     way = next((option for option in get_args(By) if option == by and option != "all"), None)
     if way is None:
@@ -43,7 +43,7 @@ async def report(
 
 
 def counts(row: UsageRow) -> dict[str, object]:
-    """Return what a row counts, as programs read it."""
+    """Return the counts of a usage row as JSON, with money in USD."""
     return {
         "calls": row.calls,
         "tool_calls": row.tool_calls,

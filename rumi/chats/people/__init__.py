@@ -1,1 +1,1 @@
-"""People: who speaks, the role that they have, and what it allows."""
+"""People: the senders of messages, their roles, and the rights of these roles."""

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PeopleCommands:
-    """Serves them for chats. `written` has all that was used by now written."""
+    """Handles commands about people. `used` writes all gathered usage, so that budgets are up to date."""
 
     people: People
     budgets: Budgets
@@ -32,7 +32,7 @@ class PeopleCommands:
     memory: AskMemory
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do a command for the message's sender; return the reply."""
+        """Run a command for the message's sender and return the reply."""
         try:
             if command.name == "whoami":
                 return await self._whoami(message, language)
@@ -44,7 +44,7 @@ class PeopleCommands:
             return f"❌ {translate(language, 'The budgets do not answer. Try again in a moment.')}"
 
     async def _whoami(self, message: Incoming, language: Language) -> str:
-        """Say who the sender is, what their role allows, and what is left of their budget."""
+        """Return the sender's name, id, role and rights, and the rest of their budget, as a reply."""
         await self.used()
         principal, account = self.people.of(message), self.people.account(message)
         limits = (*self.budgets.rules.limits, *account.limits)
@@ -74,7 +74,7 @@ class PeopleCommands:
         )
 
     async def _share(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Show facts of the sender to the group, or hide them; without a key, list them."""
+        """Share a fact of the sender with the group, or stop sharing it; without a key, list shared facts."""
         ids, key = self.people.ids, written(command.rest)
         if not ids.may_be_group(message.chat) or message.user is None:
             return people_texts.share_in_groups(language)

@@ -1,4 +1,4 @@
-"""Who speaks: finds the person of a message, a task or a schedule, and their rights as they are now."""
+"""Lookup of the person behind a message, a task or a schedule, and of their current rights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,12 +20,12 @@ CHAT_TOOLS: Final = frozenset(
         *("research", "research_repo"),
     }
 )
-"""The tools of chats that bots may have too: a bot has no more of them than the person who started it."""
+"""Tools of chats that bots may have too: a bot gets only those that the person who started it may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person with their rights. `users` are their numbers at the channel; the name is that of budgets."""
+    """A person with their rights. `users` are their ids at the channel; budgets use the `name`."""
 
     name: str
     rights: Rights
@@ -33,21 +33,21 @@ class Principal:
 
 
 OWNER: Final = Principal(LOCAL, ADMIN)
-"""The person at the terminal and on the page: the home is theirs."""
+"""The owner of the home, who uses the terminal and the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """All people, by their numbers at the channel. Without any channel's `ids` all is its owner's.
+    """All people by their ids at the channel. Without any channel's `ids`, all chats belong to the owner.
 
-    Rights are looked up when they are used, so that what was stored earlier has those of today.
+    Rights are looked up when they are used, so that messages stored earlier get the current rights.
     """
 
     ids: ChatIds = field(default_factory=lambda: ChatIds(()))
     persons: Mapping[int, Principal] = field(default_factory=dict)
 
     def of(self, message: Incoming) -> Principal:
-        """Return the person who asks for what a message asks."""
+        """Return the person who sent a message."""
         return OWNER if message.unattended else self._principal(message.chat, message.user)
 
     def of_task(self, task: TaskRecord) -> Principal:
@@ -55,9 +55,10 @@ class People:
         return self._principal(task.owner, task.user)
 
     def _principal(self, chat: str, user: int | None) -> Principal:
-        """Return the person. Without a stored user, a private chat belongs to its Telegram user.
+        """Return the person of a user id in a chat.
 
-        A message of an earlier version, or of a channel that has no users, has the rights of a member.
+        Without an id, a private chat belongs to its Telegram user.
+        A message that an earlier version stored, or of a channel without users, has the rights of a member.
         """
         if self.ids.owner_of(chat) == LOCAL:
             return OWNER
@@ -67,7 +68,7 @@ class People:
         return self.persons.get(user) or Principal(f"#{user}", NOBODY, (user,))
 
     def name_of(self, owner: str) -> str:
-        """Return the name of the person whose private chats an owner of facts is; empty for a stranger."""
+        """Return the name of the person to whom an `owner` of facts belongs; empty for an unknown one."""
         user = self.ids.user_of(owner)
         found = None if user is None else self.persons.get(user)
         return found.name if found is not None else ""
@@ -75,7 +76,7 @@ class People:
     # Messages
 
     def current(self, message: Incoming) -> Incoming:
-        """Return a stored message with what its sender may see of the process now."""
+        """Return a stored message whose `admin` flag matches the current rights of its sender."""
         if not message.admin or self.of(message).rights.admin:
             return message
         return replace(message, admin=False)
@@ -89,7 +90,10 @@ class People:
         *,
         has_handler: bool = False,
     ) -> str:
-        """Return why a message is not done: a command of that name, or a request; empty if it is."""
+        """Return the reason why a message is refused, empty if it is allowed.
+
+        With a `name`, the message is that command with the arguments `rest`; otherwise it is a request.
+        """
         rights = self.of(message).rights
         group = self.ids.may_be_group(message.chat)
         if name:
@@ -104,22 +108,25 @@ class People:
         return people_texts.not_allowed(language, what, rights.role)
 
     def may_retry(self, message: Incoming, earlier: Incoming) -> bool:
-        """Return True if the sender of a message may have an earlier one done again, with their own rights.
+        """Return True if the sender of a message may retry an `earlier` one with their own rights.
 
-        The earlier message is the sender's own, or its sender has the same role. So a retry gives a message
-        neither more rights nor fewer.
+        The earlier message must be the sender's own, or its sender must have the same rights. So a retry
+        gives a message neither more rights nor fewer.
         """
         one, other = self.of(message), self.of(earlier)
         return one.name == other.name or one.rights == other.rights
 
     def distrusts(self, message: Incoming) -> bool:
-        """Return True if a message counts as read from outside for the others in its group."""
+        """Return True if a message counts as untrusted for the other members of its group.
+
+        That is the case if its sender has no right to change files.
+        """
         return self.ids.may_be_group(message.chat) and not self.of(message).rights.changes_files
 
     # Turns and tasks
 
     def tools(self, message: Incoming, tools: Sequence[T]) -> tuple[tuple[T, ...], dict[str, str]]:
-        """Return the tools of a turn, and what a model reads that calls one of the others, by their names."""
+        """Return the tools of a turn, and the refusals for all other tools by name, which models read."""
         rights = self.of(message).rights
         mine = tuple([tool for tool in tools if rights.may_use(tool.spec.name)])
         if len(mine) == len(tools):
@@ -128,7 +135,10 @@ class People:
         return mine, {name: rights.refusal(name) for name in others}
 
     def tools_of_task(self, task: TaskRecord, tools: Sequence[T]) -> tuple[T, ...]:
-        """Return the tools of a task. A research has its own; a bot no more of a chat's than its person."""
+        """Return the tools of a task.
+
+        A research task has its own tools. A bot gets only those tools of chats that its person may use.
+        """
         rights = self.of_task(task).rights
         return tuple(
             tool
@@ -137,16 +147,16 @@ class People:
         )
 
     def account(self, message: Incoming) -> Account:
-        """Return who the model calls of a message's turn are for: in a group, its speaker pays."""
+        """Return the account of the model calls of a message's turn; in a group, its sender pays."""
         principal = self.of(message)
         owner = self.ids.owner_of(message.chat)
         return Account(message.chat, owner, person=principal.name, limits=principal.rights.limits)
 
     def account_of_task(self, task: TaskRecord, account: Account) -> Account:
-        """Return a task's account with its person.
+        """Return a task's account with its person and their limits.
 
         Raises:
-            RightsError: Their role does not allow such a task, or does not any more.
+            RightsError: the person's role does not allow such a task, or no longer does.
         """
         principal = self.of_task(task)
         rights = principal.rights
@@ -158,15 +168,15 @@ class People:
         return replace(account, person=principal.name, limits=(*account.limits, *rights.limits))
 
     def most_schedules(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return how many schedules its person may have, None for any number, and the person's numbers."""
+        """Return the maximum number of schedules of a schedule's person, None for no limit, and their ids."""
         principal = self._principal(schedule.owner, schedule.user)
         return principal.rights.schedules, principal.users
 
     def check_bots(self, task: TaskRecord, open_tasks: Sequence[TaskRecord]) -> None:
-        """Return if a person may begin a session of a bot beside those of the open tasks.
+        """Check that the person of a task may start a bot in addition to those among the open tasks.
 
         Raises:
-            RightsError: They may not.
+            RightsError: the person's role does not allow that many bots.
         """
         principal = self.of_task(task)
         most = principal.rights.bots

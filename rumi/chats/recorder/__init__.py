@@ -1,5 +1,5 @@
-"""The flight recorder: the last turns of each chat as they were on the wire, and ways to run them again.
+"""The flight recorder: recordings of the last turns of each chat, and ways to run these turns again.
 
-`recording` is the file, `recorder` writes it while a turn runs, `replaying` runs a turn again with everything
-recorded, or forks it onto another model, and `report` packs one for a bug report.
+`recording` defines the file, `recorder` writes it while a turn runs, `replaying` runs a turn again with all
+recorded replies or forks it onto another model, and `report` packs a recording for a bug report.
 """

@@ -1,6 +1,6 @@
-"""Records turns while they run: wraps a turn's model and what watches the turn, and writes each step at once.
+"""Records turns while they run: wraps a turn's model and event callback, and writes each step at once.
 
-Secrets do not get into the file. What cannot be written is logged, and the turn goes on.
+Secrets are redacted before they are written. A failed write is logged, and the turn continues.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ Watch: TypeAlias = Callable[[TurnEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Keeps the last turns of each chat, each of at most `max_bytes`.
+    """Retains recordings of the last `turns` turns of each chat, each of at most `max_bytes`.
 
-    `instructions` is what every prompt begins with; it was made for these `programs` and `command_timeout_s`.
+    `instructions` is the beginning of every prompt, built for these `programs` and `command_timeout_s`.
     """
 
     home: Path
@@ -56,7 +56,7 @@ class Recorder:
     now: Callable[[], float] = time.time
 
     def begin(self, chat: str, turn: str, turn_input: TurnInput) -> "Recording":
-        """Begin to record a turn. Never raises an expected error."""
+        """Begin to record a turn and return its recording. Never raise an expected error."""
         recording = Recording(self, self.home / FOLDER / chat / f"{turn}.jsonl")
         with recording.forgiving():
             recording.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class Recorder:
         delete_recordings(self.home, (chat,))
 
     def expire(self, retention_s: float) -> None:
-        """Delete recordings that are older than so many seconds."""
+        """Delete recordings that are older than `retention_s` seconds."""
         for path in (self.home / FOLDER).glob("*/*.jsonl"):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < self.now() - retention_s:
@@ -98,7 +98,7 @@ def delete_recordings(home: Path, chats: Collection[str]) -> None:
 def recorded(
     recorder: Recorder | None, chat: str, turn: str, turn_input: TurnInput, watch: Watch
 ) -> Iterator[tuple[TurnInput, Watch]]:
-    """Record the turn that runs in this block with what this yields: its input, and what watches it."""
+    """Record the turn that runs in this block; yield the input and the event callback to run it with."""
     if recorder is None or not recorder.turns:
         yield turn_input, watch
         return
@@ -111,7 +111,7 @@ def recorded(
 
 @dataclass(slots=True)
 class Recording:
-    """The recording of a turn that runs."""
+    """The recording of a running turn."""
 
     recorder: Recorder
     path: Path
@@ -121,7 +121,11 @@ class Recording:
     _begun: dict[str, float] = field(default_factory=dict)
 
     def begin(self, chat: str, turn: str, turn_input: TurnInput) -> None:
-        """Write the turn's input. Raises OSError."""
+        """Open the file and write the turn's input.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         recorder = self.recorder
         self._left = recorder.max_bytes
         self._file = os.open(
@@ -151,11 +155,11 @@ class Recording:
         )
 
     def wrap(self, turn_input: TurnInput) -> TurnInput:
-        """Return the turn's input with a model whose calls are recorded."""
+        """Return the turn's input with a model that records its calls."""
         return replace(turn_input, model=_Recorded(turn_input.model, self, turn_input.context_tokens))
 
     def watching(self, watch: Watch) -> Watch:
-        """Return a function that records results, and passes all events on."""
+        """Return an event callback that forwards all events and records tool results and the turn's end."""
 
         def both(event: TurnEvent) -> None:
             watch(event)
@@ -172,7 +176,7 @@ class Recording:
         return both
 
     def request(self, request: ModelRequest, context_tokens: int) -> None:
-        """Record a request: what the one before does not have."""
+        """Record the part of a request that the previous request does not have."""
         with self.forgiving():
             whole = dump_request(request)
             messages, earlier = whole["messages"], self._before.get("messages", [])
@@ -192,8 +196,8 @@ class Recording:
     def failure(self, error: ModelError, since: float) -> None:
         """Record that the last request failed."""
         with self.forgiving():
-            told = {"kind": error.kind, "message": error.message, "advice": error.advice}
-            self._write("failure", failure=told, took=self._took(since))
+            failure = {"kind": error.kind, "message": error.message, "advice": error.advice}
+            self._write("failure", failure=failure, took=self._took(since))
 
     def close(self) -> None:
         """End the recording. Idempotent."""
@@ -205,7 +209,7 @@ class Recording:
         return round(trio.current_time() - since, 6)
 
     def _write(self, kind: str, **more: Any) -> None:
-        """Append a line in one write, without secrets; a recording that becomes too long is deleted."""
+        """Append a redacted line in one write; delete a recording that becomes too long."""
         if self._file < 0:
             return
         entry = {"kind": kind, "time": self.recorder.now(), **more}
@@ -214,13 +218,13 @@ class Recording:
         if self._left < 0:
             logger.warning("%s is not recorded: it is too long", self.path.stem)
             self.close()
-            self.path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)  # a recording without its end cannot be replayed
             return
         os.write(self._file, line)
 
     @contextlib.contextmanager
     def forgiving(self) -> Iterator[None]:
-        """Log what keeps the block from writing, and record no more."""
+        """Log an OSError of the block and stop recording."""
         try:
             yield
         except OSError as error:
@@ -247,7 +251,11 @@ class _Recorded:
         return context_of(self._model, self._most)
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Ask the model; see its errors."""
+        """Ask the model, and record the request and the reply or failure.
+
+        Raises:
+            ModelError: the model failed.
+        """
         self._recording.request(request, self.context_tokens)
         since = trio.current_time()
         try:

@@ -1,7 +1,7 @@
-"""A recording: a file of JSON lines, the turn's input first, then requests, replies, results and verdicts.
+"""A recording: a file of JSON lines, first the turn's input, then requests, replies and tool results.
 
-A request is stored without the messages at its beginning that the one before has too. A line that a crash has
-torn is the last one, and is left out.
+A request is stored without the leading messages that it shares with the previous request. A crash can leave
+the last line incomplete; readers ignore that line.
 """
 
 import base64
@@ -31,7 +31,7 @@ class RecordingError(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call and its result, and how long it took in seconds."""
+    """A tool call, its result, and its duration in seconds."""
 
     call: ToolCall
     result: ToolResult
@@ -40,7 +40,10 @@ class Call:
 
 @dataclass(slots=True)
 class ModelCall:
-    """A model request as JSON, the model's room then, and its reply or failure; neither at a cut end."""
+    """A model request as JSON, the model's token budget at that time, and the reply or failure.
+
+    Both `reply` and `failure` are None if the recording ends with this request. `took` is in seconds.
+    """
 
     request: Json
     context_tokens: int
@@ -51,7 +54,7 @@ class ModelCall:
 
 @dataclass(slots=True)
 class RecordedTurn:
-    """A turn as it was: what it began with, and all that came from outside of the program."""
+    """A recorded turn: its input, and everything external, such as model replies and tool results."""
 
     head: Json
     model_calls: list[ModelCall] = field(default_factory=list)
@@ -60,23 +63,23 @@ class RecordedTurn:
 
     @property
     def limits(self) -> TurnLimits:
-        """Return the turn's limits; those of another version that are unknown are left out."""
+        """The turn's limits, without limits of another version that are unknown here."""
         known = {dataclass_field.name for dataclass_field in fields(TurnLimits)}
         return TurnLimits(**{name: value for name, value in self.head["limits"].items() if name in known})
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """Return the messages that the turn began with."""
+        """The messages that the turn began with."""
         return tuple(load_message(message) for message in self.head["history"])
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Return the tools as the model saw them."""
+        """The specifications of the tools that the model got."""
         return tuple(ToolSpec(**spec) for spec in self.head["tools"])
 
 
 def dump_call(call: ToolCall) -> Json:
-    """Return a call as JSON; earlier recordings have no signature."""
+    """Return a call as JSON; omit an empty signature, as earlier recordings do."""
     fields = asdict(call)
     if not call.signature:
         del fields["signature"]
@@ -90,7 +93,7 @@ def dump_picture(picture: Picture) -> Json:
 
 
 def load_picture(record: Json) -> Picture:
-    """Return the picture that `dump_picture` wrote."""
+    """Return the picture of a record written by `dump_picture`."""
     return Picture(record["path"], record["media_type"], base64.b64decode(record["data"]))
 
 
@@ -107,7 +110,7 @@ def dump_message(message: Message) -> Json:
 
 
 def load_message(record: Json) -> Message:
-    """Return the message that `dump_message` wrote."""
+    """Return the message of a record written by `dump_message`."""
     return Message(
         record["role"],
         record["content"],
@@ -124,7 +127,7 @@ def dump_spec(spec: ToolSpec) -> Json:
 
 
 def dump_request(request: ModelRequest) -> Json:
-    """Return a request as JSON: all that a model gets of it."""
+    """Return a request as JSON, with everything that a model gets."""
     return {
         "messages": [dump_message(message) for message in request.messages],
         "tools": [dump_spec(tool) for tool in request.tools],
@@ -137,7 +140,7 @@ def dump_request(request: ModelRequest) -> Json:
 
 
 def in_bytes(request: Json) -> bytes:
-    """Return a request as the bytes that are compared."""
+    """Return a request as canonical bytes for comparison."""
     return json.dumps(request, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
@@ -149,14 +152,14 @@ def dump_reply(reply: Reply) -> Json:
 
 
 def dump_result(result: ToolResult) -> Json:
-    """Return what the model and the turn get of a result."""
+    """Return the part of a tool result that the model and the turn get, as JSON."""
     names = ("ok", "content", "exit_code", "duration_ms", "truncated", "same_as", "tainted", "links", "diff")
     pictures = [dump_picture(picture) for picture in result.pictures]
     return {**{name: getattr(result, name) for name in names}, "pictures": pictures}
 
 
 def load_result(record: Json) -> ToolResult:
-    """Return the result that `dump_result` wrote."""
+    """Return the tool result of a record written by `dump_result`."""
     pictures = tuple(load_picture(picture) for picture in record.get("pictures", ()))
     return ToolResult(**{**record, "links": tuple(record["links"]), "pictures": pictures})
 
@@ -165,7 +168,7 @@ def read_recording(path: Path) -> RecordedTurn:
     """Return the recording in a file.
 
     Raises:
-        RecordingError: It cannot be read, or a newer program made it.
+        RecordingError: the file cannot be read, is no recording, or comes from a newer version.
     """
     try:
         return _read(read_lines(path), path)
@@ -174,11 +177,11 @@ def read_recording(path: Path) -> RecordedTurn:
 
 
 def read_lines(path: Path) -> list[Json]:
-    """Return the lines of a recording; a torn last one is left out.
+    """Return the lines of a recording, without an incomplete last line.
 
     Raises:
-        RecordingError: The file cannot be read.
-        ValueError: A line is not JSON.
+        RecordingError: the file cannot be read.
+        ValueError: another line is not JSON.
     """
     try:
         lines = read_foreign(path, MOST_BYTES).splitlines()
@@ -236,7 +239,7 @@ def find_recording(home: Path, named: str) -> Path:
     """Return the file of a recorded turn, by its id or its path.
 
     Raises:
-        UsageError: There is none.
+        UsageError: there is no such recording.
     """
     if TURN.fullmatch(named):
         found = sorted((home / "recordings").glob(f"*/{named}.jsonl"))

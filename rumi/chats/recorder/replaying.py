@@ -1,7 +1,7 @@
-"""Runs a recorded turn again: with everything recorded, or from a step on with another model.
+"""Replays a recorded turn with all recorded replies, or forks it from a step on with another model.
 
-The code, the prompts and the tools' descriptions are those of now; history, replies, results and the clock
-are those of then. So the requests are the same bytes where the code is the same.
+Code, prompts and tool descriptions are the current ones; history, replies, results and the clock are the
+recorded ones. So unchanged code produces the same requests, byte for byte.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import trio
+from typing_extensions import override
 
 from rumi.agent.events import TurnEvent, TurnFinished
 from rumi.agent.tool import Question, Tool, ToolResult
@@ -31,7 +32,7 @@ DIFF_LINES: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What the code makes now: the words that prompts begin with, and tools by their names, in each form."""
+    """The current instructions, and the current specifications of tools by name, in all their variants."""
 
     instructions: str | None = None
     specs: Mapping[str, Sequence[ToolSpec]] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """The first difference: the request's number, what of it differs, and how, line by line."""
+    """The first difference: the number of the request, the part that differs, and a line-by-line diff."""
 
     request: int
     where: str
@@ -48,7 +49,7 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of running a turn again: how many requests were the same, and the first difference."""
+    """The result of a replay: the number of equal requests and of tool calls, and the first difference."""
 
     requests: int
     calls: int
@@ -57,18 +58,21 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """How a forked turn ended, and the calls that it made: each, and whether its result was recorded."""
+    """The end of a forked turn, and its tool calls, each with True if its result was recorded."""
 
     finished: TurnFinished
     calls: tuple[tuple[str, bool], ...]
 
 
 class _Over(Exception):
-    """The turn cannot go on: a request differs, or the recording ends because the turn was stopped."""
+    """The turn cannot continue: a request differs, or the recording ends because the turn was stopped."""
 
 
 async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -> Replayed:
-    """Run a turn again with everything recorded. To be run on a clock that jumps where nothing happens."""
+    """Replay a turn with all recorded replies and results; return the first difference, if any.
+
+    Run it on a clock that skips idle time, because replies and results take as long as they did originally.
+    """
     model = _Replaying(turn, redact or Redactor([]))
     tools = _tools(turn, now)
     with suppress(_Over):
@@ -85,9 +89,9 @@ async def replay(turn: RecordedTurn, now: Now, redact: Redactor | None = None) -
 
 
 async def fork(turn: RecordedTurn, now: Now, step: int, model: Model) -> Forked:
-    """Run a turn again with its own replies before model call `step`, and another model's from then on.
+    """Run a turn again with its recorded replies before model call `step`, and another model from then on.
 
-    Its tools change nothing: a call that was made then has the result of then, another one is refused.
+    Its tools change nothing: a recorded call returns its recorded result, any other call is refused.
     """
     tools = _tools(turn, now)
     finished = await _run(turn, now, _Forking(turn, step, model), tools.all)
@@ -122,7 +126,7 @@ async def _run(turn: RecordedTurn, now: Now, model: Model, tools: Sequence[Tool]
 
 
 def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequence[Message]]]:
-    """Return what gives pictures the bytes that they had then."""
+    """Return a function that adds the recorded bytes to the pictures of messages."""
     messages = (load_message(dumped) for made in turn.model_calls for dumped in made.request["messages"])
     known = {picture.path: picture.data for message in messages for picture in message.pictures}
 
@@ -142,7 +146,7 @@ def _looking(turn: RecordedTurn) -> Callable[[Sequence[Message]], Awaitable[Sequ
 
 
 class _Replaying:
-    """Answers with what was recorded, as long as the requests are the same."""
+    """A model that returns the recorded replies, as long as the requests are the recorded ones."""
 
     def __init__(self, turn: RecordedTurn, redact: Redactor) -> None:
         self._turn = turn
@@ -157,16 +161,17 @@ class _Replaying:
 
     @property
     def context_tokens(self) -> int:
-        """The budget that the model had at the next request."""
+        """The token budget that the model had at the next request."""
         model_calls = self._turn.model_calls
         index = min(self.asked, len(model_calls) - 1)
         return model_calls[index].context_tokens if model_calls else int(self._turn.head["context_tokens"])
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Compare the request, then reply, fail, or stay silent as the model did then."""
+        """Compare the request, then reply, fail, or never return, as the recorded model did."""
         await trio.lowlevel.checkpoint()
         self.asked += 1
         model_calls = self._turn.model_calls
+        # The recording contains no secrets, so the request must be redacted before the comparison.
         made = self._redact.json(dump_request(request))
         if self.asked > len(model_calls):
             self.difference = ReplayDifference(self.asked, "request", ("+ a request that was not made then",))
@@ -178,7 +183,7 @@ class _Replaying:
         if model_call.reply is None and model_call.failure is None:
             if self.asked == len(model_calls):
                 raise _Over
-            await trio.sleep_forever()  # until the turn's time is over, as then
+            await trio.sleep_forever()  # until the turn's time limit, as the recorded call did
         await trio.sleep(model_call.took)
         if model_call.failure is not None:
             raise ModelError(**model_call.failure)
@@ -187,7 +192,7 @@ class _Replaying:
 
 
 class _Forking:
-    """Replies as recorded before a step, and from then on another model's replies."""
+    """A model that returns recorded replies before a step, and another model's replies from then on."""
 
     def __init__(self, turn: RecordedTurn, step: int, model: Model) -> None:
         self._turn = turn
@@ -198,7 +203,7 @@ class _Forking:
         self.context_tokens = context_of(model, int(turn.head["context_tokens"]))
 
     async def reply(self, request: ModelRequest, emit: Emit) -> Reply:
-        """Return the recorded reply, or ask the model."""
+        """Return the recorded reply before the step, or ask the other model."""
         await trio.lowlevel.checkpoint()
         self._asked += 1
         if self._asked < self._step and self._asked <= len(self._turn.model_calls):
@@ -220,20 +225,21 @@ class _Tools:
         self.all = tuple(_RecordedTool(spec, spec.name in concurrent, self.call) for spec in specs)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the result of then."""
+        """Return the recorded result of a call with these arguments, or a refusal."""
         await trio.lowlevel.checkpoint()
         self.made += 1
         found = self._results.get(_key(name, arguments))
         self.log.append((f"{name} {json.dumps(arguments, ensure_ascii=False)}", bool(found)))
         if not found:
             return NOT_RECORDED
+        # Equal calls get their results in order; a fork that calls more often gets the last one again.
         result, took = found.popleft() if len(found) > 1 else found[0]
         await trio.sleep(took)
         return result
 
 
 class _RecordedTool(Tool):
-    """A tool that has only results of then. What a person was asked then, they are not asked again."""
+    """A tool that returns recorded results and asks no questions."""
 
     def __init__(self, spec: ToolSpec, concurrent: bool, made: Callable[..., Any]) -> None:
         self._spec = spec
@@ -241,21 +247,24 @@ class _RecordedTool(Tool):
         self._made = made
 
     @property
+    @override
     def spec(self) -> ToolSpec:
-        """The tool as the model sees it."""
         return self._spec
 
     @property
+    @override
     def concurrent(self) -> bool:
-        """As it was then."""
+        """True if the tool was concurrent when the turn was recorded."""
         return self._concurrent
 
+    @override
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the result of then is what a yes or a no has led to."""
+        """Return None: the recorded result already reflects the person's answer."""
         return None
 
+    @override
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the result of then."""
+        """Return the recorded result of the call."""
         result: ToolResult = await self._made(self._spec.name, arguments)
         return result
 
@@ -265,7 +274,10 @@ def _tools(turn: RecordedTurn, now: Now) -> _Tools:
 
 
 def _spec_now(then: ToolSpec, now: Sequence[ToolSpec]) -> ToolSpec:
-    """Return the tool's form of now that is the nearest; one that the code does not know stays as it was."""
+    """Return the current variant that is most similar to a recorded tool.
+
+    A tool that the code no longer knows stays as it was recorded.
+    """
     near = difflib.SequenceMatcher(None, "", then.description + then.schema, autojunk=False)
 
     def likeness(spec: ToolSpec) -> float:
@@ -288,7 +300,7 @@ def _key(name: str, arguments: Mapping[str, object]) -> str:
 
 
 def _difference(number: int, then: Json, now: Json) -> ReplayDifference:
-    """Return where two requests differ first, and how."""
+    """Return the first difference between two requests."""
     for index, (theirs, ours) in enumerate(zip(then["messages"], now["messages"], strict=False)):
         if theirs != ours:
             return ReplayDifference(number, f"message {index} ({ours['role']})", _diff(theirs, ours))
@@ -307,7 +319,7 @@ def _diff(then: Json, now: Json) -> tuple[str, ...]:
 
 
 def _lines(value: Json) -> list[str]:
-    """Return a JSON object with its texts line by line."""
+    """Return a JSON object as lines, with its texts split into lines."""
     lines = list[str]()
     for name, item in value.items():
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, indent=1)

@@ -1,4 +1,4 @@
-"""Packs a recorded turn for a bug report, and says before what is in it."""
+"""Summarizes a recorded turn and packs it for a bug report."""
 
 import json
 import platform
@@ -15,7 +15,7 @@ MOST_SHOWN = 20
 
 
 def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
-    """Return what a person should know of a recording before it leaves the machine, a line each."""
+    """Return the contents of a recording for a person who is about to share it, as lines."""
     head = turn.head
     said = [message["content"] for message in head["history"] if message["role"] == "user"]
     last = one_line(said[-1] if said else "", SHOWN_CHARS)
@@ -33,10 +33,13 @@ def contents(turn: RecordedTurn, redact: Redactor) -> list[str]:
 
 
 def pack(recording: Path, target: Path, redact: Redactor) -> None:
-    """Write a zip file with the recording and the versions, without secrets.
+    """Write a zip file with the recording and the versions of software, without secrets.
 
-    They are hidden once more: an earlier version of Rumi may have made the recording, and keys may be new.
-    Raises OSError, also where the target exists.
+    Secrets are redacted again, because an earlier version of Rumi may have written the recording, and keys
+    may be newer than it.
+
+    Raises:
+        OSError: the file cannot be written, or the target already exists.
     """
     lines = [json.dumps(redact.json(line), separators=(",", ":")) for line in read_lines(recording)]
     about = {"rumi": __version__, "python": platform.python_version(), "system": platform.platform()}

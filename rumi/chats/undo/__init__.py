@@ -1,4 +1,4 @@
-"""The files of chats as they were before their last turns: snapshots, and their way back.
+"""Snapshots of the files of chats before their last turns, and the restoring of files from snapshots.
 
-A snapshot is made before the first call of a turn that may change files, so that other turns cost nothing.
+A snapshot is taken before the first call of a turn that may change files, so that other turns cost nothing.
 """

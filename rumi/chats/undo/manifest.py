@@ -1,4 +1,4 @@
-"""What a snapshot holds: each entry of a workspace, and where its content is kept."""
+"""The manifest of a snapshot: the entries of a workspace and the objects with their content."""
 
 import json
 from collections.abc import Mapping
@@ -10,13 +10,14 @@ from rumi.platform.atomic_write import atomic_write
 from rumi.sandbox.entries import Entry
 
 Cause: TypeAlias = Literal["", "bytes", "files", "unreadable", "disk", "lost"]
-"""Why files cannot be restored; empty: they can."""
+"""The reason why files cannot be restored; empty if they can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A workspace before a turn. Without an `owner` it did not exist. `tainted`: something in it came from
-    outside. `cloned`: its objects share blocks with the files.
+    """The state of a workspace before a turn. Without an `owner` the workspace did not exist.
+
+    `tainted`: the workspace may contain untrusted content. `cloned`: the objects share blocks with the files.
     """
 
     turn: str
@@ -28,17 +29,21 @@ class Manifest:
 
     @property
     def objects(self) -> frozenset[str]:
-        """Return the names of the objects that it needs."""
+        """The names of the objects that the manifest refers to."""
         return frozenset(entry.content for entry in self.entries if entry.kind == "file")
 
     def write(self, path: Path) -> None:
-        """Write it to a file, completely or not at all. Raises OSError."""
-        # Undecodable bytes of names are half surrogates, which JSON writes as escapes.
+        """Write the manifest to a file atomically.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        # Undecodable bytes of names are lone surrogates, which JSON writes as escapes.
         atomic_write(path, json.dumps(asdict(self), separators=(",", ":")).encode())
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """Return the manifest in a file; None where it is missing or damaged."""
+    """Return the manifest in a file; None if the file is missing or damaged."""
     try:
         fields: Mapping[str, object] = json.loads(path.read_bytes())
         return _manifest(dict(fields))

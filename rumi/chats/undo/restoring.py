@@ -1,7 +1,8 @@
-"""Puts a snapshot in the place of a chat's files: all of it, or nothing, also if the process is killed.
+"""Restores a chat's files from a snapshot: completely or not at all, even if the process is killed.
 
-The restored tree is built beside, completely. `rumi.platform.atomic_write.Exchange` then renames it into
-place; what was interrupted in that, `put_in_place` completes. No process may use the workspace meanwhile.
+The restored tree is built completely in a staging folder. `rumi.platform.atomic_write.FolderSwap` then
+replaces the workspace by renaming; `Restoring.commit` completes an interrupted replacement. No process may
+use the workspace meanwhile.
 """
 
 import contextlib
@@ -19,18 +20,18 @@ from rumi.sandbox.workspace import remove as remove_workspace
 
 
 class Restoring:
-    """Restores the files of chats from their snapshots. Blocking; a chat's calls come one at a time."""
+    """Restores the files of chats from their snapshots. Blocking; calls for one chat must not overlap."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
 
     def build(self, chat: str, turn: str) -> Manifest | None:
-        """Build the files as they were before a turn, beside those that are there; None: it changed none.
+        """Build the files from before a turn in a staging folder; return None if the turn changed none.
 
-        Nothing of the chat's files changes. What this leaves, `discard` removes.
+        The chat's files do not change. `discard` removes the staging folder.
 
         Raises:
-            Unrestorable: They are not known, or there is no room for them.
+            Unrestorable: the files are not known, or there is not enough disk space.
         """
         self.discard(chat)
         manifest = self._snapshots.of(chat, turn)
@@ -38,6 +39,7 @@ class Restoring:
             return None
         swap, workspace = self._swap_of(chat), self._snapshots.workspace(chat)
         try:
+            # `commit` renames folders, which works only within one file system.
             if os.path.ismount(workspace):
                 raise Unrestorable("disk")
             swap.new.mkdir(mode=0o700, parents=True)
@@ -45,27 +47,34 @@ class Restoring:
                 raise Unrestorable("disk")
             if manifest.owner is not None:
                 _build(manifest, swap.new / chat, self._snapshots.folder(chat) / "objects")
+            # The files must be on the disk before the journal stores the decision to use them.
             os.sync()
         except OSError as error:
             raise Unrestorable("lost" if isinstance(error, FileNotFoundError) else "disk") from error
         return manifest
 
     def commit(self, chat: str) -> None:
-        """Put what was built in place, or complete that; nothing where it is done. Raises OSError."""
+        """Replace the chat's files by the built ones, or complete an interrupted replacement.
+
+        Idempotent: do nothing if the files are already replaced.
+
+        Raises:
+            OSError: the files cannot be replaced.
+        """
         swap = self._swap_of(chat)
-        if swap.plan.exists():
+        if swap.plan.exists():  # the process ended during a replacement
             swap.finish()
         elif swap.new.exists():
             swap.commit([chat])
         self.discard(chat)
 
     def discard(self, chat: str) -> None:
-        """Remove what was built and is not in place, and the files that gave way."""
+        """Remove the staging folder and the replaced files."""
         swap = self._swap_of(chat)
         for left in (swap.staging, swap.replaced):
             if os.path.lexists(left):
                 with contextlib.suppress(Exception):
-                    remove_workspace(left)  # commands may have made it hard to remove
+                    remove_workspace(left)  # unlike `rmtree`, also if commands took away permissions
                 shutil.rmtree(left, ignore_errors=True)
 
     def _swap_of(self, chat: str) -> FolderSwap:

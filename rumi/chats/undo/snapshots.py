@@ -1,10 +1,11 @@
-"""Takes snapshots of the chats' files, and keeps those of their last turns.
+"""Takes snapshots of the chats' files, and retains those of their last turns.
 
-A file is copied once for each of its versions: a snapshot takes over what the one before has of files that
-have not changed since. Where the file system can share blocks, nothing is copied at all. Objects are no links
-of the workspace's files, which change with what is written in place, and no sandbox can reach them.
+Each version of a file is copied once: a snapshot reuses the objects of the previous one for files that have
+not changed since. If the file system can share blocks, no data is copied at all. Objects are not hard links
+to the workspace's files, because a write to a file would also change its link. No sandbox can reach objects.
 
-Below `undo/CHAT`: `NUMBER-TURN.json`, the manifests; `objects/`; and what `rumi.chats.undo.restoring` makes.
+Below `undo/CHAT` are the manifests, `NUMBER-TURN.json`; `objects/`; and the folders of
+`rumi.chats.undo.restoring`.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ BLOCK_BYTES: Final = 512
 
 
 class Unrestorable(RumiError):
-    """The files cannot be as they were before a turn; `cause` says why."""
+    """The files from before a turn cannot be restored; `cause` is the reason."""
 
     def __init__(self, cause: Cause) -> None:
         super().__init__(f"The files cannot be restored: {cause}.")
@@ -41,9 +42,9 @@ class Unrestorable(RumiError):
 
 @dataclass(frozen=True, slots=True)
 class UndoLimits:
-    """How many turns of a chat can be taken back, and the most bytes and files of its snapshots.
+    """Maximum number of turns of a chat that can be undone, and of bytes and files in its snapshots.
 
-    Bytes count where files are copied, not where they share blocks.
+    Bytes count only for files that are copied, not for files that share blocks.
     """
 
     turns: int = 5
@@ -52,7 +53,7 @@ class UndoLimits:
 
 
 class Snapshots:
-    """The snapshots of all chats. Blocking; a chat's calls come one at a time."""
+    """The snapshots of all chats. Blocking; calls for one chat must not overlap."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Snapshots:
         return self._home.workspaces / chat
 
     def take(self, chat: str, turn: str, *, tainted: bool) -> None:
-        """Keep the files as they are before a turn, once a turn. Never raises an expected error."""
+        """Take a snapshot of the files before a turn, once per turn. Never raise an expected error."""
         manifests = self._manifests(chat)
         if not self.limits.turns or turn in manifests or (chat, turn) in self._failed:
             return
@@ -88,13 +89,14 @@ class Snapshots:
             self._prune(chat)
         except OSError as error:
             logger.warning("chat %s: no snapshot of its files: %s", chat, error)
+            # Not tried again in this turn: a later snapshot would contain changes of the turn itself.
             self._failed[chat, turn] = "disk"
 
     def of(self, chat: str, turn: str) -> Manifest | None:
-        """Return the files before a turn; None where it has changed none.
+        """Return the manifest of the files before a turn; None if the turn changed no files.
 
         Raises:
-            Unrestorable: It may have changed some, and they are not known.
+            Unrestorable: the turn may have changed files, and their earlier state is not known.
         """
         if (cause := self._failed.get((chat, turn))) is not None:
             raise Unrestorable(cause)
@@ -108,7 +110,7 @@ class Snapshots:
         return manifest
 
     def drop(self, chat: str, turn: str) -> None:
-        """Delete the snapshot of a turn that was taken back."""
+        """Delete the snapshot of an undone turn."""
         if (path := self._manifests(chat).get(turn)) is not None:
             path.unlink(missing_ok=True)
             self._prune(chat)
@@ -119,14 +121,14 @@ class Snapshots:
         self._failed = {key: cause for key, cause in self._failed.items() if key[0] != chat}
 
     def chats(self) -> tuple[str, ...]:
-        """Return the chats that have snapshots, or something else that restoring makes."""
+        """Return the chats that have snapshots or folders of an interrupted restore."""
         try:
             return tuple(entry.name for entry in os.scandir(self._home.snapshots))
         except FileNotFoundError:
             return ()
 
     def expire(self, retention_s: float) -> None:
-        """Delete the chats' snapshots that are older than so many seconds."""
+        """Delete snapshots that are older than `retention_s` seconds."""
         for chat in self.chats():
             with contextlib.suppress(OSError):
                 for path in self._manifests(chat).values():
@@ -140,7 +142,8 @@ class Snapshots:
         return {path.stem.partition("-")[2]: path for path in found if path.name[:1].isdecimal()}
 
     def _prune(self, chat: str) -> None:
-        """Delete the snapshots of earlier turns, and the objects that no snapshot needs."""
+        """Delete snapshots beyond the limits, and the objects that no remaining snapshot needs."""
+        # Manifests first, objects last: if the process ends in between, only unneeded objects remain.
         paths = list(self._manifests(chat).values())
         kept = {path: read_manifest(path) for path in paths[-self.limits.turns :]}
         for path in paths[: -self.limits.turns]:
@@ -153,6 +156,7 @@ class Snapshots:
             )
             cloned = any(manifest is not None and manifest.cloned for manifest in kept.values())
             taken = sum(size for name, size in sizes.items() if name in needed)
+            # Shared blocks take no extra space, and the last snapshot stays, so that one undo is possible.
             if cloned or len(kept) < 2 or taken <= self.limits.max_bytes:
                 break
             oldest = next(iter(kept))
@@ -163,7 +167,7 @@ class Snapshots:
 
 
 class _Taking:
-    """One walk through a workspace that makes a manifest."""
+    """One walk through a workspace that copies its changed files and creates a manifest."""
 
     def __init__(self, snapshots: Snapshots, chat: str, turn: str, last: Manifest | None) -> None:
         self._limits = snapshots.limits
@@ -178,7 +182,7 @@ class _Taking:
         self._clones: bool | None = None
 
     def manifest(self, tainted: bool) -> Manifest:
-        """Return the manifest; one without entries and with a cause where that is all that there can be."""
+        """Return the manifest; without entries and with a cause if the files cannot be copied."""
         try:
             try:
                 top = os.open(self._workspace, FOLDER)
@@ -196,6 +200,8 @@ class _Taking:
         return Manifest(self._turn, "", tainted, bool(self._clones), owner, entries)
 
     def _take(self, path: str, source: int, status: os.stat_result, key: Key) -> str:
+        # `key` is empty for a file that changed so recently that its times cannot prove a version: such
+        # files are not in `_known` and are copied again.
         known = self._known.get(key)
         if known is not None and (self._objects / known.content).exists():
             self._count(0 if self._clones else status.st_blocks * BLOCK_BYTES)
@@ -208,6 +214,7 @@ class _Taking:
     def _copy(self, source: int, target: Path, status: os.stat_result) -> None:
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         with opened(os.open(target, flags, 0o600)) as copy:
+            # After one failure no other file is tried: all are on the same file system.
             if self._clones is not False:
                 self._clones = clone(source, copy)
             if not self._clones:

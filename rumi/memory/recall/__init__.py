@@ -1,1 +1,1 @@
-"""Recall: what was said before, found again. An index of its own, which follows the state."""
+"""Recall: search in earlier conversations, with an index of its own that follows the state."""

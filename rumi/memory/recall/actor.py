@@ -1,4 +1,4 @@
-"""The recall's actor, which alone has `recall.db` open, and the way to ask it."""
+"""The recall's actor, the only user of `recall.db`, and functions to send requests to it."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -27,19 +27,19 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 LOOK_S: Final = 300.0
-"""How often the index follows the state, at least. A search follows it first."""
+"""Maximum interval between two updates of the index, in seconds. A search updates the index first."""
 SLICES: Final = 20
-"""Slices that a search waits for. Of an index that is being rebuilt it has a part."""
+"""Maximum number of slices that a search waits for; it may search an index that is not rebuilt completely."""
 PAUSE_S: Final = 0.02
-"""The pause between two slices in the background: turns come first."""
+"""Pause between two slices in the background in seconds, because turns have priority."""
 
 
 class Recall(Actor[RecallMessage]):
-    """Answers one request after the other, and follows the state in the background: a file or a database.
+    """Answers one request after the other, and keeps the index up to date with the state in the background.
 
-    Nothing that fails in it is a crash: the request is refused with `RecallUnavailable`, and the next one
-    opens the file again where that is needed. So only requests to the recall depend on it. When it ends, a
-    thread that waits for the database fails at once.
+    A failure does not crash the actor: the request is refused with `RecallUnavailable`, and the next one
+    opens the file again if necessary. So a failure of the recall affects only requests to the recall. When
+    the actor ends, a thread that waits for the database fails at once.
     """
 
     concurrency = 64
@@ -52,7 +52,7 @@ class Recall(Actor[RecallMessage]):
         offload: Offload,
         now: Callable[[], float],
     ) -> None:
-        """`offload` does one work at a time."""
+        """Create the actor; `offload` must run one call at a time."""
         self._open: Callable[[], RecallStore] = lambda: RecallStore(path, database, now)
         self._ids = ids
         self._offload = offload
@@ -61,17 +61,17 @@ class Recall(Actor[RecallMessage]):
         self._answered = self._failed = self._passages = 0
 
     async def started(self) -> None:
-        """Begin to follow; the first slice opens the file."""
+        """Start to update the index; the first slice opens the file."""
         self.start_soon(self._follow)
         self.start_soon(self._cut_at_the_end)
 
     async def receive(self, message: RecallMessage) -> None:
-        """Look for what was deleted."""
+        """Wake the update, which removes deleted passages."""
         self._woken.set()
 
     @answers(Request)
     async def answer(self, message: Request[R]) -> R:
-        """Execute a request. The asker's cancellation waits for the transaction, which is then complete."""
+        """Execute a request. A cancelled asker waits for the transaction, which is then complete."""
         self._answered += 1
         try:
             if isinstance(message, SearchPassages):
@@ -86,7 +86,7 @@ class Recall(Actor[RecallMessage]):
         return {"passages": self._passages, "requests": self._answered, "failed": self._failed}
 
     async def stopped(self, reason: str) -> None:
-        """Close the file."""
+        """Close the files and the connection to the database."""
         store, self._store = self._store, None
         if store is not None:
             await self._offload(store.close)
@@ -100,6 +100,8 @@ class Recall(Actor[RecallMessage]):
         return self._store.do(request)
 
     async def _cut_at_the_end(self) -> None:
+        # On cancellation the other tasks of the actor wait for their thread, which may wait for a server that
+        # does not answer: only a closed socket ends that.
         try:
             await trio.sleep_forever()
         finally:
@@ -107,15 +109,16 @@ class Recall(Actor[RecallMessage]):
                 self._store.cut()
 
     async def _catch_up(self, most: int) -> bool:
-        """Index up to so many slices; return True if there may be more."""
+        """Index up to `most` slices; return True if there may be more."""
         for _ in range(most):
             if not await self._do(CatchUp(self._ids)):
                 return False
         return True
 
     async def _follow(self) -> None:
-        """Index what is new, and remove what is gone: now, when woken, and every `LOOK_S` seconds."""
+        """Index new passages and remove deleted ones: now, when woken, and every `LOOK_S` seconds."""
         while True:
+            # Before the update, not after it: a deletion during the update starts another one.
             self._woken = trio.Event()
             try:
                 while await self._catch_up(1):  # noqa: ASYNC110  # it lets others go first
@@ -132,23 +135,23 @@ class Recall(Actor[RecallMessage]):
 
 
 class AskRecall(Protocol):
-    """Asks the recall, in this process or in another one."""
+    """A function that sends requests to the recall, in this process or in another one."""
 
     async def __call__(self, request: Request[R]) -> R:
-        """Return the answer. Cancelled, the request is executed completely or not at all.
+        """Return the reply. On cancellation the request is executed completely or not at all.
 
         Raises:
-            RecallUnavailable: A file cannot be used, or the recall does not answer.
+            RecallUnavailable: a file or the database cannot be used, or the recall does not answer.
         """
         ...
 
 
 @asynccontextmanager
 async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds) -> AsyncIterator[AskRecall]:
-    """Open an up-to-date index without a tree around it, for a process that only works on the home's files.
+    """Open an up-to-date index without an actor, for a process that only works on the home's files.
 
     Raises:
-        RecallUnavailable: A file cannot be opened.
+        RecallUnavailable: a file cannot be opened.
     """
     store = RecallStore(path, database)
 
@@ -168,7 +171,7 @@ async def open_recall(path: Path, database: Path | PostgresServer, ids: ChatIds)
 
 
 def asking(recall: ActorRef[Any]) -> AskRecall:
-    """Return a function that asks the actor; a recall that does not answer is unavailable."""
+    """Return a function that asks the actor and raises `RecallUnavailable` if the actor does not answer."""
 
     async def ask(request: Request[R]) -> R:
         try:

@@ -81,10 +81,13 @@ class DateSpan:
 
 
 def span_in(text: str, today: date) -> DateSpan | None:
-    """Return the days that a folded text names, in the past where it leaves that open; None without any."""
+    """Return the days that a folded text names, None if it names none.
+
+    An ambiguous date, such as a month without a year, is in the past.
+    """
     try:
         return _exact(text, today) or _relative(text, today)
-    except (ValueError, OverflowError):  # no such day
+    except (ValueError, OverflowError):  # a day that does not exist, such as 31 February
         return None
 
 

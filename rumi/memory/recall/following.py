@@ -1,8 +1,8 @@
-"""Follows the state: indexes what is new in it by cursors, removes what was deleted, reads passages from it.
+"""Indexing of the state: adds new rows by cursors, removes deleted passages, and reads passages' texts.
 
-The state is the tables of `state.db`, in a file or in a database that workers share (`state.py`). The index
-has no text of its own: what is shown is read from the state, so what was deleted there is shown no more, even
-before it is removed from the index.
+The state consists of the tables of `state.db`, in a file or in a database that workers share (`state.py`).
+The index contains no text: texts are read from the state, so deleted ones are no longer shown, even before
+they are removed from the index.
 """
 
 import json
@@ -21,12 +21,12 @@ _Turn: TypeAlias = tuple[str, int, str]
 """A chat, its session, and the turn."""
 
 _Entry: TypeAlias = tuple[int, str, object, float, object]
-"""Of an entry of the history: its id, message, taint, time, and whether it was taken back."""
+"""An entry of the history: its id, message, taint, time, and whether it was undone."""
 
 SLICE = 200
-"""Rows of the state that one transaction indexes."""
+"""Maximum number of rows of the state that one transaction indexes."""
 LOOKED_AT = 5_000
-"""Passages that one transaction compares with the state."""
+"""Maximum number of passages that one transaction compares with the state."""
 
 _REMOVED = (
     "NOT EXISTS (SELECT 1 FROM history AS h WHERE h.id = passages.last AND NOT h.undone)"
@@ -49,7 +49,7 @@ _SHOWN = (
 
 @steps.of(CatchUp)
 def catch_up(request: CatchUp, transaction: Indexing) -> bool:
-    """Index the next entries of the history, tasks that have ended, and lines of sessions."""
+    """Index the next slices of history entries, ended tasks and lines of sessions; True if there are more."""
     db, state = transaction.db, transaction.state
     more = [_history(db, state, request.ids), _tasks(db, state), _episodes(db, state, request.ids)]
     return any(more)
@@ -57,7 +57,10 @@ def catch_up(request: CatchUp, transaction: Indexing) -> bool:
 
 @steps.of(Prune)
 def prune(request: Prune, transaction: Indexing) -> int | None:
-    """Remove what is gone of the next passages, and what is older than what is followed."""
+    """Remove from the next slice the passages that were deleted or that are older than the followed history.
+
+    Return the cursor for the next slice, None at the end.
+    """
     db, state = transaction.db, transaction.state
     last = db.execute(
         "SELECT max(id) FROM (SELECT id FROM passages WHERE id > ? ORDER BY id LIMIT ?)",
@@ -81,7 +84,7 @@ def prune(request: Prune, transaction: Indexing) -> int | None:
 
 @steps.of(Unindex)
 def unindex(request: Unindex, transaction: Indexing) -> int:
-    """Remove an owner's passages."""
+    """Remove an owner's passages; return their number."""
     db = transaction.db
     rows = db.execute(
         "SELECT id FROM passages WHERE owner = (SELECT id FROM owners WHERE name = ?)", (request.owner,)
@@ -92,13 +95,17 @@ def unindex(request: Unindex, transaction: Indexing) -> int:
 
 
 def _remove_for_good(db: Database, ids: list[int]) -> None:
-    """Remove passages; deleted words would otherwise stay in the index's segments until these are merged."""
+    """Remove passages, and their words from the index's segments.
+
+    FTS5 keeps deleted words until it merges segments, so `optimize` merges them now.
+    """
     remove(db, ids)
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
     db.execute("INSERT INTO spellings (spellings) VALUES ('optimize')")
 
 
 def _history(db: Database, state: StateTables, ids: ChatIds) -> bool:
+    # Entries of tasks and bots only move the cursor; of tasks, the results are indexed by `_tasks`.
     rows = state.read(
         "SELECT id, chat, session, turn, tainted, created, undone,"
         f" CASE WHEN substr(chat, 1, {len(TASK)}) = '{TASK}' OR substr(chat, 1, {len(BOT)}) = '{BOT}'"
@@ -119,7 +126,7 @@ def _history(db: Database, state: StateTables, ids: ChatIds) -> bool:
 def _exchanges(
     db: Database, state: StateTables, ids: ChatIds, turns: dict[_Turn, list[_Entry]], last: int
 ) -> Iterator[tuple[str, StoredPassage]]:
-    """Yield the exchanges of turns, given with their entries up to the last one of the slice."""
+    """Yield the exchanges of turns with their owners. `last` is the last entry of the slice."""
     files = _files(state, [(chat, turn) for chat, _, turn in turns])
     for (chat, session, turn), entries in turns.items():
         known = db.execute(
@@ -130,7 +137,8 @@ def _exchanges(
         first = entries[0][0]
         if known is not None:
             if entries[-1][0] <= known[1]:
-                continue  # looked at before: a chat's entries ascend
+                continue  # already indexed: the ids of a chat's entries ascend
+            # The turn has grown: index it again as a whole.
             first = min(first, known[0])
             entries = _entries(state, chat, session, turn, first, last)
         said, answered, at, end, _ = _folded(entries, first)
@@ -151,7 +159,7 @@ def _entries(state: StateTables, chat: str, session: int, turn: str, first: int,
 
 
 def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int, bool]:
-    """Return what was said and answered in a turn, when, its last entry, and whether it is tainted."""
+    """Return the question, the answer, the time, the last entry and the taint of a turn."""
     said: list[str] = []
     answered: list[str] = []
     at, end, tainted = 0.0, first, False
@@ -167,7 +175,7 @@ def _folded(entries: Iterable[_Entry], first: int) -> tuple[str, str, float, int
 
 
 def _files(state: StateTables, turns: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-    """Return the names of the files that came with the messages of turns, of those that have any."""
+    """Return the names of the attached files of turns, for the turns that have attachments."""
     turn_of = {(chat, int(turn[1:])): turn for chat, turn in turns if turn[1:].isdecimal()}
     names: dict[tuple[str, str], list[str]] = {}
     if not turn_of:
@@ -184,7 +192,7 @@ def _files(state: StateTables, turns: Iterable[tuple[str, str]]) -> dict[tuple[s
 
 
 def _tasks(db: Database, state: StateTables) -> bool:
-    """Index the results that no chat was told of: the others are in their chats' histories."""
+    """Index the results of tasks without a chat; other results are in the histories of their chats."""
     rows = state.read(
         "SELECT id, owner, question, answer, ended FROM tasks"
         " WHERE ended > ? AND chat = '' AND answer != '' ORDER BY ended LIMIT ?",
@@ -220,7 +228,7 @@ def _episodes(db: Database, state: StateTables, ids: ChatIds) -> bool:
 
 
 def _known(db: Database, kind: str, chat: str, session: int, first: int, at: float) -> bool:
-    """Return True if a task or a line was indexed before, as it is."""
+    """Return True if a task or a line is already indexed unchanged."""
     row = db.execute(
         "SELECT 1 FROM passages WHERE chat = ? AND session = ? AND kind = ? AND first = ? AND at = ?",
         (chat, session, kind, first, at),
@@ -229,9 +237,9 @@ def _known(db: Database, kind: str, chat: str, session: int, first: int, at: flo
 
 
 def text_of(state: StateTables, id: int) -> tuple[str, str, bool] | None:
-    """Return what was said and answered in a passage, and whether it is tainted; None if it is gone.
+    """Return the question, the answer and the taint of a passage; None if it was deleted.
 
-    A turn that has no reply yet is not among the earlier ones.
+    Also return None for a turn without a reply yet: it is the current one, not an earlier one.
     """
     rows = state.passages(_SHOWN, id - 1, id)
     if not rows:

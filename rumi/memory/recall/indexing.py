@@ -11,7 +11,7 @@ from rumi.store.protocol import Database
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage as `state.db` has it. `first` and `last` are its rows there; `at` is in seconds."""
+    """A passage of the state. `first` and `last` are the ids of its rows; `at` is in seconds since 1970."""
 
     kind: Kind
     chat: str
@@ -25,13 +25,13 @@ class StoredPassage:
 
 
 def owner_number(db: Database, owner: str) -> int | None:
-    """Return the number of an owner; None if nothing of them is indexed."""
+    """Return the id of an owner in the index; None if the owner has no passages."""
     row = db.execute("SELECT id FROM owners WHERE name = ?", (owner,)).fetchone()
     return None if row is None else int(row[0])
 
 
 def add(db: Database, passages: Iterable[tuple[str, StoredPassage]]) -> None:
-    """Index passages, each with its owner. One that is there already is replaced."""
+    """Index passages, each with its owner. A passage that is already indexed is replaced."""
     counts: Counter[str] = Counter()
     for owner, passage in passages:
         key = (passage.chat, passage.session, passage.turn, passage.kind)
@@ -43,6 +43,7 @@ def add(db: Database, passages: Iterable[tuple[str, StoredPassage]]) -> None:
         db.execute("INSERT OR IGNORE INTO owners (name) VALUES (?)", (owner,))
         number = owner_number(db, owner)
         db.execute("UPDATE owners SET passages = passages + 1 WHERE id = ?", (number,))
+        # The owner's id is part of each term, so that a search can never match passages of another owner.
         columns = [
             [f"{number}_{stem}" for stem in stems_of(text)] for text in (passage.said, passage.answered)
         ]
@@ -72,7 +73,7 @@ def add(db: Database, passages: Iterable[tuple[str, StoredPassage]]) -> None:
 
 
 def remove(db: Database, ids: Iterable[int]) -> None:
-    """Remove passages, and the terms that no other passage has."""
+    """Remove passages, and the terms that no other passage contains."""
     counts: Counter[str] = Counter()
     for id in ids:
         row = db.execute("SELECT said, answered FROM words WHERE rowid = ?", (id,)).fetchone()
@@ -88,6 +89,7 @@ def remove(db: Database, ids: Iterable[int]) -> None:
         db.execute("UPDATE terms SET passages = passages - ? WHERE term = ?", (count, term))
         gone = db.execute("SELECT id FROM terms WHERE term = ? AND passages <= 0", (term,)).fetchone()
         if gone is not None:
+            # `spellings` has external content: FTS5 needs the old text for the deletion, before its row goes.
             db.execute(
                 "INSERT INTO spellings (spellings, rowid, term) VALUES ('delete', ?, ?)", (gone[0], term)
             )

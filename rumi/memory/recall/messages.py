@@ -1,4 +1,4 @@
-"""The requests to the recall: passages of earlier conversations, each with one owner."""
+"""The requests to the recall: search and index passages of earlier conversations, each with one owner."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -8,26 +8,26 @@ from rumi.errors import RumiError
 from rumi.platform.chat_ids import ChatIds
 
 Kind: TypeAlias = Literal["exchange", "task", "episode"]
-"""What a passage is: an exchange in a chat, the result of a task, or the line of a session that ended."""
+"""The kind of a passage: an exchange in a chat, a task's result, or the line about an ended session."""
 
 Who: TypeAlias = Literal["", "user", "assistant"]
-"""Whose words are searched; empty: both."""
+"""The side of the conversations to search; empty for both."""
 
 MOST: Final = 5
-"""Passages that an answer has, if no other number is asked for."""
+"""Default number of passages in an answer."""
 MOST_QUERY_CHARS: Final = 500
-"""The part of a query that is read."""
+"""Maximum number of characters of a query; the rest is ignored."""
 
 
 class RecallUnavailable(RumiError):
-    """`recall.db` or what it follows cannot be read now."""
+    """`recall.db` or the state that it follows cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that was found. `before` and `after` are its neighbours in the session, in short.
+    """A found passage. `before` and `after` are its neighbours in the session, shortened.
 
-    `at` is in seconds since 1970. `tainted`: something from outside had been read there.
+    `at` is in seconds since 1970. `tainted`: the passage or a neighbour may contain untrusted content.
     """
 
     kind: Kind
@@ -44,9 +44,9 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class SearchPassages(Request[tuple[Passage, ...]]):
-    """Find an owner's passages for a query, the best first.
+    """Return an owner's passages for a query, the best first.
 
-    `since` and `until` are seconds since 1970; nothing outside of them is found.
+    `since` and `until`, in seconds since 1970, limit the time of the passages.
     """
 
     owner: str
@@ -59,9 +59,9 @@ class SearchPassages(Request[tuple[Passage, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Request[bool]):
-    """Index a slice of what is new in the state. The reply is True if there may be more.
+    """Index a slice of the new entries of the state. The reply is True if there may be more.
 
-    `ids` know the owners of chats.
+    `ids` map chats to their owners.
     """
 
     ids: ChatIds
@@ -69,9 +69,9 @@ class CatchUp(Request[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Prune(Request[int | None]):
-    """Look at the passages after the one of that number, and remove those that the state has no more.
+    """Check a slice of passages with ids above `after`; remove those that were deleted from the state.
 
-    The reply is where to go on, None at the end.
+    The reply is the cursor for the next slice, None at the end.
     """
 
     after: int = 0
@@ -79,19 +79,22 @@ class Prune(Request[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class CountPassages(Request[int]):
-    """Return how many passages there are."""
+    """Return the number of passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unindex(Request[int]):
-    """Remove all passages of an owner; the answer is their number. What the state still has comes back."""
+    """Remove all passages of an owner; the reply is their number.
+
+    Passages that are still in the state are indexed again.
+    """
 
     owner: str
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryDeleted:
-    """Something was deleted from the state: what was indexed of it is removed now."""
+    """A notification that something was deleted from the state, so that its passages are removed now."""
 
 
 RecallMessage: TypeAlias = SearchPassages | CatchUp | Prune | Unindex | CountPassages | HistoryDeleted

@@ -1,4 +1,4 @@
-"""Passages as a model and a person read them: dated, with their neighbours, bounded."""
+"""Passages as text for models and people: with dates and neighbours, and of limited length."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,11 +8,11 @@ from rumi.memory.recall.messages import Passage
 from rumi.platform.texts.language import Language, pick
 
 MOST_CHARS: Final = 700
-"""How much of each side of an exchange is shown."""
+"""Maximum number of characters shown of each side of an exchange."""
 
 
 def shown(language: Language, passages: Sequence[Passage]) -> str:
-    """Return passages in lines, each with its date, its chat and its turn."""
+    """Return passages as text, each with its date, chat and turn."""
     return "\n\n".join(_shown(language, passage) for passage in passages)
 
 

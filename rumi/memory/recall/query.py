@@ -1,4 +1,4 @@
-"""What a query asks for: its words and what they may stand for, a span of time, the kind of its answer."""
+"""Parsing of a query into words with related words, a span of time, and the kind of answer it asks for."""
 
 import re
 from collections.abc import Callable, Collection
@@ -31,19 +31,19 @@ _BEFORE: Final = re.compile(
 )
 
 Weight = Callable[[Collection[str]], float]
-"""Returns how rare a word is whose stems these are: the logarithm of passages by passages with it."""
+"""Returns the rarity of a word by its stems: the logarithm of all passages by passages with the word."""
 
 OTHER_SIDE: Final = 0.85
-"""The worth of a word in the answer, beside one that the user said."""
+"""The weight of a word in the assistant's answer, relative to one in the user's message."""
 STANDS_FOR: Final = 0.5
-"""The worth of another word of the same concept."""
+"""The weight of another word of the same concept."""
 SATURATION, BY_LENGTH = 1.2, 0.35
 """The constants of BM25."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """A word of a query: its stems, and those of words that it may stand for."""
+    """A word of a query: its stems, and the stems of related words, which may be meant as well."""
 
     text: str
     stems: frozenset[str]
@@ -52,7 +52,10 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query that was read. `lately`: 1 asks for what holds now, -1 for what held before, 0 for neither."""
+    """A parsed query. `lately`: 1 if it asks for the current state, -1 for an earlier one, 0 for neither.
+
+    `flags` are the kinds of answer that it asks for, of `NUMBER`, `DATE` and `NAME`.
+    """
 
     words: tuple[QueryWord, ...]
     span: DateSpan | None = None
@@ -60,7 +63,10 @@ class ParsedQuery:
     lately: int = 0
 
     def score(self, said: Collection[str], answered: Collection[str], weight: Weight, length: float) -> float:
-        """Return how well a passage answers. `length` is its number of stems by the average of passages."""
+        """Return the score of a passage; each word of the query counts once.
+
+        `length` is the number of stems of the passage relative to the average.
+        """
         total, matched = 0.0, 0
         for word in self.words:
             worth = _worth(word, said, answered)
@@ -82,7 +88,7 @@ def _worth(word: QueryWord, said: Collection[str], answered: Collection[str]) ->
 
 
 def read_query(text: str, today: date) -> ParsedQuery:
-    """Return what a query asks for."""
+    """Parse a query; relative dates in it are relative to `today`."""
     plain = " ".join(folded(text[:MOST_QUERY_CHARS]).split())
     span = span_in(plain, today)
     dated = set(span.words.split()) if span is not None else set()

@@ -1,4 +1,4 @@
-"""A search as a request of a client or a model describes it."""
+"""Parsing of the search requests of clients and models."""
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
@@ -15,7 +15,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
     """Return the search that a request describes.
 
     Raises:
-        UsageError: It has no query, or a day that is not understood.
+        UsageError: the request has no query, or a day that is not understood.
     """
     query, limit = request.get("query"), request.get("limit")
     if not isinstance(query, str) or not query.strip():
@@ -23,6 +23,7 @@ def search_of(owner: str, request: Mapping[str, object], now: float) -> SearchPa
     who: Who = (
         "user" if request.get("who") == "user" else "assistant" if request.get("who") == "assistant" else ""
     )
+    # `since` counts from the first moment of its days, `until` to the last one.
     since, until = (_span(request.get(name), now) for name in ("since", "until"))
     return SearchPassages(
         owner,

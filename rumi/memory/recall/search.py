@@ -1,8 +1,8 @@
-"""Finds passages for a query: words, what they may stand for, spellings, neighbours, dates, and a second hop.
+"""Search for passages: by words, related words, spellings, neighbours, dates, and a second hop.
 
-Candidates come from FTS5 with BM25; the rarest words first, so that frequent ones cost nothing. They are
-scored by the words of the query that they have, each once. Passages beside a good one gain, as do those of
-its session's line.
+Candidates come from FTS5 with BM25. Rare words are searched first, so that frequent words cost nothing. A
+candidate's score counts each word of the query once. The neighbours of a good passage get a part of its
+score, and the passages of a session a part of the score of the session's line.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -19,25 +19,27 @@ from rumi.memory.recall.state import Indexing, StateTables, steps
 from rumi.store.protocol import Database
 
 CANDIDATES: Final = 40
-"""Passages that one list of candidates has."""
+"""Maximum number of passages in one list of candidates."""
 POSTINGS: Final = 2_000
-"""Passages that one list looks at: the words of more than these are left out, the most frequent first."""
+"""Maximum number of passages that one list looks at; the most frequent words beyond it are omitted."""
 BESIDE: Final = 0.3
-"""The share of its score that a passage hands to each of its neighbours."""
+"""Share of a passage's score that each of its neighbours gains."""
 SPREAD: Final = 6
-"""So many of the best passages hand a share on."""
+"""Number of best passages whose neighbours gain."""
 IN_SESSION: Final = 0.15
-"""The share of the score that a session's line hands to the session's passages."""
+"""Share of the score of a session's line that the session's passages gain."""
 HOP: Final = 0.3
-"""The worth of a second hop: of the words that the best passages have and the query has not."""
+"""Weight of the second hop: of words that the best passages contain and the query does not."""
 HOP_FROM, HOP_WORDS = 3, 8
+"""Number of best passages for the second hop, and of their words."""
 FITS: Final = 0.15
-"""What a passage gains that has the number, the date or the name that is asked for."""
+"""Gain of a passage that contains a number, a date or a name, if the query asks for one."""
 IN_SPAN, OUT_OF_SPAN = 1.5, 0.8
+"""Factors for passages inside and outside of the span of time that the query names."""
 LATELY, RECENT = 0.35, 0.05
-"""What the latest candidate gains, if the query asks for what holds now, and otherwise."""
+"""Gain of the latest candidate, if the query asks for the current state, and otherwise."""
 ALIKE: Final = 0.45
-"""The share of pieces that two spellings have in common at least."""
+"""Minimum share of letter groups that two similar spellings have in common."""
 NEIGHBOUR_CHARS: Final = 160
 
 
@@ -64,9 +66,9 @@ class _ScoredPassage:
 
 @dataclass(slots=True)
 class _OwnerIndex:
-    """One owner's part of the index. `counts` remembers in how many passages a term is.
+    """One owner's part of the index. `counts` caches the number of passages with each term.
 
-    A term is a stem with the owner's number in front: others' passages have other terms.
+    A term is a stem with the owner's id as a prefix, so passages of other owners have other terms.
     """
 
     db: Database
@@ -77,18 +79,18 @@ class _OwnerIndex:
     counts: dict[str, int] = field(default_factory=dict)
 
     def weight(self, terms: Collection[str]) -> float:
-        """Return how rare a word is, by the most frequent of its terms."""
+        """Return the rarity of a word, by the most frequent of its terms."""
         count = max(map(self.count, terms), default=0)
         return log(1 + (self.passages - count + 0.5) / (count + 0.5)) if count else log(1 + self.passages)
 
     def count(self, term: str) -> int:
-        """Return in how many passages a term is, once it was looked up."""
+        """Return the number of passages with a term; 0 if `look_up` has not read it."""
         return self.counts.get(term, 0)
 
     def look_up(self, terms: Iterable[str]) -> None:
-        """Read the counts of terms that are not known yet."""
+        """Read the counts of terms that are not cached yet."""
         new = [term for term in dict.fromkeys(terms) if term not in self.counts]
-        for at in range(0, len(new), 500):
+        for at in range(0, len(new), 500):  # far below SQLite's limit of parameters of one statement
             part = new[at : at + 500]
             self.counts.update(dict.fromkeys(part, 0))
             self.counts.update(
@@ -98,7 +100,7 @@ class _OwnerIndex:
             )
 
     def own(self, query: ParsedQuery) -> ParsedQuery:
-        """Return the query with this owner's terms in place of stems."""
+        """Return the query with stems replaced by this owner's terms."""
 
         def terms(stems: Iterable[str]) -> frozenset[str]:
             return frozenset(f"{self.owner}_{stem}" for stem in stems)
@@ -107,7 +109,7 @@ class _OwnerIndex:
         return replace(query, words=words)
 
     def candidates(self, terms: Iterable[str]) -> list[_ScoredPassage]:
-        """Return the best passages with any of the terms by BM25, of those that are rare enough."""
+        """Return the best passages by BM25 that contain any of the terms, without too frequent terms."""
         chosen: list[str] = []
         left = POSTINGS
         for term in sorted(filter(self.count, dict.fromkeys(terms)), key=self.count):
@@ -132,12 +134,12 @@ class _OwnerIndex:
         return [self.found(row) for row in rows]
 
     def within(self, at: float) -> bool:
-        """Return True if the request asks for passages of that time."""
+        """Return True if the time `at` is between `since` and `until` of the request."""
         since, until = self.request.since, self.request.until
         return (since is None or at >= since) and (until is None or at <= until)
 
     def beside(self, found: _ScoredPassage, *, after: bool) -> _ScoredPassage | None:
-        """Return the next passage of the session, or the one before; None without one."""
+        """Return the next or previous exchange of the session; None if there is none."""
         order = ("first > ?", "ASC") if after else ("first < ?", "DESC")
         row = self.db.execute(
             "SELECT p.id, kind, chat, session, first, at, flags, said, answered FROM passages AS p"
@@ -148,7 +150,7 @@ class _OwnerIndex:
         return None if row is None or found.kind != "exchange" else self.found(row)
 
     def found(self, row: _Row) -> _ScoredPassage:
-        """Return a row as a candidate."""
+        """Return the candidate of a row."""
         id, kind, chat, session, first, at, flags, said, answered = row
         who = self.request.who
         return _ScoredPassage(
@@ -158,7 +160,7 @@ class _OwnerIndex:
         )  # fmt: skip
 
     def spelt_like(self, word: str) -> list[str]:
-        """Return terms that are spelt like a word that no passage has."""
+        """Return terms with a spelling similar to a word that no passage contains."""
         wanted = " OR ".join(f'"{word[at : at + 3]}"' for at in range(len(word) - 2))
         rows = self.db.execute(
             "SELECT terms.term FROM (SELECT rowid FROM spellings WHERE spellings MATCH ? LIMIT 3000) AS s"
@@ -175,7 +177,7 @@ class _OwnerIndex:
 
 
 def _in_common(one: str, other: str, size: int) -> float:
-    """Return the share of pieces of that size that two words have in common."""
+    """Return the share of letter groups of the length `size` that two words have in common."""
     first, second = (
         frozenset(word[at : at + size] for at in range(len(word) - size + 1)) for word in (one, other)
     )
@@ -187,7 +189,7 @@ _Scored: TypeAlias = Callable[[_ScoredPassage], float]
 
 @steps.of(CountPassages)
 def count(request: CountPassages, transaction: Indexing) -> int:
-    """Return how many passages there are."""
+    """Return the number of passages of all owners."""
     return int(transaction.db.execute("SELECT coalesce(sum(passages), 0) FROM owners").fetchone()[0])
 
 
@@ -204,7 +206,7 @@ def search(request: SearchPassages, transaction: Indexing) -> tuple[Passage, ...
     shown: list[Passage] = []
     for found in _ranked(index, query):
         passage = _passage(index, found)
-        if passage is not None:
+        if passage is not None:  # None: deleted from the state, but not from the index yet
             shown.append(passage)
         if len(shown) == request.limit:
             break
@@ -236,7 +238,7 @@ def _ranked(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
 
 
 def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
-    """Return the query with other spellings in place of words that no passage has."""
+    """Return the query with words that no passage contains replaced by similar spellings."""
     words = []
     for word in query.words:
         if any(map(index.count, word.stems)) or len(word.text) < 4:
@@ -249,11 +251,12 @@ def _with_spellings(index: _OwnerIndex, query: ParsedQuery) -> ParsedQuery:
 
 
 def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
-    """Score passages by the rare words of the best ones too: a name that they tell leads on."""
+    """Also score passages by the rare words of the best ones, since a name in them may lead to the answer."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:HOP_FROM]
     asked = {stem for word in query.words for stem in (*word.stems, *word.related)}
     new_stems = [stem for candidate in best for stem in (candidate.said | candidate.answered) - asked]
     index.look_up(new_stems)
+    # A word of one passage only leads back to that passage; a frequent word leads anywhere.
     rare = [
         stem for stem in dict.fromkeys(new_stems) if 1 < index.count(stem) <= max(3, index.passages // 50)
     ]
@@ -274,7 +277,7 @@ def _hop(index: _OwnerIndex, query: ParsedQuery, pool: dict[int, _ScoredPassage]
 
 
 def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Scored) -> None:
-    """Hand a part of the scores of the best passages to those beside them."""
+    """Add a part of the scores of the best passages to their neighbours and sessions."""
     best = sorted(pool.values(), key=lambda candidate: -candidate.score)[:SPREAD]
     gains: dict[int, float] = {}
     for candidate in best:
@@ -299,7 +302,7 @@ def _hand_on(index: _OwnerIndex, pool: dict[int, _ScoredPassage], scored: _Score
 
 
 def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
-    """Weigh what kind of answer is asked for, its time, and how recent a passage is."""
+    """Weight candidates by the kind and the time of the answer that the query asks for, and by recency."""
     in_order = sorted(pool.values(), key=lambda candidate: candidate.at)
     for rank, candidate in enumerate(in_order):
         recent = rank / max(1, len(in_order) - 1)
@@ -313,7 +316,7 @@ def _fit(query: ParsedQuery, pool: dict[int, _ScoredPassage]) -> None:
 
 
 def _of_the_span(index: _OwnerIndex, query: ParsedQuery) -> list[_ScoredPassage]:
-    """Return the latest passages of the time that is asked for: no passage has a word of the query."""
+    """Return the latest passages of the requested time, because no passage contains a word of the query."""
     since, until = index.request.since, index.request.until
     if query.span is not None:
         since, until = _seconds(query.span.first, time.min), _seconds(query.span.last, time.max)
@@ -341,7 +344,7 @@ def _passage(index: _OwnerIndex, found: _ScoredPassage) -> Passage | None:
         beside = index.beside(found, after=later)
         other = text_of(index.state, beside.id) if beside is not None else None
         line = " ".join(other[0].split()) if other is not None else ""
-        tainted = tainted or (other is not None and other[2])
+        tainted = tainted or (other is not None and other[2])  # the passage shows a part of its neighbours
         neighbours.append(f"{line[:NEIGHBOUR_CHARS]}{'…' if len(line) > NEIGHBOUR_CHARS else ''}")
     (turn,) = index.db.execute("SELECT turn FROM passages WHERE id = ?", (found.id,)).fetchone()
     before, after = neighbours

@@ -1,8 +1,8 @@
-"""What the index follows: the tables of `state.db`, in the home's file or in a database that workers share.
+"""The state that the index follows: tables in the home's `state.db` or in a database that workers share.
 
-Both are read by the same SQL, so there is one set of rules of what is indexed and what is shown. They differ
-in three things: how an index's passages are compared with the tables, up to where nothing new can appear any
-more, and how much is followed.
+The same SQL reads both, so one set of rules decides which rows are indexed and shown. The two differ in three
+things: the comparison of the index's passages with the tables, the id up to which no new row can appear any
+more, and the number of rows to follow.
 """
 
 import contextlib
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from rumi.store.postgres import Postgres
 
 Followed: TypeAlias = Literal["history", "tasks", "episodes"]
-"""What is followed: tables by their `id`, and tasks by the time of their end."""
+"""The followed tables: history and episodes by their `id`, tasks by the time of their end."""
 
 PassageRow: TypeAlias = tuple[int, str, str, int, str, int, int]
 """A row of `passages`: id, kind, chat, session, turn, first, last."""
 
 MOST_ENTRIES: Final = 2_000_000
-"""Entries of a shared history that an index follows: the latest ones."""
+"""Maximum number of latest entries of a shared history that an index follows."""
 
 SKEW_S: Final = 3600.0
-"""So much the clocks of workers may differ: they date the ends of tasks."""
+"""Maximum difference between the clocks of workers, which date the ends of tasks, in seconds."""
 
 _COLUMNS: Final = "id, kind, chat, session, turn, first, last"
 
 
 class StateTables(Protocol):
-    """The tables beside an open index. Blocking; used by the index's thread."""
+    """The tables that an open index follows. Blocking; used by the index's thread."""
 
     @property
     def error(self) -> type[Exception]:
-        """Return the class of errors of reading."""
+        """The class of errors that reading raises."""
         ...
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Within the block, all that is read is of one moment."""
+        """Return a context manager; all reads within its block see the same state."""
         ...
 
     def read(self, sql: str, parameters: Any = (), /) -> Rows:
@@ -52,26 +52,29 @@ class StateTables(Protocol):
         ...
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
-        """Return the passages with ids above `after`, up to `last`, of which a condition is true.
+        """Return the passages with ids above `after`, up to `last`, that fulfil a condition.
 
         The condition names columns of `passages` and the tables of the state.
         """
         ...
 
     def begin(self, what: Followed) -> float:
-        """Return behind which place the next slice begins."""
+        """Return the cursor after which the next slice begins."""
         ...
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Note the last place of a slice that was indexed, None for an empty one; `more`: it was full."""
+        """Store the cursor after an indexed slice.
+
+        `last` is the cursor of the last row of the slice, None for an empty one; `more`: the slice was full.
+        """
         ...
 
     def oldest(self) -> int:
-        """Return the entry of the history from which on it is followed."""
+        """Return the id of the history above which entries are followed."""
         ...
 
     def is_another(self) -> bool:
-        """Return True if the index was made of something other than this."""
+        """Return True if the index was built from another state."""
         ...
 
     def cut(self) -> None:
@@ -79,25 +82,25 @@ class StateTables(Protocol):
         ...
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the connection to the tables."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Indexing(Transaction):
-    """The open transaction of an index, and what it follows."""
+    """The open transaction of an index, with the state that it follows."""
 
     state: StateTables = field(kw_only=True)
 
 
 def cursor(index: Database, name: str) -> float:
-    """Return a place that the index has noted, 0 for none."""
+    """Return a stored cursor of the index, 0 if it is not set."""
     row = index.execute("SELECT value FROM cursors WHERE name = ?", (name,)).fetchone()
     return 0.0 if row is None else float(row[0])
 
 
 def set_cursor(index: Database, name: str, value: float) -> None:
-    """Note a place."""
+    """Store a cursor in the index."""
     index.execute("INSERT OR REPLACE INTO cursors (name, value) VALUES (?, ?)", (name, value))
 
 
@@ -111,7 +114,7 @@ class AttachedFile:
         index.execute("ATTACH ? AS state", (f"{path.absolute().as_uri()}?mode=ro",))
 
     def snapshot(self) -> AbstractContextManager[object]:
-        """Do nothing: the index's transaction has both files."""
+        """Do nothing: the transaction of the index includes both files."""
         return contextlib.nullcontext()
 
     def read(self, sql: str, parameters: Any = (), /) -> Rows:
@@ -119,45 +122,45 @@ class AttachedFile:
         return self._index.execute(sql, parameters)
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
-        """Return the passages of which a condition is true."""
+        """Return the passages that fulfil a condition."""
         return self._index.execute(
             f"SELECT {_COLUMNS} FROM passages WHERE id > ? AND id <= ? AND ({condition})", (after, last)
         ).fetchall()
 
     def begin(self, what: Followed) -> float:
-        """Return behind which place the next slice begins."""
+        """Return the cursor after which the next slice begins."""
         return cursor(self._index, what)
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Go on behind the last place."""
+        """Store the cursor of the last row of a slice."""
         if last is not None:
             set_cursor(self._index, what, last)
 
     def oldest(self) -> int:
-        """Return 0: all of it is followed."""
+        """Return 0: the complete history is followed."""
         return 0
 
     def is_another(self) -> bool:
-        """Return True if more is indexed than the file ever had, or if the index is of a shared database."""
+        """Return True if the index has more than the file ever had, or was built from a shared database."""
         row = self.read("SELECT seq FROM state.sqlite_sequence WHERE name = 'history'").fetchone()
         return cursor(self._index, "history") > (0 if row is None else row[0]) or bool(_origins(self._index))
 
     def cut(self) -> None:
-        """Do nothing: a file answers."""
+        """Do nothing: no thread waits long for a file."""
 
     def close(self) -> None:
         """Do nothing: the file is closed with the index."""
 
 
 class SharedDatabase:
-    """A PostgreSQL database, by a connection of its own that cannot write.
+    """A PostgreSQL database, over a separate connection that cannot write.
 
-    There a lower id may be committed later than a higher one. So an index keeps two places of a table: up to
-    `settled` nothing can appear any more, and what is behind it is looked at again by each catch-up, until no
-    transaction runs any more that could have drawn one of its ids.
+    There a lower id may be committed later than a higher one. So the index stores two cursors of a table: up
+    to `settled` no new row can appear any more, and rows after it are read again by each catch-up, until no
+    transaction is running that could have drawn one of their ids.
 
     Raises:
-        psycopg.Error: The server does not answer.
+        psycopg.Error: the server does not answer.
     """
 
     def __init__(
@@ -171,12 +174,12 @@ class SharedDatabase:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read in one transaction, which sees what was committed before its first statement."""
+        """Read within one transaction, which sees everything committed before its first statement."""
         self._db.execute("BEGIN")
         try:
             yield
         finally:
-            with contextlib.suppress(self.error):  # a connection that is gone fails at its next use
+            with contextlib.suppress(self.error):  # a broken connection fails at its next use
                 self._db.execute("ROLLBACK")
 
     def read(self, sql: str, parameters: Any = (), /) -> Rows:
@@ -184,7 +187,7 @@ class SharedDatabase:
         return self._db.execute(sql, parameters)
 
     def passages(self, condition: str, after: int, last: int) -> list[PassageRow]:
-        """Send the passages to the database, which says of which a condition is true."""
+        """Return the passages that fulfil a condition; the database checks it on the passages sent to it."""
         rows = self._index.execute(
             f"SELECT {_COLUMNS} FROM passages WHERE id > ? AND id <= ?", (after, last)
         ).fetchall()
@@ -198,7 +201,7 @@ class SharedDatabase:
         ).fetchall()
 
     def begin(self, what: Followed) -> float:
-        """Return behind which place the next slice begins: back at what is settled, once it can grow."""
+        """Return the cursor after which the next slice begins: back at `settled` when that can advance."""
         at = cursor(self._index, what)
         if what == "tasks":
             return at
@@ -206,12 +209,15 @@ class SharedDatabase:
         if what == "history" and settled < (oldest := self.oldest()):
             settled = oldest
             set_cursor(self._index, "history.settled", settled)
+        # Decided in the snapshot that reads the slice: if it is final, the slice misses no row up to the
+        # mark, and `looked` may advance `settled`.
         self._final[what] = self._is_final(what, settled)
         return settled if self._final[what] else max(at, settled)
 
     def looked(self, what: Followed, last: float | None, more: bool) -> None:
-        """Note what was looked at; behind the end, go back to what is not settled."""
+        """Store the cursors after a slice; at the end of the table, go back to the rows not yet settled."""
         if what == "tasks":
+            # Another worker's clock may be slow: its tasks can still end before the latest time seen here.
             latest = max(last or 0.0, cursor(self._index, "tasks.latest"))
             set_cursor(self._index, "tasks.latest", latest)
             set_cursor(self._index, what, last if more and last is not None else max(0.0, latest - SKEW_S))
@@ -225,12 +231,15 @@ class SharedDatabase:
         set_cursor(self._index, what, last if more and last is not None else settled)
 
     def _is_final(self, what: Followed, settled: float) -> bool:
-        """Return True if nothing can appear any more up to the mark, as far as this snapshot sees.
+        """Return True if, as far as this snapshot sees, no new row can appear up to the mark.
 
-        The mark is an id beside the number of a transaction, which all that had drawn an id up to it precede:
-        a transaction of the journal locks rows first, and has a number by that.
+        The mark is an id with a transaction number. Every transaction that had drawn an id up to the mark has
+        a lower number: a transaction of the journal first locks rows, and so already has its number when it
+        draws an id.
         """
         if cursor(self._index, f"{what}.mark") <= settled:
+            # First the newest id, then the number: every transaction that has drawn an id up to the newest
+            # one already has its own number, which is lower than this one.
             (newest,) = self.read(f"SELECT coalesce(max(id), 0) FROM {what}").fetchone()
             if newest > settled:
                 (number,) = self.read("SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)").fetchone()
@@ -243,14 +252,14 @@ class SharedDatabase:
         return bool(running >= cursor(self._index, f"{what}.number"))
 
     def oldest(self) -> int:
-        """Return the entry from which on there are as many ids as are followed."""
+        """Return the id above which there are as many ids as the index follows."""
         (newest,) = self.read("SELECT coalesce(max(id), 0) FROM history").fetchone()
         return max(0, int(newest) - self._most)
 
     def is_another(self) -> bool:
-        """Return True if the index is of another database, or of this one before it was restored.
+        """Return True if the index was built from another database, or from this one before it was restored.
 
-        An empty index becomes one of this database.
+        An empty index is assigned to this database.
         """
         system, line, database, table, ever = self.read(
             "SELECT CAST(system_identifier AS text), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),"
@@ -266,7 +275,7 @@ class SharedDatabase:
         return origins != [this] or cursor(self._index, "history.settled") > ever
 
     def cut(self) -> None:
-        """Shut the connection's socket."""
+        """Close the connection's socket, so that a thread blocked on it fails at once."""
         self._db.cut()
 
     def close(self) -> None:
@@ -275,9 +284,9 @@ class SharedDatabase:
 
 
 def _origins(index: Database) -> list[str]:
-    """Return the shared database that the index is of, nothing for an index of a file."""
+    """Return the names of the shared databases of the index; empty for the index of a file."""
     return [name for (name,) in index.execute("SELECT name FROM cursors WHERE name GLOB 'of *'")]
 
 
 steps: Steps[Indexing] = Steps()
-"""The functions of `following` and `search`."""
+"""The steps of `following` and `search`."""

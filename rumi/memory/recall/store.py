@@ -1,7 +1,7 @@
-"""`recall.db`: opened beside the state, which is only read; made again if it is missing, old or damaged.
+"""`recall.db`: the index of the state, which is only read; rebuilt if it is missing, old or damaged.
 
-Plain blocking SQLite, used by one thread at a time. Nothing is lost with it: it follows from the state, which
-is `state.db` or a database that workers share.
+Plain blocking SQLite, used by one thread at a time. The file can be deleted without loss, because it is
+derived from the state, which is `state.db` or a database that workers share.
 """
 
 import os
@@ -37,18 +37,18 @@ _READS: Final = (SearchPassages, CountPassages)
 
 
 def delete_index(path: Path) -> None:
-    """Delete the file and its log. The next start makes it again."""
+    """Delete the file and its log. The next start builds it again."""
     for end in _ENDS:
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 
 class RecallStore:
-    """An open `recall.db`, and what it follows: `state.db`, or a database that workers share.
+    """An open `recall.db` with the state that it follows: `state.db`, or a database that workers share.
 
-    After an error of the shared database it is `closed`, and another one has to be opened.
+    An error of the shared database sets `closed`; then a new store must be opened.
 
     Raises:
-        RecallUnavailable: A file cannot be opened, or the database does not answer.
+        RecallUnavailable: a file cannot be opened, or the database does not answer.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RecallStore:
         now: Callable[[], float] = time.time,
         most_entries: int = MOST_ENTRIES,
     ) -> None:
-        """`most_entries` is how many of the latest entries of a shared history it follows."""
+        """Open the files; `most_entries` is the number of latest entries of a shared history to follow."""
         self.path = path
         self.closed = False
         self._database = database
@@ -67,6 +67,7 @@ class RecallStore:
             try:
                 self._db, self._state = self._opened()
             except (sqlite3.DatabaseError, DatabaseFault) as error:
+                # A full disk or a lock is no reason to delete the index; damage or another version is.
                 if isinstance(error, sqlite3.Error) and trouble_of(path, error) is not None:
                     raise
                 delete_index(path)
@@ -97,7 +98,7 @@ class RecallStore:
             if version not in (0, RECALL.version):
                 raise sqlite3.DatabaseError("of another version")
             make_durable(db, self.path)
-            db.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is indexed again
+            db.execute("PRAGMA synchronous = NORMAL")  # entries lost in a power cut are indexed again
             db.execute("PRAGMA secure_delete = ON")
             bring_up_to_date(db, self.path, RECALL, version)
             if isinstance(self._database, Path):
@@ -114,20 +115,20 @@ class RecallStore:
         return db, state
 
     def close(self) -> None:
-        """Close the files, and the connection to a database."""
+        """Close the files and the connection to the database."""
         self.closed = True
         self._state.close()
         self._db.close()
 
     def cut(self) -> None:
-        """Cut the connection to a database, which a thread may wait at. Callable from another thread."""
+        """Close the socket of the database to wake a thread blocked on it. Callable from another thread."""
         self._state.cut()
 
     def do(self, request: Request[R]) -> R:
-        """Execute a request in one transaction; return its answer.
+        """Execute a request in one transaction and return its reply.
 
         Raises:
-            RecallUnavailable: A file or the database cannot be read, or a file cannot be written. Nothing has
+            RecallUnavailable: a file or the database cannot be read, or a file cannot be written. Nothing has
                 changed.
         """
         changes = self._db.total_changes

@@ -1,4 +1,4 @@
-"""Words of passages and queries: folded, without words that say nothing, as stems of Spanish and English."""
+"""Words of passages and queries as stems of Spanish and English, folded and without stop words."""
 
 import re
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from snowballstemmer.basestemmer import BaseStemmer
 
 NUMBER, DATE, NAME = 1, 2, 4
-"""What a passage may have: a number, a date or a time, a name within a sentence."""
+"""Flags of a passage: it contains a number, a date or time, or a name within a sentence."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _WITHOUT_BLANKS: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{2,}")
-"""Scripts that put no blanks between words: pairs of their letters are the words."""
+"""Scripts that do not separate words by blanks: pairs of their characters are indexed as words."""
 MOST_WORDS: Final = 2000
-"""Words of one text that are indexed."""
+"""Maximum number of indexed words of one text."""
 _MOST_WORD: Final = 40
 
 _IN_SPANISH: Final = (
@@ -38,7 +38,7 @@ _IN_SPANISH: Final = (
     "tuyo u un una unas uno unos va vale vamos van vas ver vez vos voy y ya yo "
 )
 SPANISH: Final = frozenset(_IN_SPANISH.split())
-"""Words that say nothing by themselves."""
+"""Spanish stop words."""
 _IN_ENGLISH: Final = (
     "a about after again all also am an and any anything are as ask asked at be because been before being "
     "but by can could did discuss discussed do does doing done dont during each else ever every few for "
@@ -51,7 +51,7 @@ _IN_ENGLISH: Final = (
     "will with without would yes yet you your yours "
 )
 ENGLISH: Final = frozenset(_IN_ENGLISH.split())
-"""Words that say nothing by themselves."""
+"""English stop words."""
 
 _DATE: Final = re.compile(
     r"\b(?:\d{1,2}[:/]\d{2}|\d{4}-\d{2}-\d{2}|\d{1,2}(?:st|nd|rd|th)|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b|"
@@ -83,13 +83,13 @@ def both(word: str) -> tuple[str, ...]:
 
 
 def language_of(words: list[str]) -> Language:
-    """Return the language of folded words by those that say nothing: each language has its own."""
+    """Return the language of folded words by the stop words among them."""
     spanish = sum(word in SPANISH for word in words)
     return "es" if spanish > sum(word in ENGLISH for word in words) else "en"
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the words of a text without case and accents, up to a limit."""
+    """Return the first `MOST_WORDS` words of a text, without case and accents."""
     words: list[str] = []
     for word in _WORD.findall(folded(text[: MOST_WORDS * 8])):
         if _WITHOUT_BLANKS.search(word):
@@ -100,19 +100,19 @@ def plain_words(text: str) -> list[str]:
 
 
 def says_something(word: str) -> bool:
-    """Return True if a folded word distinguishes one passage from another."""
+    """Return True if a folded word is no stop word and so distinguishes passages."""
     return word not in SPANISH and word not in ENGLISH and (len(word) > 1 or word.isdigit())
 
 
 def stems_of(text: str) -> list[str]:
-    """Return the stems of the words that say something, in the language of the text."""
+    """Return the stems of the words that are no stop words, in the language of the text."""
     words = plain_words(text)
     language = language_of(words)
     return [stem(word, language) for word in words if says_something(word)]
 
 
 def flags_of(text: str) -> int:
-    """Return what a text has, of `NUMBER`, `DATE` and `NAME`."""
+    """Return the flags of a text, of `NUMBER`, `DATE` and `NAME`."""
     number = NUMBER if any(c.isdigit() for c in text) else 0
     return number | (DATE if _DATE.search(folded(text)) else 0) | (NAME if _NAME.search(text) else 0)
 
@@ -122,7 +122,7 @@ FILE: Final = "lexicon.txt"
 
 @cache
 def concepts() -> Mapping[str, frozenset[str]]:
-    """Return for each stem the stems of the words that stand with it, in either language. Blocking."""
+    """Return the lexicon: for each stem the stems of related words in both languages. Blocking."""
     found: dict[str, set[str]] = {}
     for line in files("rumi.memory.recall").joinpath(FILE).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -134,6 +134,6 @@ def concepts() -> Mapping[str, frozenset[str]]:
 
 
 def related(word: str) -> frozenset[str]:
-    """Return the stems that a folded word may stand for besides its own."""
+    """Return the stems of words that are related to a folded word, without its own stems."""
     own = both(word)
     return frozenset().union(*(concepts().get(stem, frozenset()) for stem in own)).difference(own)
