@@ -101,8 +101,8 @@ RecoveryMessage: TypeAlias = GaveUp | TaskStored | Abandoned | Resume
 class StoredTasks:
     """Lists, shows and deletes the stored tasks of a home, even while no daemon runs tasks.
 
-    Each method takes the owner that asks, or None for the owner of the home. Tasks of other owners are
-    reported as unknown.
+    Each method takes the owner that asks, or None for the owner of the home, who sees all tasks. Tasks of
+    other owners are reported as unknown.
     """
 
     def __init__(self, ask: AskJournal, workspaces: ChatWorkspaces, files: Path) -> None:
@@ -503,7 +503,7 @@ class Tasks(StoredTasks):
 
 
 class TaskRecovery(Actor[RecoveryMessage]):
-    """Starts tasks, resumes those of earlier processes, fails those that crash too often, deletes old ones."""
+    """Starts tasks, resumes those of earlier processes, fails crash loops, and deletes old tasks."""
 
     def __init__(self, tasks: Tasks, services: TaskServices) -> None:
         self._tasks = tasks
