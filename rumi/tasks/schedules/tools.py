@@ -1,4 +1,4 @@
-"""Tools with which a chat's model sets reminds and schedules. Times are typed arguments, never guessed."""
+"""Tools with which a chat's model sets reminders and schedules. Times are typed arguments, never guessed."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace

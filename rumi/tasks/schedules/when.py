@@ -125,7 +125,7 @@ def _every_month(found: re.Match[str]) -> When | None:
 
 
 def _step(found: re.Match[str]) -> When | None:
-    """Return a recurrence every so many minutes or hours, or None if the step does not divide an hour or day."""
+    """Return an interval of minutes or hours as a recurrence; None if it does not divide an hour or a day."""
     # Cron restarts the step at each hour or day, so another step would have one interval of other length.
     number = int(found["n"] or 1)
     if re.fullmatch(_MINUTES, found["unit"]):
