@@ -148,7 +148,7 @@ def _number(value: object, most: float) -> bool:
 
 
 def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
-    """Return the details of the approval question by name; recipient and hosts, which data goes to, first."""
+    """Return the details of the approval question by name: first the receivers of data, then the limits."""
     return {
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
@@ -206,7 +206,7 @@ class PlannedCalls:
         return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
-        """Activate the last plan that was approved. After a kill, a second call activates the same plan once."""
+        """Activate the last approved plan. After a kill, a second call activates the same plan once."""
         for parked_call in self.calls.all:
             if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
@@ -301,7 +301,7 @@ class ProposePlan(Tool):
         return None if isinstance(plan, str) else Question(PROPOSE, details_of(plan, self._report_to))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the error of an invalid plan. A valid plan was parked; `PlannedCalls` handles its approval."""
+        """Return the error of an invalid plan. Valid plans are parked; `PlannedCalls` handles the approval."""
         plan = plan_in(arguments)
         if isinstance(plan, str):
             return ToolResult(False, f"{PROPOSE} {plan}")

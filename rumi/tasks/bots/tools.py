@@ -48,7 +48,7 @@ class _BotTool(Tool):
 
 
 class SessionComplete(_BotTool):
-    """Tool that ends the session after its claims were checked. `check` checks them, `store` stores the end."""
+    """Tool that ends the session after `check` has checked its claims. `store` stores the session."""
 
     spec = ToolSpec(
         "session_complete",
@@ -98,7 +98,7 @@ class SessionComplete(_BotTool):
         session.summary = summary.strip()[:MOST_SUMMARY_CHARS]
         false = [checked for checked in session.claims if not checked.true]
         if false and not session.returned:
-            # Once only: a bot that repeats false claims ends all the same, and the report marks them as false.
+            # Once only: a bot that repeats false claims ends all the same; the report marks them as false.
             session.returned = True
             lines = [
                 f"- {checked.claim.kind} {one_line(checked.claim.what, 300)}: {checked.found}"
