@@ -1,4 +1,4 @@
-"""The files of a home's bots: each bot has a folder in `bots/`, with `config.md`, `skills/` and `workspace`."""
+"""The files of a home's bots: each has a folder in `bots/`, with `config.md`, `skills/` and `workspace`."""
 
 import contextlib
 import os
@@ -140,7 +140,7 @@ class BotFiles:
     def link_workspace(self, name: str) -> None:
         """Create the link `workspace` in the bot's folder to its workspace, which lies with all others.
 
-        Errors are ignored: only people use the link.
+        Errors are ignored, for example if the link exists.
         """
         to = self.workspace(name) if self.files else Path("..", "..", "workspace", bot_key(name))
         with contextlib.suppress(OSError):

@@ -301,7 +301,7 @@ class ProposePlan(Tool):
         return None if isinstance(plan, str) else Question(PROPOSE, details_of(plan, self._report_to))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the error of an invalid plan. Valid plans are parked; `PlannedCalls` handles the approval."""
+        """Return the error of an invalid plan. Valid plans are parked; `PlannedCalls` handles approvals."""
         plan = plan_in(arguments)
         if isinstance(plan, str):
             return ToolResult(False, f"{PROPOSE} {plan}")

@@ -36,7 +36,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes sorted by path, and the entries left out. `base` has the old files, `copies` the new ones."""
+    """All changes by path, and the entries left out. `base` has the old files, `copies` the new ones."""
 
     all: tuple[FileChange, ...]
     left_out: tuple[tuple[str, Reason], ...]
@@ -48,7 +48,10 @@ class Changes:
         return self.copies / str(change.number) if after else self.base / change.path
 
     def moved(self) -> dict[str, str]:
-        """Return the old path of each moved file by its new path: a new file with a deleted file's content."""
+        """Return the old path of each moved file by its new path.
+
+        A new file with the content of a deleted file counts as moved.
+        """
         gone = {change.before: change.path for change in self.all if change.after is None and change.before}
         return {
             change.path: gone[change.after]

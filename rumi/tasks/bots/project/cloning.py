@@ -144,7 +144,7 @@ async def _put(
 
 
 def _batches(base: Path) -> Iterator[bytes | str]:
-    """Yield tar files of some megabytes with the files of the base, and the path of each large file. Blocking."""
+    """Yield the base in tar files of some megabytes, and the path of each large file. Blocking."""
     with opened(os.open(base, FOLDER)) as top:
         entries = scan(top, ProjectLimits(1 << 62, 1 << 62)).entries
         data, size = io.BytesIO(), 0

@@ -20,7 +20,7 @@ _EXTENDED: Final = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Ignore rules from outside of the folder; `at` is the folder's path relative to the root of the rules."""
+    """Ignore rules from outside of the folder; `at` is the folder's path below the root of the rules."""
 
     at: str
     text: str
@@ -84,7 +84,7 @@ def rules_below(top: int) -> Callable[[str], str]:
 
 
 def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
-    """Return the rules from outside of the folder `at` in a work tree: of its parents, and git's own files."""
+    """Return the rules from outside of the folder `at` in a work tree: its parents' and git's own."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -144,7 +144,7 @@ def _spec(text: str) -> "GitIgnoreSpec":
 
 
 def _text(path: Path) -> str:
-    """Return a file of rules, truncated to `_MOST_CHARS` bytes; like git, follow no link inside of a project."""
+    """Return the first `_MOST_CHARS` bytes of a file of rules; like git, follow no link inside of a project."""
     own = path.name == "ignore"  # the user's file for all projects, which may be a link
     try:
         with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:

@@ -51,7 +51,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project of one bot. `state` is the folder of link and base, `workspace` the bot's. Methods block."""
+    """The project of one bot. `state` has the link and the base, `workspace` the bot's files. Blocking."""
 
     name: str
     state: Path
@@ -177,7 +177,9 @@ class Project:
 
     @contextmanager
     def changed(self, bounds: ProjectLimits) -> Iterator[Changes]:
-        """Yield the changes between the base and the bot's project; copies of changed files exist in the block.
+        """Yield the changes between the base and the bot's project.
+
+        Copies of the changed files exist until the end of the block.
 
         Raises:
             BotError: The bot has no project, or the project is not ready, unreadable or too large.
