@@ -109,7 +109,7 @@ class WebKind:
 
 
 class RepositoryKind:
-    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local`, which allows a local folder."""
+    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` to allow a local folder."""
 
     def __init__(
         self, words: str, streams: Callable[[], StreamFetcher], cache: RepositoryCache, limits: SandboxLimits

@@ -341,7 +341,7 @@ class _Citing:
 
 
 def _in_order(parts: Sequence[str], words: str) -> bool:
-    """Return True if `words` contains the parts of a quotation in their order. Parts start and end with a space."""
+    """Return True if `words` contains the parts of a quotation in order. Spaces surround each part."""
     at = 0
     for part in parts:
         found = words.find(part, at)

@@ -76,7 +76,7 @@ class SourceText:
 
 
 class Sources:
-    """The sources and the notes of one research, in `folder`. Only one process may use the folder at a time."""
+    """The sources and the notes of one research, in `folder`, which only one process may use at a time."""
 
     def __init__(self, folder: Path, offload: Offload, clock: Callable[[], float]) -> None:
         self._folder = folder

@@ -47,8 +47,8 @@ def _specs(
 class ResearchTool:
     """The tool `research`: a separate researcher reads the web and answers with sources.
 
-    The tasks that it starts get the owner, the chat, the language and the model of `task`. Without `begin`, no
-    task can run in the background. `slots` limits the number of tasks that run at once.
+    The tasks that it starts get the owner, the chat, the language and the model of `task`. Without `begin`,
+    no task can run in the background. `slots` limits the number of tasks that run at once.
     """
 
     concurrent = True

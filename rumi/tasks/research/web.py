@@ -136,7 +136,7 @@ class WebResearch:
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """Return the errors if no search engine and no page was reached; empty if one was, or none tried."""
+        """Return the errors if no search engine and no page was reached; otherwise an empty tuple."""
         return () if self._found or self.sources.all else tuple(self._failures)
 
     async def report(self, answer: str, language: Language = "en") -> Report:

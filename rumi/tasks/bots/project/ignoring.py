@@ -144,7 +144,7 @@ def _spec(text: str) -> "GitIgnoreSpec":
 
 
 def _text(path: Path) -> str:
-    """Return the first `_MOST_CHARS` bytes of a file of rules; like git, follow no link inside of a project."""
+    """Return the first `_MOST_CHARS` bytes of a rules file; like git, follow no link inside of a project."""
     own = path.name == "ignore"  # the user's file for all projects, which may be a link
     try:
         with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:

@@ -27,7 +27,7 @@ _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\
 }
 
 Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
-"""Reason why an entry is left out: special file, git's own, too deep, unreadable, or a link that leads out."""
+"""Reason to leave an entry out: special file, git's own, too deep, unreadable, or a link that leads out."""
 
 
 @dataclass(frozen=True, slots=True)
