@@ -125,8 +125,7 @@ class ResearchTool:
         async with self._slots:
             done = await self._ask(task, progress)
         inside = untrusted_block(f"{self.name}: task {done.id}", f"{done.state}\n\n{done.answer}")
-        # Links with a query are left out: a page may have made the model put private data into one, and links
-        # of a result can be opened without a question.
+        # Links with a query are left out, so that opening one asks first: a query can carry data to its host.
         links = tuple(link for link in links_in(done.answer) if "?" not in link)
         return ToolResult(done.state in ("succeeded", "out_of_budget"), inside, tainted=True, links=links)
 

@@ -198,8 +198,8 @@ class Pages:
             return page_result(page, _titled(page, text), first=[number])
         written = await self._writer.put(f"/workspace/{source.file}", text.encode("utf-8", "replace"))
         if written.content not in ("created", "overwritten"):
-            failure = f"too long to show, and it could not be stored: {written.content}"
-            first = [number, one_line(failure, 300)]
+            problem = f"too long to show, and it could not be stored: {written.content}"
+            first = [number, one_line(problem, 300)]
         else:
             lines = text.count("\n") + 1
             first = [
@@ -220,7 +220,7 @@ class ResearchFetch(WebFetch):
         self._most_tokens = most_tokens
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
-        """Register the page as a source, and return it for the model. The answer to a HEAD is not a source."""
+        """Register the page as a source, and return it for the model. Answers to HEAD are not sources."""
         if method == "HEAD":
             return await super().reported(page, method)
         return await self._pages.shown(page, self._most_tokens)

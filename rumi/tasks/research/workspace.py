@@ -237,7 +237,7 @@ class Find(_InWorkspace):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Find entries. A pattern with a slash is matched against paths below the folder, others with names."""
+        """Find entries. A pattern with a slash is matched with paths below the folder, others with names."""
         path = self.path(arguments.get("path") or "/workspace")
         if isinstance(path, ToolResult):
             return path

@@ -1,4 +1,4 @@
-"""Git in a sandbox, on a bare repository in the task's workspace. Git runs no program named by the repository.
+"""Git in a sandbox, on a bare repository in the task's workspace; it runs no program named in the repository.
 
 The sandbox has no network. The flags keep git from running programs named in a configuration or in
 attributes, and the repository's configuration was written by git itself.

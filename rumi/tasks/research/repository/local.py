@@ -93,7 +93,7 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def _open(self) -> int:
-        """Open the folder that contains the objects: `.git` of a working copy, or the bare repository itself."""
+        """Open the folder that contains the objects: `.git` of a working copy, or the bare repository."""
         folder = os.open(self.folder, FOLDER & ~os.O_NOFOLLOW)
         try:
             inner = openat2(folder, b".git", FOLDER)

@@ -1,7 +1,7 @@
 """A client for remote repositories: git's protocol version 2 over https, without running git.
 
-Rumi splits the server's answers into lines and writes the pack to a file. Rumi never reads an object: git does
-this in a sandbox without a network.
+Rumi splits the server's answers into lines and writes the pack to a file. Rumi never reads an object: git
+does this in a sandbox without a network.
 """
 
 import re
@@ -58,7 +58,7 @@ class Refs:
     by_name: dict[str, Ref]
 
     def find(self, text: str) -> Ref | None:
-        """Return the reference with this full name, tag name or branch name, in this order; None if missing."""
+        """Return the reference with this full name, tag name or branch name, in this order, or None."""
         if text in ("", "HEAD"):
             if self.head:
                 return self.by_name[self.head]

@@ -192,7 +192,7 @@ class Repository:
         return False
 
     def inside(self, path: str) -> str:
-        """Return the repository path of a path below `tree/` in the workspace; return other paths unchanged."""
+        """Return the repository path for a path below `tree/` in the workspace, and other paths unchanged."""
         if path.startswith("/workspace/tree/"):
             return path.removeprefix("/workspace/tree/")
         return path if self._has_tree else path.removeprefix("tree/")

@@ -319,7 +319,7 @@ class GitBlame(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Blame the lines, deepening the clone if needed. A line that is older than the clone has no author."""
+        """Blame the lines, deepening the clone if needed. A line older than the clone has no author."""
         path = arguments.path(needed=True)
         start = arguments.number("start", 1, 10**9)
         end = max(start, arguments.number("end", start + _SHOWN_LINES - 1, 10**9))
