@@ -11,6 +11,7 @@ from shutil import rmtree
 from typing import Final, TypeAlias
 
 import trio
+from typing_extensions import override
 
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.chats.commands import ChatCommand
@@ -351,6 +352,7 @@ class Tasks(StoredTasks):
             self._open[task.id] = task
             self._notify_recovery(TaskStored(task.id))
 
+    @override
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
         """Request the stop of a task; the chat gets its result later.
 

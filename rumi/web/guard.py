@@ -85,7 +85,7 @@ class AddressGuard:
         return addresses
 
     def _refuse(self, host: str, addresses: tuple[str, ...], port: int) -> None:
-        """Refuse all addresses of a host if one of them is forbidden, because any of them may be connected to.
+        """Refuse a host if one of its addresses is forbidden, because any of them may be connected to.
 
         Raises:
             FetchRefused: One of the addresses, or the port, is forbidden.

@@ -36,7 +36,7 @@ async def judge_list(
 
 
 async def lines_of(read: Read) -> AsyncIterable[bytes]:
-    """Yield the lines from chunks, without line ends, each cut to `LONGEST_LINE_BYTES` to limit the memory."""
+    """Yield the lines in chunks, without line ends, each cut to `LONGEST_LINE_BYTES` to limit memory."""
     unfinished = b""
     while chunk := await read():
         *whole, rest = chunk.split(b"\n")

@@ -1,10 +1,11 @@
-"""The network backend with the guard: the only code that opens sockets for URLs of users, models and pages."""
+"""The network backend with the guard: the only code that opens sockets for untrusted URLs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 import httpcore
 import trio
+from typing_extensions import override
 
 from rumi.platform.http import close
 from rumi.web.addresses import Endpoint, read_address
@@ -63,8 +64,8 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         """
         raise FetchRefused("The web is not behind a Unix socket.")
 
+    @override
     async def sleep(self, seconds: float) -> None:
-        """Sleep, as httpcore's interface requires."""
         await trio.sleep(seconds)
 
     async def _first(

@@ -113,7 +113,7 @@ def _read(text: str, base: str | None = None) -> "URL":
 
     try:
         return URL(text, base)
-    except ValueError:  # including UnicodeEncodeError, for half a surrogate pair
+    except ValueError:  # also raised for half a surrogate pair
         raise FetchRefused(
             "This is not a valid URL.", "It needs a scheme and a host, as in https://example.com/."
         ) from None

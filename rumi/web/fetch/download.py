@@ -32,9 +32,10 @@ class FetchLimits:
     """The limits of fetches in time, size and number. Times are in seconds.
 
     `timeout_s` covers all network work, from the lookup of the name to the last byte, including redirects; it
-    starts when the fetch gets its slot. `wait_s` is the maximum wait for that slot. `reading_s` is the maximum
-    time to convert the bytes to text, including the wait for a process. `max_bytes` counts the decompressed
-    body. `text_chars` is the maximum length of a page's text, and `whole_chars` the one for whole pages.
+    starts when the fetch gets its slot. `wait_s` is the maximum wait for that slot. `reading_s` is the
+    maximum time to convert the bytes to text, including the wait for a process. `max_bytes` counts the
+    decompressed body. `text_chars` is the maximum length of a page's text, and `whole_chars` the one for
+    whole pages.
 
     At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
     `reading_…` and `searches_…` do the same for reading pages and for searches. At most `waiting_per_chat`

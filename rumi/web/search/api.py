@@ -199,7 +199,7 @@ class Kagi(_Keyed):
 
 
 def _reason(error: BaseException) -> str:
-    """Return the root cause of an error, because the client's own text omits, for example, bad certificates."""
+    """Return the root cause of an error, because the client's own text omits an untrusted certificate."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -230,7 +230,7 @@ def _digest(data: bytes) -> str:
 
 
 def _beginning(seen: Seen, name: str, max_chars: int) -> str:
-    """Return the beginning of a document's text, up to the end of a line, and a note on how to read the rest."""
+    """Return the beginning of a document's text, up to a line's end, and a note on how to read the rest."""
     text, most = seen.text, max(max_chars, _LEAST_CHARS)
     if len(text) <= most:
         return f"{text}\n[{seen.cut}]" if seen.cut else text

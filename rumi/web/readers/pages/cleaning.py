@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def clean_references(markup: str) -> str:
-    """Return the markup without references to invisible characters, which `clean` removes, or invalid ones."""
+    """Return the markup without character references that are invalid or lead to invisible characters."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 
@@ -41,7 +41,7 @@ def one_line(text: str, most: int = 300) -> str:
 
 
 def cut_to(text: str, max_chars: int) -> tuple[str, str]:
-    """Return at most `max_chars` characters, up to the end of a paragraph if possible, and a note on the rest.
+    """Return at most `max_chars` characters, up to a paragraph's end if possible, and a note on the rest.
 
     A cut code block is closed. A URL is never cut in the middle, because the rest would be another URL.
     """

@@ -1,4 +1,4 @@
-"""Conversion of elements to Markdown: this module simplifies ambiguous ones, html-to-markdown writes the text."""
+"""Conversion of elements to Markdown: this module simplifies them, html-to-markdown writes the text."""
 
 import re
 from collections.abc import Callable

@@ -14,7 +14,7 @@ _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")
 
 
 def read_pdf(body: bytes, max_chars: int) -> PageText:
-    """Return the text of a PDF with a heading per page, or a description if it has no text or is unreadable."""
+    """Return the text of a PDF with a heading per page, or a description if it has no readable text."""
     import pypdfium2
 
     try:

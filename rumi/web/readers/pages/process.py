@@ -81,7 +81,7 @@ def main() -> None:
         body = parent.receive()
         bound_cpu()
         said = answer(request, body)
-        del body  # the next request would be read while this page is still in memory
+        del body  # otherwise an idle process would hold the page until its next request
         parent.send(said)
 
 
