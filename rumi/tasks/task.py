@@ -246,6 +246,7 @@ class Task(Actor[TaskMessage]):
                     outcome = done
                 else:
                     record = await self._end_iteration(record, *done)
+        # Outside of the scope: a stop cancels the work, but its end has to be stored.
         return await self._end(record, outcome or self._stopped(record))
 
     async def _slept(self, record: TaskRecord) -> TaskRecord:
@@ -338,6 +339,8 @@ class Task(Actor[TaskMessage]):
     ) -> "TaskOutcome | tuple[NextIteration, Reason]":
         self._tainted = self._tainted or work.tainted or bool(work.before)
         if not self._entries:
+            # `heard` is removed in the transaction that stores these messages: a restart neither loses nor
+            # repeats a message from people.
             await self._store(
                 *(TurnMessage(Message("user", text)) for text in record.said),
                 TurnMessage(Message("user", record.question), links=work.known_urls),

@@ -334,6 +334,8 @@ class Tasks(StoredTasks):
             self.begun(stored)
 
         try:
+            # The journal may store the task although the caller is cancelled: wait for the result, because a
+            # stored task has to be started or ended.
             await with_grace(add, WRITE_S)
         except trio.Cancelled:
             for stored in added:

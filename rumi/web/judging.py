@@ -65,6 +65,7 @@ async def judge_all(
             async for line in lines:
                 if line.strip():
                     result = _Result()
+                    # Waits while the channel is full, so a slow verdict stops the reading of further lines.
                     await results.send(result)
                     nursery.start_soon(_judge, guard, line, result, permits)
 

@@ -41,6 +41,8 @@ class SystemResolver:
         Raises:
             FetchError: The name has no address, no answer came in time, or too many lookups are unanswered.
         """
+        # Stays empty if the call never gets a token: this distinguishes a silent DNS server from too many
+        # unanswered lookups.
         began = []
 
         def ask() -> tuple[str, ...]:

@@ -184,6 +184,7 @@ class BotFiles:
             try:
                 with open(draft, "x", encoding="utf-8") as file:
                     file.write(f'---\nname: {skill}\ndescription: "{about}"\n---\n\n{text.strip()}\n')
+                    # On the disk before the rename: a power failure must not leave an empty skill.
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(draft, path)

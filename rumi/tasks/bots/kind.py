@@ -133,6 +133,7 @@ class BotKind:
             await self.journal(LoadParked(context.key)),
             lambda parked: self.journal(KeepParked(context.key, tuple(parked))),
         )
+        # The answers of people first: an approval among them activates a plan in `planned.begin`.
         await parking.hear(context.task.said)
         planned = PlannedCalls(
             parking, session.plan, self.now, context.spent, partial(self._store_plan, context, session)

@@ -249,6 +249,7 @@ class PlannedCalls:
         call = next(
             (parked_call.call for parked_call in self.calls.all if parked_call.number == approved.number), ""
         )
+        # Parked before the plan is dropped: after a kill in between, `waits` prevents a second parking.
         if call and not self.waits:
             await self.calls.park(call, text(approved.plan, why))
         self.approved = None

@@ -243,6 +243,7 @@ def _read(path: Path) -> SourceText | None:
         source = Source(**stored)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+    # A file that was truncated or edited must not confirm a quotation.
     if not isinstance(text, str) or sha256(text.encode()).hexdigest() != source.sha256:
         return None
     return SourceText(source, text)

@@ -39,6 +39,7 @@ p=$1
 [ -e "$p" ] || {{ echo missing; exit 3; }}
 cd /workspace || exit 3
 """
+# Cut in the sandbox, so that a huge output is not transferred.
 _END: Final = f" | cut -b 1-{4 * GREP_LINE_CHARS} | head -n {MOST_LINES + 1} | head -c {2 * MOST_BYTES}\n"
 
 # Without ripgrep: grep's Perl expressions are nearly the same as ripgrep's; find and sort order the files.

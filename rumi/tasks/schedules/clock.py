@@ -84,6 +84,7 @@ class ScheduleClock(Actor[Never]):
             while not changed.is_set() and not self._went_back():
                 with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
                     await changed.wait()
+                # Work of a recent fire may still fail: then look for failing schedules every `LOOK_S`.
                 if (now := self._now()) >= self._figures.next_at or now < self._work_until:
                     break
 

@@ -35,7 +35,7 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
     due = schedule.next_at
-    if not schedule.cron:
+    if not schedule.cron:  # a one-time schedule is never missed, however late it fires
         late = _late(schedule, schedule.instant) if now - due > ON_TIME_S else ""
         return work(schedule, Firing(schedule.id, schedule.instant), late, task_of)
     zone, cron = schedule.zone, schedule.cron

@@ -108,7 +108,7 @@ def checked_cron(expression: str) -> str:
     if _CRON.fullmatch(plain) is None:
         raise NotATime(expression)
     try:
-        next(CronSim(plain, datetime(2026, 1, 1)))
+        next(CronSim(plain, datetime(2026, 1, 1)))  # fails if no day matches, such as 30 February
     except (CronSimError, StopIteration, ValueError):
         raise NotATime(expression) from None
     return plain

@@ -120,6 +120,7 @@ class Fetcher(Actor[WebMessage]):
                 message.progress("turning the page into text")
             page = await self._page(download, message)
         if message.method == "GET" and page.status == 200:
+            # A body that broke off is not cached: another attempt may receive all of it.
             body = download.answer.body
             self._cache.put(key, page, 0 if body is None or body.broken_off else download.ttl_s)
         return page

@@ -247,18 +247,21 @@ def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChang
         if change.before is not None and change.before.kind == "file":
             owner = os.stat(name, dir_fd=parent, follow_symlinks=False)
             mode = stat.S_IMODE(owner.st_mode) & 0o777
+        # Executable for everyone who may read the file, or for no one.
         mode = mode | (mode & 0o444) >> 2 if change.after.runs else mode & ~0o111
         os.fchmod(file, mode)
         _give_owner(file, owner)
 
 
 def _umask() -> int:
+    # The umask can only be read by setting it; files that other threads create meanwhile are private.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _give_owner(file: int, owner: os.stat_result) -> None:
+    # Only root can give files away; without this, a daemon that runs as root would own the user's files.
     if os.geteuid() == 0:
         os.fchown(file, owner.st_uid, owner.st_gid)
 

@@ -107,6 +107,7 @@ def _copied(top: int, path: str, target: Path) -> ProjectEntry | None:
     try:
         file = openat2(top, os.fsencode(path))
     except OSError as error:
+        # Limits of this process or machine say nothing about the file, so it does not count as unreadable.
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             raise
         return None

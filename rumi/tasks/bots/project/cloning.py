@@ -150,7 +150,7 @@ def _batches(base: Path) -> Iterator[bytes | str]:
         data, size = io.BytesIO(), 0
         tar = tarfile.open(fileobj=data, mode="w")  # noqa: SIM115
         for path, entry in entries.items():
-            if entry.size > _BATCH_BYTES:
+            if entry.size > _BATCH_BYTES:  # not held in memory: copied on its own
                 yield path
                 continue
             about = tarfile.TarInfo(path)

@@ -102,6 +102,7 @@ class Project:
                 f"{folder} is not in a git work tree, so there would be no history to go back to.",
                 "Run git init there, or copy it as plain files with --skip-git-check.",
             )
+        # `parents[2]` is the home: a bot must not get a copy of its files, such as keys and the database.
         if self.state.parents[2].is_relative_to(real_path):
             raise BotError(f"{folder} holds Rumi's own files.", "Name the folder of a project.")
         if not discard:

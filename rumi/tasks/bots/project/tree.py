@@ -146,6 +146,8 @@ class _Scan:
             entry = ProjectEntry("link", os.readlink(name, dir_fd=folder))
             self.tree.entries[here] = entry if self._copy_entry is None else self._copy_entry(here, entry, -1)
         elif stat.S_ISREG(status.st_mode):
+            # The entry may have been replaced since `stat`: the flags refuse a link, and `_file` checks the
+            # open file again.
             with opened(os.open(name, READ, dir_fd=folder)) as file:
                 self._file(file, here)
         else:

@@ -65,6 +65,7 @@ _PRELUDE: Final = (
 )
 """The beginning of each script: `git` runs git with the safe environment and flags; `$root` is its folder."""
 
+# The exit code of a pipeline is that of its last command, so git's own is written to stderr.
 _READ: Final = (
     'first=$1 lines=$2 bytes=$3; shift 3\n{ git "$@"; echo "ended $?" >&2; } '
     '| { tail -n "+$first" | head -n "$lines" | head -c "$bytes"; } 2>/dev/null\n'
@@ -87,12 +88,12 @@ class GitOutput:
 
     @property
     def ok(self) -> bool:
-        """True if git succeeded, or was ended because enough was read."""
+        """Return True if git succeeded, or was ended because enough was read."""
         return self.code in (0, _CUT_OFF)
 
     @property
     def missing_file(self) -> bool:
-        """True if git needed a file that the clone left out."""
+        """Return True if git needed a file that the clone left out."""
         return not self.ok and ("unable to read" in self.error or "bad object" in self.error)
 
 

@@ -134,7 +134,7 @@ class Repository:
 
     @property
     def filtered(self) -> bool:
-        """True if files over 5 MB were left out."""
+        """Return True if files over 5 MB were left out of the clone."""
         return self._filtered
 
     async def check_out(self, revision: str) -> str:
@@ -251,6 +251,7 @@ class Repository:
         await self._init()
         await self._take_from_cache()
         named = self._named(ref)
+        # Cached tips that the remote has moved or deleted since are dropped.
         tips = {n: oid for n, oid in self._tips.items() if n in found and found[n].oid == oid}
         tips[named.name] = named.oid
         if self.full:

@@ -93,6 +93,7 @@ class Readers:
                 text = await self._read(reader, request, body)
                 sound = _peak_kb(reader.pid) <= WORN_KB
             finally:
+                # After the end of `run`, no task would end an idle process.
                 if sound and self._running:
                     self._idle.append((trio.current_time() + self._idle_s, reader))
                     self._parked.set()
