@@ -147,8 +147,8 @@ class Task(Actor[TaskMessage]):
     async def run(self, message: RunTask) -> TaskRecord:
         """Run the task, and return it.
 
-        On cancellation, leaves when none of the task's calls and processes run any more. Another handler
-        then stores the end and removes the files in the background.
+        On cancellation, leaves when none of the task's calls and processes run any more. A background task
+        of this actor then stores the end and removes the files.
         """
         assert self._record is not None, "who asks has just stored the task"
         self._report, self._runs = message.report, True
@@ -456,8 +456,8 @@ class Task(Actor[TaskMessage]):
         if record.bot and outcome.summary:
             number = len(self._done) + 1
             last = IterationRecord(number, outcome.reason, outcome.summary, outcome.tainted, spent)
-        # Stored first: subscribers may not see an end that a crash would lose. The journal stores an end only
-        # once, so a second call after a race of a stop with the last answer stores nothing.
+        # Stored before it is published: subscribers must not see an end that a crash would lose. The journal
+        # stores only the first end of a task.
         message = await services.journal.ask(
             EndTask(
                 self._id,
