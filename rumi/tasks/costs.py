@@ -1,4 +1,4 @@
-"""What a task spends, and what it may still spend."""
+"""Accounting of a task: its spending so far, and the rest of its budget."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
@@ -12,23 +12,25 @@ from rumi.tasks.kinds import TaskWork
 from rumi.tasks.services import TaskLimits
 
 LEAST_LEFT_S: Final = 30.0
-"""A task that goes on after a restart has at least so long for its answer."""
+"""Minimum time for the answer of a task that resumes after a restart, in seconds."""
 
 
 @dataclass(slots=True)
 class Costs:
-    """What a task has spent. It outlives the incarnations of its actor: calls before a crash count too.
+    """The spending of a task. It survives restarts of the actor, so calls before a crash count too.
 
-    `before` is what its iterations have spent that have ended.
+    `before` is the spending of all completed iterations.
     """
 
     spent: Spent = field(default_factory=Spent)
     before: Spent = field(default_factory=Spent)
     _since: float | None = None
-    """When the time began that is not yet in `spent`, on trio's clock; None while the task does not run."""
+    """Start of the time not yet counted in `spent`, on trio's clock; None while the task does not run."""
 
     def load(self, stored: Spent, before: Spent) -> None:
-        """Go on from what is stored, unless more is known."""
+        """Continue from the `stored` spending, unless this object has counted more calls."""
+        # After a crash this object may know calls that the journal does not: they were made after the last
+        # stored message.
         if stored.calls >= self.spent.calls:
             self.spent = stored
         self.before, self._since = before, None
@@ -42,22 +44,22 @@ class Costs:
 
     @property
     def seconds(self) -> float:
-        """Return how long the task has worked by now."""
+        """Return how long the task has worked so far."""
         return self.spent.seconds + (0.0 if self._since is None else trio.current_time() - self._since)
 
     def begin(self) -> None:
-        """Count the time from now on."""
+        """Start counting time."""
         self._since = trio.current_time()
 
     def by_now(self) -> Spent:
-        """Return what is spent by now, with the time."""
+        """Return the spending so far, including the time until now."""
         if self._since is not None:
             self.spent = replace(self.spent, seconds=self.seconds)
             self._since = trio.current_time()
         return self.spent
 
     def end_iteration(self) -> None:
-        """Count no more time: an iteration has ended."""
+        """Stop counting time at the end of an iteration."""
         self.before, self._since = self.spent, None
 
     # Model calls and commands
@@ -67,7 +69,7 @@ class Costs:
         self.spent = replace(self.spent, calls=self.spent.calls + 1)
 
     def take(self, reply: Reply) -> None:
-        """Count what a reply has used."""
+        """Count the tokens and the money of a reply."""
         usage, spent = reply.usage, self.spent
         self.spent = replace(
             spent,
@@ -78,25 +80,25 @@ class Costs:
         )
 
     def take_sandbox(self, seconds: float) -> None:
-        """Count the time of a command."""
+        """Count the run time of a command, in seconds."""
         self.spent = replace(self.spent, sandbox_s=self.spent.sandbox_s + seconds)
 
     def take_sources(self, sources: int) -> None:
-        """Note how many sources there are."""
+        """Set the number of sources."""
         self.spent = replace(self.spent, sources=sources)
 
-    # What is left
+    # The rest of the budget
 
     @property
     def of_turn(self) -> Spent:
-        """Return what was spent since the last iteration ended."""
+        """Return the spending since the end of the last iteration."""
         before, now = asdict(self.before), asdict(self.spent)
         return Spent(**{name: now[name] - before[name] for name in now})
 
     def left(self, limits: TaskLimits, work: TaskWork) -> TurnLimits:
-        """Return what is left of the task's budget, or of that of a bot's iteration.
+        """Return the rest of the task's budget, or of the budget of a bot's iteration.
 
-        The last of the work's own model calls is left for the answer.
+        One of the work's own model calls is reserved for the answer.
         """
         spent, whole_s = self.of_turn, limits.turn.timeout_s
         tokens = limits.max_tokens - spent.prompt_tokens - spent.completion_tokens
@@ -105,6 +107,8 @@ class Costs:
         left_nano += [] if work.max_nano_usd is None else [max(1, work.max_nano_usd)]
         left_calls = [limits.turn.max_turns - spent.calls]
         left_calls += [] if work.max_calls is None else [work.max_calls - 1]
+        # Never less than one call and `LEAST_LEFT_S`: a task that resumes with its budget used up still has
+        # to give an answer.
         return replace(
             limits.turn,
             max_turns=max(1, min(left_calls)),
@@ -115,10 +119,10 @@ class Costs:
 
 
 class MeteredModel:
-    """A model whose calls are counted when they begin, and whose replies when they are there."""
+    """A model that counts each call when it begins, and the usage of each reply when it arrives."""
 
     def __init__(self, model: Model, costs: Costs, most: int | None = None) -> None:
-        """`most` calls may be made, if it is not None."""
+        """Limit the number of calls to `most`, if it is not None."""
         self._model = model
         self._costs = costs
         self._most = most
@@ -130,11 +134,12 @@ class MeteredModel:
         """Return the model's reply.
 
         Raises:
-            ModelError: There may be no more calls, or the model gave no reply.
+            ModelError: The maximum number of calls is reached, or the model gave no reply.
         """
         if self._most is not None and self._calls >= self._most:
             raise ModelError("budget", "The model calls of the plan are used up.")
         self._calls += 1
+        # Counted before the request: a call that fails or is cut off by a crash has used the budget too.
         self._costs.call()
         reply = await self._model.reply(request, emit)
         self._costs.take(reply)

@@ -1,4 +1,4 @@
-"""What a kind of task brings: instructions, tools, and what becomes of the answer."""
+"""The interface of a task kind: its instructions, its tools, and the handling of the model's answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -16,13 +16,14 @@ from rumi.store.journal.records import Buttons, IterationRecord, Reason, Spent, 
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What one task works with: the stored `task`, and its `key`, by which sandboxes and the web know it.
+    """The environment of one task: its record, its sandbox, its model and its callbacks.
 
-    Of what people have `said`, the task has what this iteration reads, and nothing where it goes on in the
-    middle. `workspace` is the folder of its sandbox, `files` one that only the program writes; neither has to
-    exist. `context_tokens` is the model's maximum. `report` shows a step to people. Of a bot, `iterations`
-    are those that have ended, and `spent` returns what its session has used by now. `tainted` returns True
-    if the turn has read something from outside.
+    `key` identifies the task to sandboxes and the web. `task.said` holds the messages from people that this
+    iteration reads; it is empty if the iteration resumes after a restart. `workspace` is the folder of the
+    sandbox; only the program writes to `files`. Neither folder has to exist. `context_tokens` is the maximum
+    context of the model. `report` shows a step to people. For a bot, `iterations` holds the completed
+    iterations and `spent` returns what the session has used so far. `tainted` returns True if the turn has
+    read untrusted content.
     """
 
     task: TaskRecord
@@ -41,9 +42,10 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a task: what people read, and the report, a JSON object.
+    """The end of a task: the `answer` shown to people, and the `report`, a JSON object.
 
-    Without a `state` it ends as its last turn did. A bot's last iteration has a `summary` too.
+    Without a `state`, the end of the last turn decides the state of the task. The last iteration of a bot
+    also has a `summary`.
     """
 
     answer: str
@@ -54,10 +56,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class NextIteration:
-    """The end of an iteration: its `summary`, and when the next one begins, in seconds since 1970.
+    """The end of an iteration: its `summary`, and the start of the next one, in seconds since 1970.
 
-    The `message`, if there is one, goes to the task's chat, with its `buttons`; it asks for the parked calls
-    `asked`.
+    The `message`, if not empty, is sent to the task's chat with its `buttons`; it asks for approval of the
+    parked calls `asked`.
     """
 
     summary: str
@@ -69,12 +71,13 @@ class NextIteration:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """What a task does: a turn with these instructions and tools, behind the messages `before`.
+    """The work of a task: a turn with these instructions and tools, after the messages `before`.
 
-    `before` came from outside; `given` are the addresses that the question gave. `sources` counts what was
-    read so far. `finish` gets the model's answer, and how its turn ended. `tainted`: the instructions hold
-    something from outside. With `parking` calls that need a person's yes wait for one. The turn makes at most
-    `max_calls` model calls, for at most `max_nano_usd` billionths of a USD and one call more.
+    `before` is untrusted. `known_urls` are the URLs in the question. `sources` returns the number of sources
+    read so far. `finish` gets the model's answer and the reason why its turn ended. `tainted`: the
+    instructions contain untrusted content. With `parking`, calls that need a person's approval are parked
+    until a person decides. The turn makes at most `max_calls` model calls. It may cost `max_nano_usd`
+    billionths of a USD; the call that reaches this limit may exceed it.
     """
 
     instructions: str
@@ -93,19 +96,19 @@ class TaskKind(Protocol):
     """A kind of task."""
 
     def open(self, context: TaskContext) -> AbstractAsyncContextManager[TaskWork]:
-        """Prepare the work of a task; what is prepared ends with the block.
+        """Prepare the work of a task; release everything prepared at the end of the block.
 
         Raises:
-            RumiError: It cannot be done. The error says what to do.
+            RumiError: The task cannot be done. The error says what to do.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """How a task ended. `answer` is what people read, `report` a JSON object of its kind.
+    """The result of a task: `answer` is shown to people, `report` is a JSON object of the task's kind.
 
-    `tainted`: something in it came from outside.
+    `tainted`: the result contains untrusted content.
     """
 
     state: TaskState

@@ -1,4 +1,4 @@
-"""What tasks share, introduced to each of them by `rumi.app.tree`, and the bounds that hold for them."""
+"""The services that all tasks share, wired by `rumi.app.tree`, and the limits of tasks."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,12 +20,12 @@ from rumi.tasks.kinds import TaskKind
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """The budget of one task, and the bounds for all. Times in seconds.
+    """The budget of one task, and the limits for all tasks. Times are in seconds.
 
-    `turn` has the model calls, the time and the money; `max_tokens` counts prompts and replies, `sandbox_s`
-    the time in which commands ran. `max_running` tasks run at once, `per_owner` of them for one owner;
-    `max_open` is how many an owner may have that have not ended. They are kept for `keep_s` after their end,
-    0 for ever. A bot makes `bot_calls_per_day` at most, 0 for any number.
+    `turn` limits model calls, time and money. `max_tokens` counts prompts and replies; `sandbox_s` counts the
+    run time of commands. At most `max_running` tasks run at once, `per_owner` of them for one owner. An owner
+    may have `max_open` tasks that have not ended. Ended tasks are retained for `retention_s`; 0 retains them
+    forever. A bot makes at most `bot_calls_per_day` model calls; 0 means no limit.
     """
 
     turn: TurnLimits
@@ -40,12 +40,13 @@ class TaskLimits:
 
 
 def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
-    """Return who the task's model calls are for, with its own bound in money.
+    """Return the account that the task's model calls are charged to, with the task's own limits.
 
-    It leaves as much again for the last answer: at the bound itself the task ends, and says what it found.
-    A bot's session has the budget in its options, and the bot a number of calls for each day.
+    A bot's session has a budget in its options, and the bot has a number of model calls per day.
     """
     own: list[Limit] = []
+    # The turn itself ends at `max_nano_usd`. The account allows twice that amount, so that the model can
+    # still be asked for a last answer with what the task has found.
     if (most := limits.turn.max_nano_usd) is not None and not task.bot:
         own.append(Limit("task", "usd", "ever", 2 * most))
     if task.bot and limits.bot_calls_per_day:
@@ -58,12 +59,12 @@ def account_of(task: TaskRecord, limits: TaskLimits) -> Account:
 
 @dataclass(frozen=True, slots=True)
 class TaskServices:
-    """What tasks share. `files` has one folder for each task that only the program writes.
+    """The services that all tasks share.
 
-    `model_for` returns a task's model, or raises a `RumiError`. `places` bounds how many run. `wake`
-    hands a stored message to its chat, `ended` hears of each
-    end, `stepped` of each step. `serves` tells of a chat or an owner if this process works for them: another
-    worker may.
+    `files` holds one folder per task; only the program writes to these folders. `model_for` returns a task's
+    model, or raises a `RumiError`. `slots` limits the number of running tasks. `wake` delivers a stored
+    message to its chat. `ended` is called at the end of a task, `stepped` at each step. `serves` returns True
+    if this worker serves a partition key (a chat or an owner); another worker serves all others.
     """
 
     journal: ActorRef[JournalMessage]

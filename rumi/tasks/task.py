@@ -1,9 +1,9 @@
-"""One task: an actor that works towards an answer, and stores every step of it.
+"""The actor of one task, which works towards an answer and stores every step.
 
-What a task says and reads is in the journal as it happens, with what it has spent. So a task whose process
-was killed goes on from there: a tool call without a stored result is not repeated, and the model is told so.
-A bot's session works in iterations: each is a turn with a history of its own, and between two of them the
-task sleeps and holds no place.
+The journal stores each message of a task at once, together with the spending so far. So a task whose process
+was killed resumes from the last stored message: a tool call without a stored result is not repeated, and the
+model gets a note about it. A bot's session works in iterations: each is a turn with its own history. Between
+two iterations the task sleeps and holds no slot.
 """
 
 import json
@@ -52,23 +52,23 @@ STATE_OF: Final[Mapping[Reason, TaskState]] = {
     "stopped": "stopped",
     "interrupted": "interrupted",
 }
-"""How a task ends when its turn ends for that reason; for all others it has failed."""
+"""The end state of a task by the reason why its turn ended; for all other reasons the task has failed."""
 
 SPARE_CALLS: Final = 2
-"""So many model calls more than its budget a task may make for its last answer, also if it began again."""
+"""Model calls beyond the budget that a task may make for its last answer, including after restarts."""
 
 STEP_S: Final = 1.0
-"""The time between two steps of the work itself that begin with the same word, in seconds."""
+"""Minimum time between two progress steps that begin with the same word, in seconds."""
 
 MOST_WORDS: Final = 100
 
 LOOK_S: Final = 60.0
-"""How long a sleeping task trusts the clock, which may be set."""
+"""Interval at which a sleeping task reads the clock again, in seconds: the clock may be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTask(Request[TaskRecord]):
-    """Run an attached task to its end, and return it. Who cancels this ask stops the task.
+    """Run an attached task to its end, and return it. Cancelling this request stops the task.
 
     `report` gets each step in a few words.
     """
@@ -78,7 +78,7 @@ class RunTask(Request[TaskRecord]):
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Go on with the task, if this worker did not serve it when it was looked at."""
+    """Resume the task, if this worker did not serve its partition when its actor loaded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,19 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class WakeTask:
-    """End the sleep of a task; what people said to it is stored."""
+    """End the sleep of a task; the journal holds the messages that people sent to it."""
 
 
 TaskMessage: TypeAlias = RunTask | GoOn | StopTask | WakeTask
 
 
 class Task(Actor[TaskMessage]):
-    """Runs one task. A detached one begins by itself, an attached one when it is asked to."""
+    """Runs one task. A detached task starts by itself, an attached one on `RunTask`."""
 
-    concurrency = 4  # a stop finds the task at work
+    concurrency = 4  # more than one, so that a stop is handled while `RunTask` runs
 
     def __init__(self, id: int, services: TaskServices, costs: Callable[[], Costs]) -> None:
-        """`costs` returns what the task has spent in this process."""
+        """`costs` returns the task's spending in this process."""
         self._id = id
         self._key = task_key(id)
         self._services = services
@@ -119,7 +119,7 @@ class Task(Actor[TaskMessage]):
         self._report: Callable[[str], None] = lambda text: None
 
     async def started(self) -> None:
-        """Read what is stored, and go on with it, unless somebody has to wait for it."""
+        """Load the stored task and resume it, unless it is attached."""
         self._services.publisher.hub.nothing_runs(self._key)
         await self._load()
 
@@ -137,6 +137,7 @@ class Task(Actor[TaskMessage]):
         self._costs.load(self._record.spent, self._done[-1].spent if self._done else Spent())
         self._tainted = any(entry.tainted for entry in entries)
         if self._record.state == "stopping":
+            # Cancelled before the run starts: `_run` then does nothing but store the end.
             self._scope.cancel()
         if not self._record.attached:
             self._runs = True
@@ -144,21 +145,26 @@ class Task(Actor[TaskMessage]):
 
     @answers(RunTask)
     async def run(self, message: RunTask) -> TaskRecord:
-        """Run the task. Cancelled, it leaves when no call and no process of it is left; the rest is stored
-        and removed behind."""
+        """Run the task, and return it.
+
+        On cancellation, leaves when none of the task's calls and processes run any more. A background task
+        of this actor then stores the end and removes the files.
+        """
         assert self._record is not None, "who asks has just stored the task"
         self._report, self._runs = message.report, True
         done = None
         try:
             done = await self._run(self._record)
         finally:
-            if done is None:  # who asked has left: a crash would cancel this
+            # The caller was cancelled, and the end must still be stored. This handler cannot await any more;
+            # if the actor crashed instead, its nursery cancels the new task at once.
+            if done is None:
                 self.start_soon(self._end, self._record, self._stopped(self._record))
         return done
 
     async def receive(self, message: TaskMessage) -> None:
-        """Go on, wake up, or stop; also a task that nobody runs, because who asked for it has left."""
-        if self._over and self._record is None:  # another worker served it
+        """Resume, wake or stop the task. An attached task that no caller runs any more is stopped too."""
+        if self._over and self._record is None:  # another worker served the partition at the last load
             self._over = False
             await self._load()
         match message:
@@ -171,11 +177,11 @@ class Task(Actor[TaskMessage]):
                     self.start_soon(self._end, self._record, self._stopped(self._record))
 
     def busy(self) -> bool:
-        """A task that has not ended is not idle."""
+        """Return True until the task has ended, so that its supervisor does not stop it as idle."""
         return not self._over
 
     def activity(self) -> str:
-        """Return what the task is at, and its last step."""
+        """Return the kind, owner, state and spending of the task, and its last step."""
         record, costs = self._record, self._costs
         if record is None or self._over:
             return ""
@@ -183,7 +189,7 @@ class Task(Actor[TaskMessage]):
         return f"{record.kind} of {record.owner}: {state}{': ' if self._step else ''}{self._step}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return who asked for what, what the task has spent, and its last step."""
+        """Return the task's kind, owner, state and spending, and its last step."""
         record, spent = self._record, self._costs.spent
         if record is None:
             return {}
@@ -204,7 +210,7 @@ class Task(Actor[TaskMessage]):
         }
 
     async def stopped(self, reason: str) -> None:
-        """Remove the sandbox and, of a task that has ended, the files that are not to be kept."""
+        """Remove the sandbox, and the files of an ended task unless they are retained."""
         self._services.publisher.hub.nothing_runs(self._key)
         record = self._record
         try:
@@ -218,17 +224,21 @@ class Task(Actor[TaskMessage]):
     # The work
 
     async def _run(self, record: TaskRecord) -> TaskRecord:
-        """Wait for a place, work, and store how it ended."""
+        """Wait for a slot, run the iterations, and store the end of the task."""
         outcome: TaskOutcome | None = None
         with self._scope:
             while outcome is None:
                 record = await self._slept(record)
+                # The slot is released between iterations: a sleeping bot must not keep others from running.
                 async with AsyncExitStack() as slot:
-                    if not record.parent:  # which has one for both
+                    # A subtask uses the slot of its parent. If it waited for one of its own, parents that
+                    # hold all slots would wait for their subtasks forever.
+                    if not record.parent:
                         await slot.enter_async_context(self._services.slots.turn(record.owner))
                     await self._services.journal.ask(BeginTask(self._id))
                     if not self._services.serves(record.partition_key):
-                        # It is about to be stopped, and goes on elsewhere.
+                        # The partition was handed over: this actor is about to be stopped, and another worker
+                        # resumes the task. Returning would store an end.
                         await trio.sleep_forever()
                     record = replace(record, started=record.started or self._services.now())
                     done = await self._work(record)
@@ -236,10 +246,11 @@ class Task(Actor[TaskMessage]):
                     outcome = done
                 else:
                     record = await self._end_iteration(record, *done)
+        # Outside of the scope: a stop cancels the work, but its end has to be stored.
         return await self._end(record, outcome or self._stopped(record))
 
     async def _slept(self, record: TaskRecord) -> TaskRecord:
-        """Sleep until the task is to go on, or is woken; return it as it is then."""
+        """Sleep until the wake-up time of the task or a `WakeTask`; return the current record."""
         while not record.said and (left_s := record.wake_at - self._services.now()) > 0:
             with trio.move_on_after(min(left_s, LOOK_S)):  # the clock may be set meanwhile
                 await self._awake.wait()
@@ -251,14 +262,14 @@ class Task(Actor[TaskMessage]):
         return record
 
     async def _stored(self) -> TaskRecord:
-        """Return the task as it is stored now."""
+        """Load and return the current record of the task."""
         loaded = await self._services.journal.ask(LoadTask(self._id))
         assert loaded is not None, "a task that has not ended is not deleted"
         self._record = loaded[0]
         return self._record
 
     async def _end_iteration(self, record: TaskRecord, again: NextIteration, reason: Reason) -> TaskRecord:
-        """Store an iteration, and make ready for the next one."""
+        """Store and publish the end of an iteration, and reset the state for the next one."""
         services, spent = self._services, self._costs.by_now()
         done = IterationRecord(len(self._done) + 1, reason, again.summary, self._tainted, spent)
         stored = await services.journal.ask(
@@ -282,7 +293,9 @@ class Task(Actor[TaskMessage]):
     async def _work(self, record: TaskRecord) -> "TaskOutcome | tuple[NextIteration, Reason]":
         services, key, language = self._services, self._key, record.language
         most, sandbox, costs = services.limits.turn.max_turns, sandbox_of(record), self._costs
-        if costs.of_turn.calls >= most + SPARE_CALLS:  # it began again and again, and never came to its end
+        # A task that crashes and restarts again and again must not spend without limit: the counted calls
+        # survive restarts, so the task ends here without another model call.
+        if costs.of_turn.calls >= most + SPARE_CALLS:
             warning = reply_texts.breaker(language, "max_turns", most)
             return TaskOutcome("out_of_budget", warning, tainted=self._tainted, reason="max_turns")
         costs.begin()
@@ -292,6 +305,7 @@ class Task(Actor[TaskMessage]):
             model = services.model_for(record)
             await carry.fetch(sandbox, partition_key)
             context = TaskContext(
+                # A history exists after a restart in the middle of an iteration: it contains `said` already.
                 task=replace(record, said=()) if self._entries else record,
                 key=key,
                 shell=TaskShell(
@@ -325,6 +339,8 @@ class Task(Actor[TaskMessage]):
     ) -> "TaskOutcome | tuple[NextIteration, Reason]":
         self._tainted = self._tainted or work.tainted or bool(work.before)
         if not self._entries:
+            # `heard` is removed in the transaction that stores these messages: a restart neither loses nor
+            # repeats a message from people.
             await self._store(
                 *(TurnMessage(Message("user", text)) for text in record.said),
                 TurnMessage(Message("user", record.question), links=work.known_urls),
@@ -368,7 +384,7 @@ class Task(Actor[TaskMessage]):
         return TaskOutcome(state, answer, report, self._tainted, finished.reason, done.summary)
 
     async def _file_taint(self, record: TaskRecord) -> "FileTaint | None":
-        """Return whether a bot's files are marked; None for another task, whose files all count as marked."""
+        """Return the taint of a bot's files; None for other tasks, whose files always count as tainted."""
         if not record.bot:
             return None
         ask, key = self._services.journal.ask, sandbox_of(record)
@@ -376,13 +392,13 @@ class Task(Actor[TaskMessage]):
         return FileTaint(files_tainted, lambda: self._tainted, partial(ask, MarkFiles(key, True)))
 
     async def _store(self, *messages: TurnMessage, heard: int = 0) -> None:
-        """Store messages and what is spent by now."""
+        """Store messages and the spending so far, in one transaction."""
         entries = tuple(
-            HistoryEntry(self._turn, kept_message.message, kept_message.tainted, kept_message.links)
-            for kept_message in messages
+            HistoryEntry(self._turn, turn_message.message, turn_message.tainted, turn_message.links)
+            for turn_message in messages
         )
         self._entries += entries
-        self._tainted = self._tainted or any(kept_message.tainted for kept_message in messages)
+        self._tainted = self._tainted or any(turn_message.tainted for turn_message in messages)
         await self._services.journal.ask(KeepTask(self._id, entries, self._costs.by_now(), heard))
 
     def _watch(self, event: TurnEvent) -> None:
@@ -392,13 +408,14 @@ class Task(Actor[TaskMessage]):
             case ToolProgress(_, text):
                 self._progress(text)
             case ToolFinished(_, result):
+                # Set before the result is stored: tools that run at the same time see the taint at once.
                 self._tainted = self._tainted or result.tainted
             case TurnFinished():
-                return  # published when it is stored
+                return  # published after the end of the iteration or the task is stored
         self._services.publisher.publish(self._key, self._turn, event)
 
     def _progress(self, text: str) -> None:
-        """Show a step of the work itself, unless one that begins with the same word was shown just before."""
+        """Show a progress step, unless a step with the same first word was shown less than `STEP_S` ago."""
         assert self._record is not None, "it works"
         step = translate(self._record.language, text)
         word, now = step.partition(" ")[0], trio.current_time()
@@ -423,7 +440,7 @@ class Task(Actor[TaskMessage]):
         )
 
     async def _end(self, record: TaskRecord, outcome: TaskOutcome) -> TaskRecord:
-        """Store how the task ended, tell it, and stop, which removes what it leaves."""
+        """Store and publish the end of the task, and stop this actor, which removes sandbox and files."""
         services = self._services
         spent = self._costs.by_now()
         record = replace(
@@ -439,6 +456,8 @@ class Task(Actor[TaskMessage]):
         if record.bot and outcome.summary:
             number = len(self._done) + 1
             last = IterationRecord(number, outcome.reason, outcome.summary, outcome.tainted, spent)
+        # Stored before it is published: subscribers must not see an end that a crash would lose. The journal
+        # stores only the first end of a task.
         message = await services.journal.ask(
             EndTask(
                 self._id,
@@ -474,39 +493,40 @@ class Task(Actor[TaskMessage]):
 
 
 def _failure(code: str, message: str) -> dict[str, object]:
-    """Return why a task failed, as its report says it."""
+    """Return the report of a failed task."""
     return {"error": {"code": code, "message": message, "advice": ""}}
 
 
 def sandbox_of(task: TaskRecord) -> str:
-    """Return the name of the sandbox and the files in which a task works: a bot has its own."""
+    """Return the key of the task's sandbox and workspace; all sessions of a bot share the bot's."""
     return bot_key(task.bot) if task.bot else task_key(task.id)
 
 
 def keeps_files(task: TaskRecord) -> bool:
-    """Return True if the task's files stay when it has ended."""
+    """Return True if the task's files are retained after its end."""
     return bool(task.bot) or bool(json.loads(task.options).get("keep"))
 
 
 @dataclass(slots=True)
 class FileTaint:
-    """Whether something in a bot's files came from outside. `turn_tainted` tells it of the turn that runs."""
+    """The taint of a bot's files. `turn_tainted` returns True if the running turn is tainted."""
 
     tainted: bool
     turn_tainted: Callable[[], bool]
     store: Callable[[], Awaitable[None]]
 
     async def written(self) -> None:
-        """Something may change the files: a tainted turn marks them, on the disk when this returns."""
+        """Mark the files as tainted before a tainted turn writes to them; stored when this returns."""
         if self.turn_tainted() and not self.tainted:
             self.tainted = True
             await self.store()
 
 
 class TaskShell:
-    """One task's sandbox, as its tools use it. Everything in its files may come from outside.
+    """The shell of one task's sandbox. All its files count as untrusted.
 
-    The files of a bot do so only when a tainted turn has written to them: `marks` knows it, and stores it.
+    The files of a bot count as untrusted only after a tainted turn has written to them: `marks` reads and
+    stores this taint.
     """
 
     def __init__(
@@ -525,7 +545,7 @@ class TaskShell:
 
     @property
     def tainted(self) -> bool:
-        """Return True if something in the files may have come from outside."""
+        """Return True if the files may contain untrusted content."""
         return self._marks is None or self._marks.tainted
 
     async def prepare(self) -> None:
@@ -533,13 +553,15 @@ class TaskShell:
         await self._sandboxes.prepare(self._key)
 
     async def run(self, command: Command) -> CommandResult:
-        """Run a command. In a tainted turn of a bot its files are marked before it begins.
+        """Run a command. In a tainted turn of a bot, mark the files as tainted before the command starts.
 
         Raises:
-            SandboxError: It could not be run, or the task has used up its time for commands.
+            SandboxError: The command could not be run, or the task has used up its time for commands.
         """
         if self._left_s() <= 0:
             raise SandboxError("This task has used up its time in the sandbox.", "Answer with what is found.")
+        # Marked before the command runs: if the process were killed after the command and before the mark,
+        # untrusted content would stay in files that count as trusted.
         if self._marks is not None and not command.reads and may_write(command.argv):
             await self._marks.written()
         began = trio.current_time()

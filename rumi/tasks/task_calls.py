@@ -1,7 +1,7 @@
-"""The calls of tasks for other processes: requests and answers as JSON objects.
+"""Control calls for tasks: requests and answers are JSON objects.
 
-`list` (of an `owner`, or of all); `show`, `stop`, `delete` (an `id`); `begin` (a `kind`, a `question`, its
-`options`, for a `chat`).
+`list` (the tasks of one `owner`, or all); `show`, `stop`, `delete` (with an `id`); `begin` (with a `kind`, a
+`question`, its `options`, and a `chat`).
 """
 
 import json
@@ -21,17 +21,18 @@ MOST_LISTED: Final = 1000
 
 
 def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
-    """Return the function that serves such calls; only where tasks run, one can begin.
+    """Return the function that answers control calls for tasks.
 
-    A caller sees and changes the tasks of its scope, and begins its owner's.
+    A caller sees and changes the tasks in its scope, and begins tasks for its owner. `begin` needs a process
+    that runs tasks.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid, or there is no such task.
-            RumiError: It cannot be done.
+            UsageError: The request is invalid, or the task does not exist.
+            RumiError: The request cannot be executed.
         """
         match request.get("do"):
             case "list":
@@ -58,7 +59,7 @@ def task_call(tasks: StoredTasks, ids: ChatIds) -> ControlCall:
 
 
 def task_as_json(task: TaskRecord) -> dict[str, object]:
-    """Return a task as JSON; times as in RFC 3339, None for what has not been."""
+    """Return a task as JSON; times are in RFC 3339, None for events that have not happened."""
     times = {
         name: utc(at) if (at := getattr(task, name)) else None
         for name in ("created", "started", "ended", "wake_at")
@@ -74,10 +75,10 @@ def task_as_json(task: TaskRecord) -> dict[str, object]:
 
 
 def task_id_of(request: Mapping[str, object]) -> int:
-    """Return the number that a request names.
+    """Return the task number in a request.
 
     Raises:
-        UsageError: It names none.
+        UsageError: The request has no task number.
     """
     value = request.get("id")
     if not isinstance(value, int):
@@ -86,7 +87,11 @@ def task_id_of(request: Mapping[str, object]) -> int:
 
 
 def task_of(caller: Caller, request: Mapping[str, object]) -> TaskRecord:
-    """Return the task of the caller's owner that a request asks for."""
+    """Return the task described by a request, owned by the caller's owner.
+
+    Raises:
+        UsageError: The request does not describe a task.
+    """
     kind, question, options = request.get("kind"), request.get("question"), request.get("options") or {}
     if not isinstance(kind, str) or not isinstance(question, str) or not isinstance(options, dict):
         raise UsageError("The request names no task.")

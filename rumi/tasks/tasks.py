@@ -1,4 +1,4 @@
-"""Tasks for those who ask for them: chats, tools, and other processes."""
+"""The interface to tasks for chats, tools and other processes, and the recovery of tasks after a crash."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -11,6 +11,7 @@ from shutil import rmtree
 from typing import Final, TypeAlias
 
 import trio
+from typing_extensions import override
 
 from actors import Actor, ActorError, ActorRef, ActorStopped, ChildSpec, DynamicSupervisor, Supervisor
 from rumi.chats.commands import ChatCommand
@@ -47,50 +48,50 @@ from rumi.tasks.task import GoOn, RunTask, StopTask, Task, TaskMessage, WakeTask
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_S: Final = 15.0
-"""How long a task waits at the end of its process for the removal of its sandbox."""
+"""Maximum time that a task waits for the removal of its sandbox at shutdown, in seconds."""
 
 IDLE_S: Final = 1.0
 
 MOST_ID: Final = 2**63 - 1
-"""The file cannot hold a larger number."""
+"""The largest task number: SQLite integers have 64 bits."""
 
 WRITE_S: Final = 5.0
-"""How long one who leaves waits for the journal to write a task."""
+"""Maximum time that a cancelled caller waits for the journal to store a task, in seconds."""
 
 AGAIN_S: Final = 2.0
-"""How long those who stop tasks wait until they tell them again: an actor may crash over it."""
+"""Time until `stop_all` sends the stop request again, in seconds: an actor may crash while handling it."""
 
 TIDY_S: Final = 300.0
-"""How often to look for workspaces that ended tasks have left."""
+"""Interval of the search for workspaces that ended tasks have left behind, in seconds."""
 
 SWEEP_S: Final = 3600.0
-"""How often to look for tasks that are older than they have to be kept."""
+"""Interval of the search for tasks past their retention time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """A task crashed once too often."""
+    """A task exceeded its restart limit."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStored:
-    """A task is stored, and is to be started."""
+    """A task was stored and has to be started."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """Who asked for an attached task has left."""
+    """The caller of an attached task no longer waits for it."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Go on with the tasks of these partitions, which other workers have served."""
+    """Resume the tasks of these partitions, which other workers served before."""
 
     partitions: frozenset[int]
 
@@ -99,9 +100,10 @@ RecoveryMessage: TypeAlias = GaveUp | TaskStored | Abandoned | Resume
 
 
 class StoredTasks:
-    """The tasks of a home: lists, shows and deletes them, also where no process runs any.
+    """Lists, shows and deletes the stored tasks of a home, even while no daemon runs tasks.
 
-    Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
+    Each method takes the owner that asks, or None for the owner of the home, who sees all tasks. Tasks of
+    other owners are reported as unknown.
     """
 
     def __init__(self, ask: AskJournal, workspaces: ChatWorkspaces, files: Path) -> None:
@@ -110,15 +112,15 @@ class StoredTasks:
         self._files = files
 
     async def listed(self, owner: str | None, limit: int = 50, bot: str = "") -> tuple[TaskRecord, ...]:
-        """Return the latest tasks of an owner, or of all, the newest first; of a `bot` its sessions."""
+        """Return the latest tasks of an owner, or of all owners, newest first; with a `bot`, its sessions."""
         return await self._ask(ListTasks(owner, limit, bot=bot))
 
     async def iterations(self, id: int) -> tuple[IterationRecord, ...]:
-        """Return the iterations of a bot's session that have ended, oldest first."""
+        """Return the completed iterations of a bot's session, oldest first."""
         return await self._ask(Iterations(id))
 
     async def past_session(self, bot: str, summaries: Sequence[str]) -> None:
-        """Store a session that a bot has had elsewhere: what its iterations said, oldest first."""
+        """Store a session that a bot had in another program, from its iteration summaries, oldest first."""
         task = await self._ask(AddTask(TaskRecord("bot", LOCAL, "", attached=True, bot=bot)))
         for number, summary in enumerate(summaries, 1):
             await self._ask(EndIteration(task.id, IterationRecord(number, "complete", summary), 0.0))
@@ -128,7 +130,7 @@ class StoredTasks:
         """Return a task.
 
         Raises:
-            UsageError: There is none of that number, or it is another owner's.
+            UsageError: The task does not exist, or belongs to another owner.
         """
         loaded = await self._ask(LoadTask(id))
         if loaded is None or owner not in (None, loaded[0].owner):
@@ -136,11 +138,11 @@ class StoredTasks:
         return loaded[0]
 
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
-        """Say why nothing is stopped where no process runs.
+        """Refuse to stop a task: without a daemon, no task runs.
 
         Raises:
-            UsageError: There is none of that number, it is another owner's, or it has ended.
-            RumiError: It has not ended, and does not run.
+            UsageError: The task does not exist, belongs to another owner, or has ended.
+            RumiError: The task has not ended, but does not run.
         """
         task = await self.show(id, owner)
         if task.ended:
@@ -148,21 +150,23 @@ class StoredTasks:
         raise RumiError("No Rumi runs, so no task runs.", "The next start goes on with it.")
 
     async def remove_files(self, key: str) -> None:
-        """Delete the files of a bot, by its key.
+        """Delete the files of a bot, identified by its `key`.
 
         Raises:
-            RumiError: Some of them are left.
+            RumiError: Some files could not be deleted.
         """
         await self._workspaces.remove(key)
 
     async def delete(self, id: int, owner: str | None) -> None:
-        """Delete a task that has ended, with its files.
+        """Delete an ended task and its files.
 
         Raises:
-            UsageError: There is none of that number, it is another owner's, or it has not ended.
-            RumiError: Some of its files are left.
+            UsageError: The task does not exist, belongs to another owner, or has not ended.
+            RumiError: Some of its files could not be deleted.
         """
         task = await self.show(id, owner)
+        # The record first: if the deletion of files fails or is interrupted, `_tidy` finds a workspace
+        # without a record and deletes it.
         if not await self._ask(DeleteTask(id)):
             raise UsageError(f"Task {id} has not ended.", "Stop it first.")
         await self._workspaces.remove(task_key(task.id))
@@ -170,7 +174,7 @@ class StoredTasks:
 
 
 class Tasks(StoredTasks):
-    """Begins, runs and stops tasks. Added to the tree above the chats."""
+    """Begins, runs and stops tasks. It is added to the actor tree before the chats."""
 
     def __init__(self, root: Supervisor, services: TaskServices, ids: ChatIds) -> None:
         super().__init__(services.journal.ask, services.workspaces, services.files)
@@ -189,13 +193,13 @@ class Tasks(StoredTasks):
     # For chats
 
     def running(self, chat: str) -> tuple[int, ...]:
-        """Return the numbers of the chat's tasks that go on by themselves."""
+        """Return the numbers of the chat's detached tasks that have not ended."""
         return tuple(id for id, task in self._open.items() if task.chat == chat and not task.attached)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do `/tasks`, `/stop ID` or `/research QUESTION`; return the reply.
+        """Execute `/tasks`, `/stop ID` or `/research QUESTION`; return the reply.
 
-        The same message begins one task, however often this is done.
+        A message begins one task, even if its command is executed several times.
         """
         owner, said = self._ids.owner_of(message.chat), command.rest
         try:
@@ -226,14 +230,14 @@ class Tasks(StoredTasks):
             logger.warning("tasks do not answer: %r", error)
             return f"❌ {translate(language, 'The tasks do not answer. Try again in a moment.')}"
 
-    # For all
+    # For chats, tools and other processes
 
     def checked(self, task: TaskRecord) -> TaskRecord:
-        """Return the task, if it can be done: its kind is known, it asks something, its model can be used.
+        """Return the task unchanged if its kind is known, its question is not empty and its model is usable.
 
         Raises:
-            UsageError: It cannot.
-            RumiError: Its model cannot be used.
+            UsageError: The kind is unknown, or the question is empty.
+            RumiError: The model cannot be used.
         """
         if task.kind not in self._services.kinds:
             raise UsageError(f"Unknown kind of task {task.kind}.", "There are: web, repo, bot.")
@@ -244,38 +248,38 @@ class Tasks(StoredTasks):
 
     @property
     def at_work(self) -> bool:
-        """Return True if a task has not ended."""
+        """Return True if any task has not ended."""
         return bool(self._open)
 
     async def all_ended(self) -> None:
-        """Return when no task is at work."""
+        """Wait until all tasks have ended."""
         while self._open:
             await self._changed.wait()
 
     def step_of(self, id: int) -> str:
-        """Return the last step of a task that runs, empty without one."""
+        """Return the last step of a running task, or an empty string."""
         return self._steps.get(id, "")
 
     def stepped(self, id: int, step: str) -> None:
-        """A task has made a step."""
+        """Record the last step of a task."""
         self._steps[id] = step
 
     async def begin(self, task: TaskRecord) -> TaskRecord:
-        """Store a detached task and start it; return it with its number.
+        """Store a detached task and start it; return the task with its number.
 
         Raises:
-            RumiError: Its owner has too many that have not ended, or it cannot be stored.
+            RumiError: Its owner has too many open tasks, or the task cannot be stored.
         """
         self.check_open_limit(task.owner)
         return await self._add(task)
 
     async def reopen(self, task: TaskRecord, *, attached: bool = False) -> TaskRecord:
-        """Have a bot's session that has ended before its goal go on, by itself or attached; return it.
+        """Resume a bot's session that ended before its goal, detached or `attached`; return the session.
 
-        It has the `options` and the `model` of `task` from now on.
+        The session takes over the `options` and the `model` of `task`.
 
         Raises:
-            UsageError: The task is not such a session, or another one of its bot has not ended.
+            UsageError: The task is not such a session, or its bot has another session that has not ended.
         """
         stored = await self._services.journal.ask(ReopenTask(task.id, task.options, task.model, attached))
         if stored is None:
@@ -289,19 +293,18 @@ class Tasks(StoredTasks):
         report: Callable[[str], None],
         began: Callable[[int], None] = lambda id: None,
     ) -> TaskRecord:
-        """Run an attached task to its end, and return it; one with a number is a bot's session that goes on.
+        """Run an attached task to its end, and return it.
 
-        `began` gets its number.
-
-        Cancelled, it is stopped, and nothing of it runs when this leaves.
+        A task that has a number is a bot's session to resume. `began` gets the number of the task. On
+        cancellation, stops the task; none of its calls and processes run when this function leaves.
 
         Raises:
-            RumiError: It could not be begun, or it failed.
+            RumiError: The task could not be started, or it failed.
         """
         if task.id:
             stored = await self.reopen(task, attached=True)
         else:
-            if not task.parent:
+            if not task.parent:  # a subtask counts as part of its parent
                 self.check_open_limit(task.owner)
             stored = await self._add(replace(task, attached=True))
         began(stored.id)
@@ -315,14 +318,14 @@ class Tasks(StoredTasks):
             raise RumiError(f"The task {stored.id} failed.", "Try again.") from error
         finally:
             self.ended(stored.id)
-            if done is None:
+            if done is None:  # the actor may have crashed: recovery makes sure that the end is stored
                 self._notify_recovery(Abandoned(stored.id))
         return done
 
     async def _add(self, task: TaskRecord) -> TaskRecord:
-        """Store a task, and have it started. Cancelled, both are done or neither is."""
+        """Store a task and have it started. On cancellation, either both happen or neither."""
         added: list[TaskRecord] = []
-        if task.parent in self._open:  # what a task has done is done for its person
+        if task.parent in self._open:  # a subtask acts for the user of its parent
             task = replace(task, user=self._open[task.parent].user)
 
         async def add() -> None:
@@ -331,6 +334,8 @@ class Tasks(StoredTasks):
             self.begun(stored)
 
         try:
+            # The journal may store the task although the caller is cancelled: wait for the result, because a
+            # stored task has to be started or ended.
             await with_grace(add, WRITE_S)
         except trio.Cancelled:
             for stored in added:
@@ -341,21 +346,24 @@ class Tasks(StoredTasks):
         return added[0]
 
     def begun(self, task: TaskRecord) -> None:
-        """Start a task that is stored, if it has not ended. Never waits.
+        """Start a stored task, if it has not ended and this worker serves it. Never waits.
 
-        Another worker starts its own, which is notified.
+        Other workers are notified and start their own tasks.
         """
         if not task.ended and self._serves(task):
             self._open[task.id] = task
             self._notify_recovery(TaskStored(task.id))
 
+    @override
     async def stop(self, id: int, owner: str | None) -> TaskRecord:
-        """Have a task stopped; its result follows.
+        """Request the stop of a task; the chat gets its result later.
 
         Raises:
-            UsageError: There is none of that number, it is another owner's, or it has ended.
+            UsageError: The task does not exist, belongs to another owner, or has ended.
         """
         task = await self.show(id, owner)
+        # Stored before the actor gets the request: after a crash, or on another worker, the task reads the
+        # stored state and stops.
         if not await self._services.journal.ask(MarkStopping(id)):
             raise UsageError(f"Task {id} has ended already.", "Look at the list of tasks.")
         if self._serves(task):
@@ -363,36 +371,36 @@ class Tasks(StoredTasks):
         return task
 
     async def say(self, id: int, text: str = "") -> None:
-        """Store what a person says to a bot's session, and wake it.
+        """Store a person's message to a bot's session, and wake the session.
 
         Raises:
-            UsageError: It has ended, or has too much to hear.
+            UsageError: The session has ended, or has too many unread messages.
         """
         if not await self._services.journal.ask(SayToTask(id, text)):
             raise UsageError(f"Task {id} hears nothing now.", "Look at the list of tasks.")
         await self.start(id, WakeTask())
 
     def session_of(self, bot: str) -> TaskRecord | None:
-        """Return the session of a bot that has not ended, if there is one."""
+        """Return the open session of a bot, or None."""
         return next((task for task in self._open.values() if task.bot == bot), None)
 
     def open_tasks(self) -> dict[int, TaskRecord]:
-        """Return the tasks that have not ended, by number."""
+        """Return the open tasks by number."""
         return dict(self._open)
 
     def is_open(self, id: int) -> bool:
-        """Return True if the task has not ended, and this process has it."""
+        """Return True if the task has not ended and this worker runs it."""
         return id in self._open
 
     def has_actor(self, id: int) -> bool:
-        """Return True if the task's actor is there, which removes what the task leaves."""
+        """Return True if the task's actor exists; the actor then removes the task's sandbox and files."""
         return self._children.lookup(str(id)) is not None
 
     async def stop_all(self, ids: Collection[int]) -> None:
-        """Stop these tasks, and return when they have ended; their results follow."""
+        """Stop these tasks and wait until they have ended; the chats get the results later."""
 
         async def stop(id: int) -> None:
-            with suppress(RumiError, ActorError):  # it has ended meanwhile, or is told again
+            with suppress(RumiError, ActorError):  # the task has ended, or the loop below asks again
                 await self.stop(id, None)
 
         left = set(ids)
@@ -404,10 +412,10 @@ class Tasks(StoredTasks):
                 while left & self._open.keys():
                     await self._changed.wait()
 
-    # Among other workers
+    # With other workers
 
     async def look(self) -> None:
-        """Start and stop tasks as other workers have asked, in chats that this one serves."""
+        """Start and stop tasks of this worker's partitions that other workers have stored or stopped."""
         for task in await self._services.journal.ask(OpenTasks()):
             if task.id not in self._open:
                 self.begun(task)
@@ -420,12 +428,13 @@ class Tasks(StoredTasks):
         )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Go on with the tasks that earlier workers have left in these partitions."""
+        """Resume the tasks that earlier workers left in these partitions."""
         self._leaving -= numbers
         self._notify_recovery(Resume(numbers))
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """End the tasks of these partitions here; another worker goes on with them."""
+        """Stop the actors of these partitions' tasks; another worker resumes the tasks."""
+        # Marked before the stops: a task that `look` or a tool starts meanwhile must not run here.
         self._leaving.update(numbers)
         tasks = [task for task in self._open.values() if partition_of(task.partition_key) in numbers]
         async with trio.open_nursery() as nursery:
@@ -437,22 +446,22 @@ class Tasks(StoredTasks):
     # For its actors
 
     async def start(self, id: int, message: GoOn | StopTask | WakeTask) -> None:
-        """Have a task at work, or stop or wake one that may be."""
+        """Send a message to a task's actor; start the actor if it does not exist."""
         child = await self._children.get_or_start(str(id))
         await child.tell(message)
 
     def open_are(self, tasks: Sequence[TaskRecord]) -> None:
-        """Note which tasks have not ended, as the journal knows them."""
+        """Replace the set of open tasks by the journal's."""
         for id in self._open.keys() - {task.id for task in tasks}:
             self.ended(id)
         self._open = {task.id: task for task in tasks}
 
     def open_too(self, tasks: Sequence[TaskRecord]) -> None:
-        """Note further tasks that have not ended, besides those that are handed over by now."""
+        """Add open tasks, except those handed over to another worker meanwhile."""
         self._open |= {task.id: task for task in tasks if self._serves(task)}
 
     def spent(self, id: int) -> Spent | None:
-        """Return what a task has spent, where it worked in this process."""
+        """Return the spending of a task that worked in this process, or None."""
         costs = self._costs.get(id)
         return None if costs is None else costs.spent
 
@@ -460,7 +469,7 @@ class Tasks(StoredTasks):
         return self._costs.setdefault(id, Costs()) if id in self._open else Costs()
 
     def ended(self, id: int) -> None:
-        """A task has ended."""
+        """Remove an ended task, and wake everyone who waits for ends."""
         self._open.pop(id, None)
         self._costs.pop(id, None)
         self._steps.pop(id, None)
@@ -468,10 +477,10 @@ class Tasks(StoredTasks):
         self._changed = trio.Event()
 
     def check_open_limit(self, owner: str) -> None:
-        """Return if an owner may begin another task.
+        """Check that an owner may begin another task.
 
         Raises:
-            RumiError: They have too many that have not ended.
+            RumiError: The owner has too many open tasks.
         """
         limits = self._services.limits
         if sum(task.owner == owner and not task.parent for task in self._open.values()) >= limits.max_open:
@@ -493,19 +502,21 @@ class Tasks(StoredTasks):
         self._notify_recovery(GaveUp(int(key)))
 
     def _notify_recovery(self, message: RecoveryMessage) -> None:
-        with suppress(ActorError):  # the process ends: its next start looks at all tasks
+        with suppress(ActorError):  # the process is shutting down: recovery reads all tasks at the next start
             self._recovery.tell_nowait(message)
 
 
 class TaskRecovery(Actor[RecoveryMessage]):
-    """Starts tasks, also those of earlier processes; ends those that crash too often; deletes old ones."""
+    """Starts tasks, resumes those of earlier processes, fails crash loops, and deletes old tasks."""
 
     def __init__(self, tasks: Tasks, services: TaskServices) -> None:
         self._tasks = tasks
         self._services = services
 
     async def started(self) -> None:
-        """Note that nobody waits for the attached ones any more, and begin to go on with the others."""
+        """Mark attached tasks as interrupted, and start to resume the detached ones."""
+        # In this order: the callers of attached tasks ended with the earlier process, so these tasks must
+        # not be among the open ones that are resumed.
         await self._services.journal.ask(InterruptTasks())
         tasks = await self._services.journal.ask(OpenTasks())
         self._tasks.open_are(tasks)
@@ -515,7 +526,7 @@ class TaskRecovery(Actor[RecoveryMessage]):
             self.start_soon(self._sweep)
 
     async def receive(self, message: RecoveryMessage) -> None:
-        """Start a task, stop one that nobody waits for, or say that one has failed."""
+        """Start a task, stop an abandoned one, store the failure of one, or resume those of partitions."""
         match message:
             case GaveUp():
                 await self._fail(message.id)
@@ -547,23 +558,24 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
     async def _resume(self, tasks: Sequence[TaskRecord]) -> None:
         for task in tasks:
-            if not self._tasks.is_open(task.id):  # it has ended, or is handed over
+            if not self._tasks.is_open(task.id):  # the task has ended, or was handed over to another worker
                 continue
             try:
                 await self._tasks.start(task.id, GoOn())
             except ActorStopped:
                 return
-            except Exception as error:  # one task's trouble must not become the others'
+            except Exception as error:  # one task's failure must not keep the others from starting
                 logger.error("task %d cannot be started", task.id, exc_info=error)
                 await self._fail(task.id)
 
     async def _tidy(self) -> None:
-        """Delete the workspaces that ended tasks have left: their process was killed, or a disk failed."""
+        """Delete workspaces that ended tasks left behind because the process was killed or a disk failed."""
         services = self._services
         while True:
             for id in await services.workspaces.offload(partial(_ids_in, services.workspaces.folder)):
                 loaded = await services.journal.ask(LoadTask(id))
                 ended = loaded is None or (loaded[0].ended and not keeps_files(loaded[0]))
+                # A task whose actor still exists removes its own files in `Task.stopped`.
                 if ended and not self._tasks.has_actor(id):
                     try:
                         await services.sandboxes.stop(task_key(id))
@@ -584,16 +596,16 @@ class TaskRecovery(Actor[RecoveryMessage]):
 
 
 def _number(digits: str) -> int:
-    """Return the number of a task, 0 for one that is too large for any."""
+    """Return the number of a task; 0, which no task has, if the digits exceed the largest number."""
     return int(digits) if len(digits) < len(str(MOST_ID)) else 0
 
 
 def _ids_in(workspaces: Path) -> list[int]:
-    """Return the numbers of the tasks that have a workspace."""
+    """Return the numbers of all tasks that have a workspace, in ascending order."""
     names = (folder.name.removeprefix(TASK) for folder in workspaces.glob(f"{TASK}*"))
     return sorted(_number(name) for name in names if name.isdecimal())
 
 
 def task_slots(max_running: int, per_owner: int) -> FairLimiter:
-    """Return what bounds the tasks that run: in all, and of one owner; nobody waits in vain."""
+    """Return the limiter of running tasks, in total and per owner; waiting tasks never time out."""
     return FairLimiter(LimiterBounds(max_running, per_owner, max_running, 10**9, inf))

@@ -1,1 +1,1 @@
-"""The web: fetches pages and searches for a model, and connects only to addresses that the guard allows."""
+"""Access to the web for models: fetches and searches, which connect only to addresses the guard allows."""

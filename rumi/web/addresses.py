@@ -1,24 +1,24 @@
-"""The IP addresses that pages may be fetched from: one table of refused blocks, each with its reason.
+"""The table of refused IP address blocks, each with its reason; pages may be fetched from all others.
 
 Reviewed on 2026-11-22 against the registries of the IANA:
 
 - IANA IPv4 and IANA IPv6 Special-Purpose Address Registry (RFC 6890, RFC 8190): every block whose column
   "Globally Reachable" is False or N/A;
 - IPv4 Multicast Address Space Registry (RFC 5771) and IPv6 Multicast Address Space Registry (RFC 4291);
-- IPv6 Address Space: only 2000::/3 is handed out as global unicast; the rest is refused.
+- IPv6 Address Space: only 2000::/3 is assigned as global unicast; the rest is refused.
 
 Stricter than these registries on purpose:
 
 - 192.0.0.0/24 and 2001::/23 are refused as a whole. They contain anycast addresses of the nearest gateway
 (PCP, TURN: RFC 7723, RFC 8155), relays, and identifiers (ORCHIDv2, DRIP), but no web servers.
 - An address that contains an IPv4 address is always refused: another machine decides where its packets go.
-- Addresses at which clouds answer their guests are refused, including public ones (168.63.129.16).
+- Metadata addresses of cloud providers are refused, including public ones (168.63.129.16).
 
 Addresses that these registries call global stay allowed: the sinks of AS112 and AMT (192.31.196.0/24,
-192.52.193.0/24, 192.175.48.0/24, 2620:4f:8000::/48). No table can know a NAT64 prefix that a network has
-chosen for itself (RFC 6052).
+192.52.193.0/24, 192.175.48.0/24, 2620:4f:8000::/48). A table cannot contain the NAT64 prefixes that networks
+choose for themselves (RFC 6052).
 
-`ipaddress` only reads addresses and blocks here; its `is_global` knows an older state of these registries.
+`ipaddress` only parses addresses and blocks here; its `is_global` has an older state of these registries.
 """
 
 import ipaddress
@@ -92,13 +92,13 @@ _V6: Final = tuple(
     for block, why, _ in REFUSED
     if isinstance(net := ipaddress.ip_network(block), ipaddress.IPv6Network)
 )
-# ISATAP (RFC 5214): the interface id begins with 0000:5efe, or 0200:5efe where the IPv4 address is unique.
+# ISATAP (RFC 5214): the interface id begins with 0000:5efe, or 0200:5efe if the IPv4 address is unique.
 _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
 _GLOBAL_UNICAST: Final = 0b001  # the first three bits of 2000::/3
 
 
 def read_address(text: str) -> IPAddress | None:
-    """Return an address in full notation (`10.0.0.1`, `2001:db8::1`); None for others and for zone ids."""
+    """Parse an address in standard notation (`10.0.0.1`, `2001:db8::1`); None for others and for zone ids."""
     if "%" in text:
         return None
     try:
@@ -108,7 +108,7 @@ def read_address(text: str) -> IPAddress | None:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Return `ip:port`, with an IPv6 address in brackets, in a form that can be compared.
+    """Parse `ip:port`, with an IPv6 address in brackets, into a comparable form.
 
     Raises:
         ValueError: The text has another form.
@@ -124,7 +124,7 @@ def read_endpoint(text: str) -> Endpoint:
 
 
 def why_refused(address: str) -> str | None:
-    """Return the reason why nothing may be fetched from an address, or None. Other text is refused."""
+    """Return the reason why an address is refused, or None if it is allowed. Other text is refused."""
     known = read_address(address)
     if known is None:
         return "no address"

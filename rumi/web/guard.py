@@ -1,4 +1,4 @@
-"""Decides which servers may be connected to: by port, and by all addresses of a name."""
+"""The guard: decides by port and IP addresses whether a server may be connected to."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ WEB_PORTS: Final = (80, 443)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement over a URL.
+    """The guard's decision about a URL.
 
     `reason` is empty if the URL is allowed. `host` is in the form of the WHATWG parser, with brackets around
-    IPv6, and empty if the URL is not valid. `addresses` are empty if the name was not resolved.
+    IPv6 addresses, and empty if the URL is invalid. `addresses` are empty if the name was not resolved.
     """
 
     url: str
@@ -28,7 +28,7 @@ class Verdict:
 
 
 class AddressGuard:
-    """Judges hosts by their addresses. `allow` are exact exceptions, as `ip:port` or `[ip]:port`.
+    """Allows or refuses hosts by their addresses. `allow` lists exceptions, as `ip:port` or `[ip]:port`.
 
     Raises:
         ValueError: An exception in `allow` has another form.
@@ -42,7 +42,8 @@ class AddressGuard:
     async def check(self, host: str, port: int) -> tuple[str, ...]:
         """Return the allowed addresses of a host, in the order to try them; the name is resolved once.
 
-        Cancelled, it ends at once, without a connection.
+        The caller must connect to one of these addresses. Another lookup may give other addresses, which
+        nothing has checked. On cancellation, ends at once.
 
         Raises:
             FetchRefused: The port or one of the addresses is forbidden.
@@ -53,12 +54,17 @@ class AddressGuard:
         return addresses
 
     async def is_public(self, host: str, port: int) -> bool:
-        """Return True if the host is allowed without any exception; see `check` for what is refused."""
+        """Return True if the host is allowed without an exception from `allow`.
+
+        Raises:
+            FetchRefused: See `check`.
+            FetchError: See `check`.
+        """
         addresses = await self.check(host, port)
         return port in WEB_PORTS and all(why_refused(address) is None for address in addresses)
 
     async def judge(self, url: str) -> Verdict:
-        """Return the result of `check` for a URL; a refusal or a failure is in the verdict, not raised."""
+        """Return the verdict about a URL; refusals and failures are in the verdict, not raised."""
         addresses: tuple[str, ...] = ()
         try:
             target = parse_target(url)
@@ -79,7 +85,11 @@ class AddressGuard:
         return addresses
 
     def _refuse(self, host: str, addresses: tuple[str, ...], port: int) -> None:
-        """Refuse all addresses if one is forbidden, because it is unknown which of them the name means."""
+        """Refuse a host if one of its addresses is forbidden, because any of them may be connected to.
+
+        Raises:
+            FetchRefused: One of the addresses, or the port, is forbidden.
+        """
         for address in addresses:
             known = read_address(address)
             if known is not None and (known, port) in self._allow:

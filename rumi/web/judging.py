@@ -1,4 +1,4 @@
-"""Judges lists of URLs: one verdict for each, in the same order, without any connection."""
+"""Judging of URL lists by the guard: one verdict per URL, in the same order, without any connection."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from rumi.web.resolver import Resolver, SystemResolver
 from rumi.web.url import MAX_URL_BYTES
 
 LONGEST_LINE_BYTES: Final = 2 * MAX_URL_BYTES
-MOST_WAITING: Final = 4096  # verdicts that wait for one before them; with the longest lines some 64 MB
+MOST_WAITING: Final = 4096  # verdicts that wait for an earlier one; about 64 MB with the longest lines
 _MAX_BATCH: Final = 512
 _REMEMBERED_NAMES: Final = 10_000
 _REMEMBERED_S: Final = 60
 
 _AT_ONCE: Final = 256
-_THREADS: Final = 2 * _AT_ONCE  # the rest is for lookups that nobody waits for any more
+_THREADS: Final = 2 * _AT_ONCE  # one half is for abandoned lookups that still hold a thread
 
 Read = Callable[[], Awaitable[bytes]]
 ReportVerdicts = Callable[[Sequence[Verdict]], Awaitable[None]]
@@ -27,34 +27,34 @@ ReportVerdicts = Callable[[Sequence[Verdict]], Awaitable[None]]
 async def judge_list(
     read: Read, report: ReportVerdicts, *, allow: Collection[str] = (), timeout_s: float = 10
 ) -> None:
-    """Judge a list of URLs, one a line, by the system's resolver; see `judge_all`.
+    """Judge a list of URLs, one per line, with the system's resolver; see `judge_all`.
 
-    `read` returns the list in chunks, and b"" at its end. `timeout_s` bounds the lookup of one name.
+    `read` returns the list in chunks, and b"" at its end. `timeout_s` limits the lookup of one name.
     """
     resolver = SystemResolver(trio.CapacityLimiter(_THREADS), timeout_s)
     await judge_all(AddressGuard(RememberingResolver(resolver), allow), lines_of(read), report, _AT_ONCE)
 
 
 async def lines_of(read: Read) -> AsyncIterable[bytes]:
-    """Yield the lines in chunks, without their ends, each cut to `LONGEST_LINE_BYTES` to bound the memory."""
-    kept = b""
+    """Yield the lines in chunks, without line ends, each cut to `LONGEST_LINE_BYTES` to limit memory."""
+    unfinished = b""
     while chunk := await read():
         *whole, rest = chunk.split(b"\n")
         for line in whole:
-            yield (kept + line)[:LONGEST_LINE_BYTES].removesuffix(b"\r")
-            kept = b""
-        kept = (kept + rest)[:LONGEST_LINE_BYTES]
-    if kept:
-        yield kept
+            yield (unfinished + line)[:LONGEST_LINE_BYTES].removesuffix(b"\r")
+            unfinished = b""
+        unfinished = (unfinished + rest)[:LONGEST_LINE_BYTES]
+    if unfinished:
+        yield unfinished
 
 
 async def judge_all(
     guard: AddressGuard, lines: AsyncIterable[bytes], report: ReportVerdicts, at_once: int
 ) -> None:
-    """Judge every line that is not blank; report the verdicts in order, as soon as those before are known.
+    """Judge every line that is not blank; report each verdict when it and all earlier ones are known.
 
-    It makes `at_once` judgements at a time, and holds at most about `MOST_WAITING` lines. Cancelled, it ends
-    at once. Exceptions of `tell` pass through.
+    Judges `at_once` lines concurrently, and holds at most about `MOST_WAITING` lines in memory. On
+    cancellation, ends at once. Exceptions of `report` propagate.
     """
     permits = trio.CapacityLimiter(at_once)
     results: trio.MemorySendChannel[_Result]
@@ -65,6 +65,7 @@ async def judge_all(
             async for line in lines:
                 if line.strip():
                     result = _Result()
+                    # Waits while the channel is full, so a slow verdict stops the reading of further lines.
                     await results.send(result)
                     nursery.start_soon(_judge, guard, line, result, permits)
 
@@ -75,22 +76,23 @@ async def judge_all(
 
 
 class RememberingResolver:
-    """Asks another resolver for each name once, and remembers its answer for a minute, also a failure."""
+    """Caches the answers of another resolver for a minute, including failures."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._known: dict[str, _Answer] = {}
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return the other resolver's answer. Simultaneous requests for one name wait for the same answer.
+        """Return the other resolver's answer. Concurrent requests for one name wait for the same answer.
 
         Raises:
-            FetchError: The other resolver raised it.
+            FetchError: The other resolver failed.
         """
         known = self._known.get(host)
         if known is None or trio.current_time() > known.until:
             known = await self._ask(host)
         await known.said.wait()
+        # A new exception for each caller: a raised one collects the traceback of each.
         if known.error is not None:
             raise FetchError(known.error.message, known.error.advice)
         return known.addresses
@@ -136,7 +138,7 @@ async def _judge(guard: AddressGuard, line: bytes, result: _Result, permits: tri
 async def _report_ready(
     first: _Result, in_order: "trio.MemoryReceiveChannel[_Result]", report: ReportVerdicts
 ) -> None:
-    """Wait for a result, and report it together with those directly after it that are known too."""
+    """Wait for a result, and report it together with directly following results that are known too."""
     ready: list[Verdict] = []
     result = first
     while True:

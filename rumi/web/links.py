@@ -1,30 +1,30 @@
-"""The addresses in a text: in a person's words, or in the Markdown of a page."""
+"""Extraction of URLs from texts: from messages of people, and from the Markdown of pages."""
 
 import re
 from typing import Final
 
 from rumi.web.url import normal
 
-# The characters at which an address ends: white space, quotes, angle brackets, and marks of full width.
+# The characters that end a URL: white space, quotes, angle brackets, and full-width punctuation.
 _NEVER: Final = r"\s<>\"`\x00-\x1f\x7f-\x9f«»“”‘’„。，、；：？！（）【】《》「」『』"
-# Brackets that are closed in an address belong to it, as in [Mercury](https://…/Mercury_(planet)).
+# Brackets that are opened and closed in a URL belong to it, as in [Mercury](https://…/Mercury_(planet)).
 _WRITTEN: Final = re.compile(
     r"https?:(?://|\\/\\/)"
     rf"(?:[^{_NEVER}()\[\]{{}}]|\([^{_NEVER}()]*\)|\[[^{_NEVER}\[\]]*\]|\{{[^{_NEVER}{{}}]*\}})+",
     re.IGNORECASE,
 )
 _ENDS_A_SENTENCE: Final = ".,;:!?'*_~|…\\"
-# In a string of JSON, new lines, quotes and angle brackets may be written so.
+# In a JSON string, new lines, quotes and angle brackets may be escaped in this way.
 _ENDS_IN_JSON: Final = re.compile(r"\\(?:[nrt]|u00(?:0a|0d|22|27|3c|3e))", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """Return the URLs that a text shows, in the form of `normal`, in order and without repetitions.
+    """Return the URLs in a text, in the form of `rumi.web.url.normal`, in order and without repetitions.
 
-    A URL ends before white space, quotes, angle brackets and brackets that were opened before it, and without
-    the marks that end a sentence or an emphasis. The escapes of Markdown and JSON are removed. URLs that
-    `normal` refuses are left out. The time is proportional to the text.
+    A URL ends before white space, quotes, angle brackets, and brackets that were opened before it. Marks that
+    end a sentence or an emphasis are not part of it. Escapes of Markdown and JSON are removed. URLs that
+    `normal` refuses are left out. The time is proportional to the length of the text.
     """
     found = (_plain(written[0]) for written in _WRITTEN.finditer(text))
     return tuple(dict.fromkeys(url for url in found if url is not None))
@@ -35,7 +35,8 @@ def _plain(written: str) -> str | None:
     return normal(_ESCAPED.sub(r"\1", address.rstrip(_ENDS_A_SENTENCE)))
 
 
-# A name with a dot in it, as people write addresses: example.org, www.example.org/a?b, localhost never.
+# A URL without a scheme, as people write it: example.org, www.example.org/a?b. The name must have a dot, so
+# localhost does not match.
 _BARE: Final = re.compile(
     rf"(?<![\w@./:-])(?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?\.)+[a-z]{{2,24}}(?::\d{{1,5}})?(?:/[^{_NEVER}()\[\]{{}}]*)?"
     r"(?![\w@-])",
@@ -44,7 +45,7 @@ _BARE: Final = re.compile(
 
 
 def urls_in_words(text: str) -> tuple[str, ...]:
-    """Return the URLs in a person's words: those that `links_in` finds, and addresses without a scheme.
+    """Return the URLs in a person's message: those that `links_in` finds, and URLs without a scheme.
 
     `example.org/a` gives `https://example.org/a` and `http://example.org/a`.
     """

@@ -1,4 +1,4 @@
-"""The web's requests, answers and refusals."""
+"""The requests, answers and errors of the fetcher."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +14,7 @@ ProviderName: TypeAlias = Literal["auto", "tavily", "kagi", "ddgs"]
 
 
 class FetchError(RumiError):
-    """A fetch failed. `answered`: a server had answered before, so the error may contain its words."""
+    """A fetch failed. `answered`: a server had answered, so the error may contain untrusted text."""
 
     code = "fetch"
 
@@ -24,17 +24,18 @@ class FetchError(RumiError):
 
 
 class FetchRefused(FetchError):
-    """The guard refuses the address."""
+    """The guard refuses the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The content of an address, as a model can read it.
+    """The content of a URL, in a form for models.
 
-    `url` is the final address, after `redirects` redirects. `media_type` has no parameters; it and `status`
-    are the server's words. `text` is Markdown if the page was HTML; it is empty for `HEAD` and for content
-    that cannot be read, which `described` describes. `links` are the addresses that the text shows, in the
-    form of the WHATWG parser. `cut` says what was left out, and is empty if nothing was.
+    `url` is the final URL after `redirects` redirects. `media_type` has no parameters; `media_type` and
+    `status` come from the server. `text` is Markdown if the page was HTML. It is empty for `HEAD` and for
+    unreadable content, which `described` describes. `links` are the URLs in the text, in the form of the
+    WHATWG parser. `cut` describes the omitted part, and is empty if the page is complete. `cached`: the page
+    came from the cache.
     """
 
     url: str
@@ -51,15 +52,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[Page]):
-    """Fetch an address. Cancelled, it leaves no connection, no process and no turn.
+    """Fetch a URL. On cancellation, leaves no connection, no process and no slot of the limiter.
 
-    `chat` is the chat whose share of the fetcher it takes. `progress` gets the steps of a fetch that takes
-    long, and returns at once. `whole`: the page's text is not cut to what a prompt takes, but to
-    `FetchLimits.whole_chars`.
+    `chat` is the chat whose share of the fetcher this request uses. `progress` gets the steps of a long
+    fetch, and must return at once. `whole`: the text is cut to `FetchLimits.whole_chars`, not to
+    `FetchLimits.text_chars`, which fits a prompt.
 
     Raises:
-        FetchRefused: The guard refuses the address, or one on the way.
-        FetchError: The address could not be fetched; the error says why.
+        FetchRefused: The guard refuses the URL, or one in a redirect.
+        FetchError: The URL could not be fetched; the error says why.
     """
 
     url: str
@@ -71,7 +72,7 @@ class Fetch(Request[Page]):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One result of a search. `date` is in the provider's words, empty if it is not known."""
+    """One result of a search. `date` is the provider's text, empty if unknown."""
 
     title: str
     url: str
@@ -81,7 +82,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """A provider's results. `failed` has the reason of each provider that was asked before and failed."""
+    """A provider's results. `failed` has the errors of the providers that were tried before."""
 
     provider: str
     results: tuple[SearchResult, ...]
@@ -90,7 +91,7 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True)
 class SearchWeb(Request[SearchResults]):
-    """Search the web. Cancelled, no part of it continues.
+    """Search the web. On cancellation, no part of the search continues.
 
     Raises:
         FetchError: No provider answered; the error has the reason of each.
@@ -107,11 +108,12 @@ WebMessage: TypeAlias = Fetch | SearchWeb
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A page as a model can read it.
+    """The text of a page, in a form for models.
 
-    `text` is Markdown if the page was HTML, otherwise plain; it is empty for content that cannot be read, and
-    then `described` describes it in one line. `links` are the addresses that `text` shows, once each, in its
-    order, in the form of the WHATWG parser. `cut` says how much was left out, and is empty if nothing was.
+    `text` is Markdown if the page was HTML, otherwise plain. It is empty for unreadable content, which
+    `described` then describes in one line. `links` are the URLs in `text` without repetitions, in the order
+    of the text and in the form of the WHATWG parser. `cut` describes the omitted part, and is empty if the
+    text is complete.
     """
 
     title: str = ""
@@ -125,8 +127,8 @@ class PageText:
 class Streamed:
     """An answer whose body is read piece by piece.
 
-    `url` is the final address; `status` and `media_type` are the server's words. `more` returns the next
-    piece, empty at the end of the body; it raises `FetchError` if the rest does not come.
+    `url` is the final URL; `status` and `media_type` come from the server. `more` returns the next piece, or
+    an empty one at the end of the body; it raises `FetchError` if the body is incomplete.
     """
 
     url: str
@@ -136,19 +138,19 @@ class Streamed:
 
 
 class StreamFetcher(Protocol):
-    """Requests whose answers are too large for a page, or that have a body."""
+    """A client for requests with a body, and for answers that are too large for a page."""
 
     def stream(
         self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None
     ) -> AbstractAsyncContextManager[Streamed]:
-        """Make a request for a block, at whose end the connection is closed.
+        """Make a request, and yield its answer; the connection is closed at the end of the block.
 
-        Without a `body` it is a GET, and redirects are followed, each through the guard. With one it is a
-        POST, and a redirect is an answer like any other. `most_bytes` bounds what is read. The caller bounds
-        the time.
+        Without a `body`, the request is a GET and redirects are followed, each through the guard. With a
+        `body`, it is a POST and a redirect is not followed. `most_bytes` limits the bytes read from the
+        connection. The caller limits the time.
 
         Raises:
-            FetchRefused: The guard refuses the address, or one on the way.
+            FetchRefused: The guard refuses the URL, or one in a redirect.
             FetchError: No answer came.
         """
         ...

@@ -1,10 +1,11 @@
-"""The only way to sockets for addresses from users, models and pages: httpcore's network with the guard."""
+"""The network backend with the guard: the only code that opens sockets for untrusted URLs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 import httpcore
 import trio
+from typing_extensions import override
 
 from rumi.platform.http import close
 from rumi.web.addresses import Endpoint, read_address
@@ -15,14 +16,14 @@ SocketOption: TypeAlias = (
     tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 )
 
-_HEAD_START_S: Final = 0.25  # how long an address is tried alone: RFC 8305, 5
+_HEAD_START_S: Final = 0.25  # time that an address is tried alone: RFC 8305, section 5
 _MOST_ADDRESSES: Final = 8  # a name may have hundreds
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """Connects only to addresses that the guard allows, and checks afterwards where it arrived.
+    """Connects only to addresses that the guard allows, and checks the peer of each connection.
 
-    `transport` makes the TCP connection. It gets addresses only, never names.
+    `transport` makes the TCP connection. It gets IP addresses only, never names.
     """
 
     def __init__(self, guard: AddressGuard, transport: httpcore.AsyncNetworkBackend | None = None) -> None:
@@ -39,12 +40,12 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Resolve a name once, check all its addresses, and connect to the first that answers.
 
-        `timeout` (seconds) covers all of it, including the lookup. Cancelled, it leaves no connection; an
-        unanswered lookup ends later by itself (see `SystemResolver`).
+        `timeout` is in seconds and includes the lookup. On cancellation, leaves no connection; an unanswered
+        lookup ends later by itself (see `SystemResolver`).
 
         Raises:
-            FetchRefused: The guard refuses the address, or the connection arrived elsewhere.
-            FetchError: There is no address, or no server answers.
+            FetchRefused: The guard refuses an address, or the connection has another peer.
+            FetchError: The name has no address, or no server answers.
         """
         options = None if socket_options is None else list(socket_options)
         limit_s = float("inf") if timeout is None else timeout
@@ -56,15 +57,15 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
     ) -> NoReturn:
-        """Refuse.
+        """Refuse the connection: no web server is behind a Unix socket.
 
         Raises:
             FetchRefused: Always.
         """
         raise FetchRefused("The web is not behind a Unix socket.")
 
+    @override
     async def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds, as httpcore requires."""
         await trio.sleep(seconds)
 
     async def _first(
@@ -75,7 +76,12 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None,
         options: list[SocketOption] | None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the addresses, one after the other with a head start for each; the first wins."""
+        """Connect to the addresses with staggered starts, and return the first connection.
+
+        Raises:
+            FetchRefused: The connection has another peer.
+            FetchError: No address answers.
+        """
         arrived: list[tuple[httpcore.AsyncNetworkStream, Endpoint]] = []
         failed: list[Exception] = []
 
@@ -91,7 +97,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
             arrived.append((stream, endpoint))
             nursery.cancel_scope.cancel()
 
-        kept: httpcore.AsyncNetworkStream | None = None
+        chosen: httpcore.AsyncNetworkStream | None = None
         try:
             async with trio.open_nursery() as nursery:
                 for address in addresses:
@@ -104,16 +110,22 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
                 raise FetchError(f"{host} does not answer on port {port}.", "Try again later.") from why
             stream, endpoint = arrived[0]
             _compare_peer(stream, endpoint)
-            kept = stream
+            chosen = stream
         finally:
-            for stream, _ in arrived:  # also one that came second in the same step
-                if stream is not kept:
+            # Two attempts may succeed before the cancellation reaches the second. This also closes the first
+            # connection if its peer is wrong.
+            for stream, _ in arrived:
+                if stream is not chosen:
                     await close(stream.aclose)
-        return kept
+        return chosen
 
 
 def _only_an_address(text: str, port: int) -> Endpoint:
-    """Return the address for the transport, parsed, so that the transport has no name to resolve."""
+    """Parse an address for the transport, so that the transport never gets a name to resolve.
+
+    Raises:
+        FetchRefused: The text is not an IP address.
+    """
     address = read_address(text)
     if address is None:
         raise FetchRefused(f"{text} is not an address.")
@@ -121,16 +133,16 @@ def _only_an_address(text: str, port: int) -> Endpoint:
 
 
 def _compare_peer(stream: httpcore.AsyncNetworkStream, wanted: Endpoint) -> None:
-    """Check that a connection ends at the wanted address and port.
+    """Check that the peer of a connection is the wanted address and port.
 
     Raises:
-        FetchRefused: It ends elsewhere.
-        FetchError: It is closed already.
+        FetchRefused: The peer is another one.
+        FetchError: The connection is closed already.
     """
     try:
         peer: Any = stream.get_extra_info("server_addr")
         ends_at = read_address(peer[0]), peer[1]
-    except OSError:  # it is gone already
+    except OSError:  # the server has closed the connection
         raise FetchError(f"{wanted[0]} closed the connection at once.", "Try again later.") from None
     if ends_at != wanted:
         raise FetchRefused(

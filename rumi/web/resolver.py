@@ -1,4 +1,4 @@
-"""Resolves names to addresses, by the system's resolver."""
+"""Resolution of host names to IP addresses with the system's resolver."""
 
 import socket
 from collections.abc import Sequence
@@ -12,23 +12,23 @@ DEFAULT_LOOKUPS: Final = 64
 
 
 class Resolver(Protocol):
-    """Resolves names."""
+    """Resolves host names to IP addresses."""
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return all addresses of a name, of both families, without repetitions, in the order to try them.
+        """Return all IPv4 and IPv6 addresses of a name, without repetitions, in the order to try them.
 
         Raises:
-            FetchError: There are none, or the name could not be resolved.
+            FetchError: The name has no address, or could not be resolved.
         """
 
 
 class SystemResolver:
-    """The system's own resolver, asked once per call, in a thread that can be abandoned.
+    """The system's resolver, called once per request, in a thread that can be abandoned.
 
     A lookup cannot be cancelled. A call that is cancelled, or has waited `timeout_s`, abandons its thread,
-    which keeps its place in `limiter` until the system gives up (glibc: 10 s for each server). So there are
-    at most `limiter.total_tokens` threads, abandoned ones included; a call without a place within `timeout_s`
-    fails. Nothing else uses the limiter, so no other work waits for a lookup.
+    which keeps its token of `limiter` until the system gives up (glibc: 10 s for each server). So there are
+    at most `limiter.total_tokens` threads, including abandoned ones; a call that gets no token within
+    `timeout_s` fails. Nothing else uses the limiter, so no other work waits for a lookup.
     """
 
     def __init__(self, limiter: trio.CapacityLimiter | None = None, timeout_s: float = 10) -> None:
@@ -36,11 +36,13 @@ class SystemResolver:
         self._timeout_s = timeout_s
 
     async def addresses(self, host: str) -> Sequence[str]:
-        """Return the addresses of a name. Cancelled, it ends at once; the thread ends later by itself.
+        """Return the addresses of a name. On cancellation, ends at once; the thread ends later by itself.
 
         Raises:
-            FetchError: There are none, no answer came in time, or too many lookups are still unanswered.
+            FetchError: The name has no address, no answer came in time, or too many lookups are unanswered.
         """
+        # Stays empty if the call never gets a token: this distinguishes a silent DNS server from too many
+        # unanswered lookups.
         began = []
 
         def ask() -> tuple[str, ...]:
@@ -59,8 +61,8 @@ class SystemResolver:
 
 def _ask(host: str) -> tuple[str, ...]:
     try:
-        # As bytes, or Python would read the name by IDNA's older rules once more. Without AI_ADDRCONFIG, or a
-        # forbidden IPv6 address would stay unseen on a host that has none itself.
+        # As bytes: for text, Python would convert the name again, by the older IDNA rules. Without
+        # AI_ADDRCONFIG: with it, a machine without IPv6 would not see a forbidden IPv6 address.
         found = socket.getaddrinfo(host.encode("ascii"), None, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         if error.errno == socket.EAI_AGAIN:

@@ -1,7 +1,7 @@
-"""Tabstack reads pages in place of Rumi's own readers, where the configuration wants it.
+"""Reading of pages with the service Tabstack instead of Rumi's own readers, if configured.
 
-Each page's address goes to Tabstack, which fetches it. The guard judges the address before, so that none of
-the inside is told. https://docs.tabstack.ai/api/resources/extract/methods/markdown
+Tabstack gets the URL of each page and fetches it. The guard checks the URL first, so that no private address
+is sent to Tabstack. https://docs.tabstack.ai/api/resources/extract/methods/markdown
 """
 
 from typing import Final
@@ -14,11 +14,11 @@ from rumi.web.search.api import Api
 from rumi.web.url import Target
 
 TIMEOUT_S: Final = 60.0
-"""Tabstack takes 3 to 15 seconds as a rule."""
+"""Maximum time for an answer, in seconds; Tabstack usually takes 3 to 15."""
 
 
 class Tabstack:
-    """Returns pages as Tabstack's API converts them to Markdown."""
+    """A client for Tabstack's API, which converts pages to Markdown."""
 
     TITLE = "Tabstack"
     URL = "https://api.tabstack.ai/v1/extract/markdown"
@@ -40,12 +40,12 @@ class Tabstack:
         )
 
     async def page(self, target: Target, max_chars: int) -> Page | None:
-        """Return a page; None if it is one of the guard's exceptions, which only this machine can reach.
+        """Return a page; None if the target is an exception of the guard, which only this machine can reach.
 
-        Cancelled, it closes its connection.
+        On cancellation, closes its connection.
 
         Raises:
-            FetchRefused: The guard refuses the address. Tabstack is not asked.
+            FetchRefused: The guard refuses the target; Tabstack gets no request.
             FetchError: There is no usable answer in time, or no key.
         """
         if not self._key:

@@ -1,4 +1,4 @@
-"""The web's part of the supervision tree, and how tools reach it."""
+"""The fetcher's place in the supervision tree, and the interface to the web for tools."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """The web's part of the configuration; a missing key is empty."""
+    """The web's part of the configuration; an empty API key means that there is none."""
 
     timeout_s: float = 10.0
     max_bytes: int = 1_000_000
@@ -44,7 +44,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """The web as a chat's tools see it. The chat is an argument: each has its share of parallel requests."""
+    """The interface to the web for the tools of chats. Each chat has its share of concurrent requests."""
 
     fetcher: ActorRef[WebMessage]
 
@@ -57,11 +57,11 @@ class Web:
         *,
         whole: bool = False,
     ) -> Page:
-        """Return the page of an address; see `Fetch`."""
+        """Fetch a page; see `Fetch`."""
         return await self._ask(Fetch(url, chat, method, progress, whole))
 
     async def search(self, chat: str, query: str, max_results: int, topic: Topic) -> SearchResults:
-        """Return the results of a search; see `Search`."""
+        """Search the web; see `SearchWeb`."""
         return await self._ask(SearchWeb(query, chat, max_results, topic))
 
     async def _ask(self, request: Request[R]) -> R:
@@ -72,10 +72,10 @@ class Web:
 
 
 def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
-    """Add the fetcher to the tree; the requests of a turn end with the turn."""
+    """Add the fetcher to the actor tree; return the interface to it."""
 
     def make() -> "Fetcher":
-        # Imported with the actor's start and not with the program: other commands need none of it.
+        # Imported at the start of the actor, not of the program, because most commands do not need the web.
         from rumi.web.fetch.download import FetchLimits
         from rumi.web.fetch.fetcher import Fetcher
         from rumi.web.guard import AddressGuard
@@ -105,13 +105,14 @@ def add_fetcher(root: Supervisor, settings: WebSettings) -> Web:
             tabstack=Tabstack(settings.tabstack_key, guard) if settings.reader == "tabstack" else None,
         )
 
-    # Outlives incarnations, as the threads do that lookups without an answer have left behind.
+    # The limiter survives restarts of the actor, because threads of unanswered lookups do so too: a new one
+    # for each incarnation would not count them.
     lookups = trio.CapacityLimiter(64)
     return Web(root.add(ChildSpec("fetcher", make, capacity=10_000)))
 
 
 def guarded_streams(settings: WebSettings) -> StreamFetcher:
-    """Return the way to answers that are read piece by piece, with the guard and limits of the fetcher."""
+    """Return a client for answers read piece by piece, with the fetcher's guard and redirect limit."""
     from rumi.web.fetch.stream import GuardedStreams
     from rumi.web.guard import AddressGuard
     from rumi.web.network import GuardedNetwork
@@ -123,13 +124,13 @@ def guarded_streams(settings: WebSettings) -> StreamFetcher:
 
 
 async def fetch_once(url: str, settings: WebSettings, method: Method = "GET") -> Page:
-    """Return the page that the assistant would get: by the same actor, guard, limits and readers.
+    """Fetch a page as the assistant would: with the same actor, guard, limits and readers.
 
-    Afterwards, also if it is cancelled, no connection and no process is left.
+    Leaves no connection and no process, even on cancellation.
 
     Raises:
-        FetchRefused: The guard refuses the address.
-        FetchError: The address could not be fetched; the error says why.
+        FetchRefused: The guard refuses the URL.
+        FetchError: The URL could not be fetched; the error says why.
     """
     root = Supervisor("web")
     web = add_fetcher(root, settings)

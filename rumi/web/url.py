@@ -1,7 +1,7 @@
-"""The one place that parses URLs: by the WHATWG rules, once, into the fields that a connection needs.
+"""The only URL parser of the program: it applies the WHATWG rules once, and returns the parts of the URL.
 
-ada parses; all other code (the guard, the connection, the request line, the Host header) uses the fields of a
-`Target` and never the text again, so no two readings can differ.
+The library ada parses. All other code (the guard, the connection, the request line, the Host header) uses the
+fields of a `Target` and never the text again, so two parts of the program cannot read a URL differently.
 """
 
 import re
@@ -18,17 +18,17 @@ MAX_URL_BYTES: Final = 8192
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BACKSLASH: Final = re.compile(r"[^?#]*\\")
-# An @ between the scheme's colon and the first slash of the path: also one with nothing before it.
+# An @ between the scheme's colon and the first slash of the path, even without a name before it.
 _USER_INFO: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*[^/?#]*@")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a URL, by the WHATWG parser.
+    """The parts of a URL, by the WHATWG parser.
 
-    `href` is the whole URL with its fragment. `host` is ASCII and without brackets; `is_ip` says that it is
-    an address. `port` is the scheme's where the URL has none. `path_and_query` is what the request line
-    carries, `authority` what the Host header does: with brackets around IPv6, without the scheme's own port.
+    `href` is the whole URL with its fragment. `host` is ASCII and without brackets; `is_ip`: the host is an
+    IP address. `port` defaults to the port of the scheme. `path_and_query` is for the request line.
+    `authority` is for the Host header: with brackets around IPv6 addresses, without the default port.
     """
 
     href: str
@@ -46,10 +46,11 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Return the target of a URL that a person, a model or a page wrote.
+    """Parse a URL written by a person, a model or a page.
 
     Raises:
-        FetchRefused: It is not a URL, not of the web, or written so that parsers could read it differently.
+        FetchRefused: The text is not a URL, its scheme is not http or https, or parsers could read it in
+            different ways.
     """
     _refuse_writing(text)
     target = _target(_read(text))
@@ -59,7 +60,7 @@ def parse_target(text: str) -> Target:
 
 
 def join_target(base: Target, location: str) -> Target:
-    """Return the target of a server's `Location`, relative to `base`, whose fragment is passed on.
+    """Parse a server's `Location` relative to `base`; without a fragment it takes over the one of `base`.
 
     Raises:
         FetchRefused: As in `parse_target`.
@@ -73,7 +74,10 @@ def join_target(base: Target, location: str) -> Target:
 
 
 def host_of(text: str) -> str:
-    """Return the host in the form of the WHATWG parser, IPv6 in brackets; empty if the text has none."""
+    """Return the host of a URL in the form of the WHATWG parser; empty if the text has no host.
+
+    IPv6 addresses are in brackets.
+    """
     from ada_url import URL
 
     try:
@@ -83,7 +87,7 @@ def host_of(text: str) -> str:
 
 
 def normal(text: str) -> str | None:
-    """Return a URL of the web in the form of the WHATWG parser; None for other text and for refused URLs."""
+    """Return a web URL in the form of the WHATWG parser; None for other texts and for refused URLs."""
     try:
         return parse_target(text).href
     except FetchRefused:
@@ -91,7 +95,11 @@ def normal(text: str) -> str | None:
 
 
 def _refuse_writing(text: str) -> None:
-    """Refuse text that the WHATWG parse would repair silently, and other parsers would not."""
+    """Refuse text that the WHATWG parser repairs silently and other parsers do not.
+
+    Raises:
+        FetchRefused: The text is too long, or has control characters or a backslash.
+    """
     if len(text) > MAX_URL_BYTES:
         raise FetchRefused("The URL is too long.", f"It may have {MAX_URL_BYTES} bytes.")
     if _CONTROL.search(text):
@@ -105,7 +113,7 @@ def _read(text: str, base: str | None = None) -> "URL":
 
     try:
         return URL(text, base)
-    except ValueError:  # half a surrogate pair is one too
+    except ValueError:  # also raised for half a surrogate pair
         raise FetchRefused(
             "This is not a valid URL.", "It needs a scheme and a host, as in https://example.com/."
         ) from None

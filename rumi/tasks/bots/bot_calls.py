@@ -1,11 +1,12 @@
-"""The calls of bots for other processes: requests and answers as JSON objects.
+"""Control calls for bots: requests and answers are JSON objects.
 
-`list`; of the bot `name`: `show`, `create` (a `description`), `delete`, `history`, `memory` (all facts),
-`remember` (a `key`, a `value`), `forget` (a `key`), `clear`, `skills`, `remove_skill` (a `skill`),
-`install_skills` (`skills`, each a `name`, a `description` and a `text`); `import` (a `folder` of openbot);
-where tasks run: `fetch_skills` (a `source`, an address), `begin` (a `goal`, `iterations`, a `model`, a
-`sandbox`, a `workspace` with `skip_git_check` and `discard`, for a `chat`), `resume` (a `session`), `stop`,
-`wake` (a `text`).
+Without a bot: `list`; `import` (with a `folder` of openbot).
+For the bot `name`: `show`, `create` (with a `description`), `delete`, `history`, `memory` (all facts),
+`remember` (with a `key` and a `value`), `forget` (with a `key`), `clear`, `skills`, `remove_skill` (with a
+`skill`), `install_skills` (with `skills`, each with a `name`, a `description` and a `text`).
+In a process that runs tasks: `fetch_skills` (with a `source`, a URL), `begin` (with a `goal`, `iterations`, a
+`model`, a `sandbox`, a `workspace` with `skip_git_check` and `discard`, and a `chat`), `resume` (with a
+`session`), `stop`, `wake` (with a `text`).
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,10 @@ def bot_call(
     bots: Bots | None = None,
     fetched: FetchedSkills | None = None,
 ) -> ControlCall:
-    """Return the function that serves such calls; without `bots` and `fetched` nothing runs here."""
+    """Return the function that answers control calls for bots.
+
+    Without `bots` and `fetched`, this process cannot run bots and fetch skills.
+    """
     return _BotCalls(files, tasks, memory, offload, bots, fetched).answer
 
 
@@ -63,12 +67,12 @@ class _BotCalls:
         self._fetched = fetched
 
     async def answer(self, caller: Caller, request: Mapping[str, object]) -> object:
-        """Execute a request. Bots belong to the home: no caller that sees one owner alone reaches them.
+        """Execute a request. Bots belong to the home, so the caller needs access to all owners.
 
         Raises:
             UsageError: The request is invalid, or the bot is unknown.
-            NotAllowed: The caller sees one owner alone.
-            RumiError: It cannot be done.
+            NotAllowed: The caller has access to one owner only.
+            RumiError: The request cannot be executed.
         """
         caller.check_all()
         do, bot_name = request.get("do"), request.get("name")
@@ -146,7 +150,7 @@ class _BotCalls:
                 )
 
     async def _install(self, name: str, skills: object) -> list[str]:
-        """Write skills into the bot's own."""
+        """Store skills in the bot's own folder; return their names."""
         written = []
         for skill in skills if isinstance(skills, list) else ():
             values = [str(skill.get(key) or "") for key in ("name", "description", "text")]
@@ -155,7 +159,7 @@ class _BotCalls:
         return written
 
     async def _import(self, folder: Path) -> dict[str, object]:
-        """Take over the bots of another program, one after the other; those that are there stay."""
+        """Import the bots of another program one by one; never replace an existing bot."""
         bots = [await self._take_over(bot) for bot in await self._offload(partial(foreign_bots, folder))]
         came, there, problems = await self._offload(partial(take_over_skills, self._files, folder))
         return {"bots": bots, "skills": came, "skills_there": there, "problems": problems}
@@ -228,6 +232,7 @@ class _BotCalls:
         sessions = await self._sessions(name)
         if any(not task.ended for task in sessions):
             raise BotError(f"The bot {name} is at work.", f"Stop it first: rumi bot stop {name}")
+        # The folder last: it defines the bot, so a failed deletion can be repeated.
         await self._clear(bot_key(name))
         await self._tasks.remove_files(bot_key(name))
         await self._offload(partial(self._files.delete, name))

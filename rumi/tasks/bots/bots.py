@@ -1,4 +1,4 @@
-"""Bots for those who ask for them: chats, tools, schedules, and other processes."""
+"""The interface to bots for chats, tools, schedules and other processes."""
 
 import json
 import logging
@@ -31,25 +31,26 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 KIND: Final = "bot"
-"""The kind of the tasks that are sessions of bots."""
+"""The task kind of bot sessions."""
 
 GO_ON: Final = "Work towards your goal."
-"""What a bot is told that was given no other goal than its instructions."""
+"""The goal of a session that was started without one: the bot follows its instructions."""
 
 
 PLAN: Final = "--plan"
-"""Before the goal of a `/bot`, it asks for a plan first."""
+"""Option of `/bot`, before the goal, that requests a plan first."""
 
 MOST_SESSIONS: Final = 50
-"""How many of a bot's last sessions can be looked at, and can go on."""
+"""Number of a bot's last sessions that can be shown and resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """How a session begins: its goal, and what replaces the configuration; None and empty leave it.
+    """The start options of a session: its goal, and overrides of the configuration.
 
-    With `plan` it does nothing before a plan of its is approved. `workspace` is the folder that the bot gets
-    a copy of. `skip_git_check`: git need not know it. `discard`: changes of the project before it are lost.
+    None and empty values keep the configured ones. With `plan`, the session has no effects until the user
+    has approved a plan. `workspace` is the folder whose copy the bot gets. `skip_git_check`: the folder may
+    lie outside of a git work tree. `discard`: changes of the previous project may be lost.
     """
 
     goal: str = ""
@@ -64,7 +65,7 @@ class SessionStart:
 
     @classmethod
     def of(cls, request: Mapping[str, object]) -> "SessionStart":
-        """Return how a request of another process has a session begin."""
+        """Return the start options in a request of another process."""
         iterations = request.get("iterations")
         return cls(
             goal=str(request.get("goal") or ""),
@@ -79,10 +80,10 @@ class SessionStart:
 
 
 def session(config: BotConfig, start: SessionStart, owner: str, chat: str, language: Language) -> TaskRecord:
-    """Return the task that is a session of a bot, not stored yet.
+    """Return a new session of a bot as a task that is not stored yet.
 
     Raises:
-        BotError: It would have no bound.
+        BotError: The session would have neither a limit of iterations nor a budget.
     """
     most = config.max_iterations if start.iterations is None else start.iterations
     budget: Amount | None = parse_amount(start.budget) if start.budget else config.budget
@@ -107,10 +108,10 @@ def session(config: BotConfig, start: SessionStart, owner: str, chat: str, langu
 
 
 def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
-    """Return the limit of iterations.
+    """Return the limit of iterations; 0 means no limit.
 
     Raises:
-        BotError: There is none, and no budget.
+        BotError: There is neither a limit nor a budget.
     """
     if iterations == 0 and "budget" not in options:
         raise BotError(
@@ -121,9 +122,9 @@ def _bounded(name: str, iterations: int, options: Mapping[str, object]) -> int:
 
 
 class Bots:
-    """Starts, wakes and stops bots, and speaks to them. `allowed` are the owners who may; none is everybody.
+    """Starts, wakes and stops bots, and sends them messages.
 
-    A bot has one session at a time.
+    Only owners in `allowed` may run bots; if it is empty, all owners may. A bot has one session at a time.
     """
 
     def __init__(
@@ -147,11 +148,11 @@ class Bots:
     # For chats
 
     def stops(self, name: str) -> bool:
-        """Return True if a `/stop` with this behind it is for a bot."""
+        """Return True if the argument of a `/stop` names a bot."""
         return self.files.has(name)
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do `/bots`, `/bot NAME GOAL`, `/wake NAME` or `/stop NAME`; return the reply."""
+        """Execute `/bots`, `/bot NAME GOAL`, `/wake NAME` or `/stop NAME`; return the reply."""
         owner, (name, _, rest) = self._ids.owner_of(message.chat), command.rest.partition(" ")
         scope = None if message.admin or owner == LOCAL else owner
         try:
@@ -179,8 +180,10 @@ class Bots:
     async def _bot(
         self, message: Incoming, language: Language, owner: str, scope: str | None, name: str, goal: str
     ) -> str:
-        """Start a bot, or say something to the one that runs; for the same message once."""
+        """Start a bot, or send the text to its running session. A message starts one session only."""
         running = self._tasks().session_of(name)
+        # After a restart the same message is handled again: it must not become a text for the session that it
+        # started itself.
         if running is not None and running.message != message.id:
             await self.say(name, scope, goal)
             return bot_texts.bot_hears(language, name)
@@ -192,7 +195,10 @@ class Bots:
         return bot_texts.bot_begins(language, name, begun.id)
 
     async def rows(self, owner: str | None) -> list[tuple[str, str, str, str]]:
-        """Return each bot: name, description, state, and its last goal if the owner gave it (None: any)."""
+        """Return name, description, state and last goal of each bot.
+
+        The goal is empty if another owner set it; with `owner` None, goals of all owners are shown.
+        """
         rows: list[tuple[str, str, str, str]] = []
         for name in await self._offload(self.files.names):
             about = ""
@@ -205,11 +211,11 @@ class Bots:
             rows.append((name, about, last[0].state if last else "", goal))
         return rows
 
-    # For all
+    # For chats, tools, schedules and other processes
 
     @property
     def any(self) -> bool:
-        """Return True if there is a bot. Blocking, briefly."""
+        """Return True if the home has a bot. Blocks briefly."""
         return bool(self.files.names())
 
     def may(self, owner: str) -> bool:
@@ -217,10 +223,10 @@ class Bots:
         return not self._allowed or owner in self._allowed
 
     def checked(self, task: TaskRecord) -> TaskRecord:
-        """Return a session, if it can begin: its bot is not at work, its model can be used.
+        """Return a session unchanged if it can start: its bot has no open session, its model is usable.
 
         Raises:
-            RumiError: It cannot.
+            RumiError: The session cannot start.
         """
         if (running := self._tasks().session_of(task.bot)) is not None:
             raise BotError(
@@ -231,10 +237,10 @@ class Bots:
         return self._tasks().checked(task)
 
     async def begin(self, task: TaskRecord) -> TaskRecord:
-        """Store a session that runs by itself, and start it; return it with its number.
+        """Store a detached session and start it; return the session with its number.
 
         Raises:
-            RumiError: It cannot begin.
+            RumiError: The session cannot start.
         """
         await self._offload(partial(self.files.link_workspace, task.bot))
         return await self._tasks().begin(self.checked(task))
@@ -248,10 +254,10 @@ class Bots:
         language: Language,
         user: int | None = None,
     ) -> TaskRecord:
-        """Start a bot, whose report comes to the chat.
+        """Start a bot; the chat gets its report. Without a `chat`, the configured one gets it.
 
         Raises:
-            RumiError: It cannot begin.
+            RumiError: The session cannot start.
         """
         config = await self._offload(partial(self.files.read, name))
         task = replace(session(config, start, owner, chat or config.report_to, language), user=user)
@@ -259,18 +265,18 @@ class Bots:
         return await self.begin(task)
 
     async def resume(self, request: Mapping[str, object]) -> TaskRecord:
-        """Have a session go on by itself that has ended before its goal.
+        """Resume, detached, a session that ended before its goal.
 
         Raises:
-            RumiError: It cannot.
+            RumiError: The session cannot be resumed.
         """
         return await self._tasks().reopen(await self._resumed(request))
 
     async def asked(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the session that a request asks for, to be run while its reader waits.
+        """Return the new or resumed session described by a request; the caller runs it attached.
 
         Raises:
-            RumiError: There is none, or it cannot begin.
+            RumiError: The session to resume does not exist, or the session cannot start.
         """
         name = str(request.get("name") or "")
         config = await self._offload(partial(self.files.read, name))
@@ -286,12 +292,13 @@ class Bots:
     async def _give_project(
         self, config: BotConfig, start: SessionStart, task: TaskRecord, *, resumes: bool = False
     ) -> None:
-        """Copy the folder that a start names for a session that can begin; the session gives it to the bot.
+        """Copy the workspace folder of a start as the bot's new project; the session gives it to the bot.
 
-        A session that goes on keeps the project that it has of the same folder.
+        A resumed session keeps its project if it came from the same folder.
         """
         if not start.workspace:
             return
+        # Checked before the copy: taking a project replaces the one of a running session.
         self.checked(task)
         project = self.files.project(config.name)
         plain = start.skip_git_check or config.skip_git_check
@@ -306,9 +313,9 @@ class Bots:
         await self._offload(give)
 
     async def _resumed(self, request: Mapping[str, object]) -> TaskRecord:
-        """Return the session that is to go on, the one of that number or the last one, as it goes on.
+        """Return the session to resume with its new options: the requested one, or the bot's last one.
 
-        One that has used its iterations gets as many again, or as many more as the request says.
+        A session that has used up its iterations gets the same number again, or the number in the request.
         """
         name, number, start = str(request.get("name") or ""), request.get("session"), SessionStart.of(request)
         found = await self._tasks().listed(None, limit=MOST_SESSIONS, bot=name)
@@ -332,18 +339,18 @@ class Bots:
         return self.checked(again)
 
     async def say(self, name: str, owner: str | None, text: str = "") -> None:
-        """Say something to a bot that runs for an owner, None for any, and wake it.
+        """Send a text to the running session of an owner, or of any owner (None), and wake the session.
 
         Raises:
-            BotError: It does not run, or for another owner.
+            BotError: The bot does not run, or runs for another owner.
         """
         await self._tasks().say(self._running(name, owner).id, text)
 
     async def stop(self, name: str, owner: str | None) -> TaskRecord:
-        """Have a bot stopped that runs for an owner, None for any; its report follows.
+        """Request the stop of an owner's session, or of any owner's (None); its report follows.
 
         Raises:
-            BotError: It does not run, or for another owner.
+            BotError: The bot does not run, or runs for another owner.
         """
         return await self._tasks().stop(self._running(name, owner).id, owner)
 
@@ -358,10 +365,10 @@ class Bots:
         return running
 
     def of_schedule(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the session that a fire begins.
+        """Return the session that a fire of a schedule starts.
 
         Raises:
-            RumiError: It cannot begin now.
+            RumiError: The session cannot start now.
         """
         name = bot_of(schedule)
         if not self.may(schedule.owner):
@@ -402,14 +409,14 @@ class StartBot(Tool):
         self._language = language
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question with the bot and its goal."""
+        """Return a question with the bot and its goal."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
             return None
         return Question("start_bot", {"key": name, "prompt": goal}, (name, goal))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Start it."""
+        """Start the bot."""
         name, goal = arguments.get("name"), arguments.get("goal")
         if not isinstance(name, str) or not isinstance(goal, str):
             return ToolResult(False, "start_bot needs `name` and `goal`, two strings")

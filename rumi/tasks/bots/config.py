@@ -1,7 +1,7 @@
-"""A bot's `config.md`: keys in TOML between two lines `+++`, then its instructions in Markdown.
+"""A bot's `config.md`: TOML keys between two lines `+++`, then the instructions in Markdown.
 
-The format is that of openbot, whose files are read unchanged; `budget`, `report_to` and `description` are
-ours.
+The format comes from openbot, whose files are read unchanged; the keys `budget`, `report_to` and
+`description` are additions of Rumi.
 """
 
 import re
@@ -15,7 +15,7 @@ from rumi.errors import UsageError
 from rumi.platform.chat_ids import CHAT_ID
 
 Access: TypeAlias = Literal["read-only", "workspace-write"]
-"""What a bot may do with its files."""
+"""Access of a bot to its files."""
 
 CONFIG: Final = "config.md"
 MOST_CHARS: Final = 100_000
@@ -30,20 +30,20 @@ _KEYS: Final = (
 
 
 class BotError(UsageError):
-    """A bot that is not there, or cannot be made or run."""
+    """The bot does not exist, or cannot be created or run."""
 
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""A word that `[model] aliases` may have. A bot of another program names its own models."""
+"""Pattern of names in `[model] aliases`. Imported bots use model names of another program instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotConfig:
-    """What a bot is told to do, and within which bounds.
+    """Instructions and limits of a bot.
 
-    `max_iterations` 0 is no limit; then there is a `budget`. `sleep_secs` is the time between two iterations.
-    `report_to` is the chat that gets reports of runs that no chat has asked for. An empty `model` is that of
-    the process. `notes` say what of an imported file is not used.
+    `max_iterations` 0 means no limit and requires a `budget`. `sleep_secs` is the pause between two
+    iterations, in seconds. `report_to` is the chat that gets the reports of runs that no chat requested. An
+    empty `model` means the default model. `notes` describe the parts of an imported file that are not used.
     """
 
     name: str
@@ -61,10 +61,10 @@ class BotConfig:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a bot.
+    """Return the name unchanged if it is valid for a bot.
 
     Raises:
-        BotError: No bot can have it.
+        BotError: The name is invalid.
     """
     if _NAME.fullmatch(name) is None:
         raise BotError(
@@ -75,10 +75,10 @@ def check_name(name: str) -> str:
 
 
 def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
-    """Return the configuration in a text. Of an `imported` file, unknown keys are noted instead of refused.
+    """Parse the text of a `config.md`. Unknown keys of an `imported` file become notes instead of errors.
 
     Raises:
-        BotError: It cannot be used. The error says which key, and what is allowed.
+        BotError: The configuration is invalid. The error names the key and the allowed values.
     """
     keys, instructions = _split(name, text)
     notes: list[str] = []
@@ -111,10 +111,10 @@ def read_config(name: str, text: str, *, imported: bool = False) -> BotConfig:
 
 
 def access_of(name: str, value: str) -> Access:
-    """Return what a bot may do with its files.
+    """Return the value as an access mode.
 
     Raises:
-        BotError: The access is unknown.
+        BotError: The mode is unknown, or refused.
     """
     for access in get_args(Access):
         if value == access:
@@ -130,7 +130,7 @@ def access_of(name: str, value: str) -> Access:
 
 
 def written(name: str, description: str) -> str:
-    """Return the `config.md` of a new bot."""
+    """Return the text of a new bot's `config.md`."""
     about = " ".join(description.split())
     quoted = about.replace("\\", "\\\\").replace('"', '\\"')
     return f"""\

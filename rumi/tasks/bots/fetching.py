@@ -1,6 +1,8 @@
-"""Skills from a git repository on the web: cloned behind the guard, read by git in a sandbox, then as texts.
+"""Skills from a git repository on the web.
 
-An address is that of the repository, and `#FOLDER` behind it names a folder in it.
+The program fetches the repository through the web guard; git unpacks it in a sandbox; the program then reads
+the skills as plain texts. A source is the URL of a repository, optionally followed by `#FOLDER` for a folder
+in it.
 """
 
 import os
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
     from rumi.tasks.research.repository.cache import RepositoryCache
 
 KEY: Final = "bot.-skills"
-"""The sandbox in which repositories are read; no bot has such a name."""
+"""Key of the sandbox in which repositories are read; the name of a bot cannot begin with a dash."""
 
 FETCH_S: Final = 900.0
-"""How long a repository may take to come."""
+"""Maximum time to fetch a repository, in seconds."""
 
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|[^/\s]+@[^/\s]+:")
 _MOST_BYTES: Final = 4 * MOST_SKILL_CHARS
@@ -39,15 +41,15 @@ _END_S: Final = 30.0
 
 
 def is_remote(source: str) -> bool:
-    """Return True if a source is an address, and not a folder of this machine."""
+    """Return True if a source is a URL and not a folder of this machine."""
     return _REMOTE.match(source) is not None
 
 
 def checked_source(source: str) -> tuple[str, str]:
-    """Return the address of a repository, and the folder in it that is meant.
+    """Return the URL of a repository, and the folder in it; an empty folder means the root.
 
     Raises:
-        RumiError: It is not one that is fetched.
+        RumiError: The URL is not allowed, or the folder leads out of the repository.
     """
     from rumi.tasks.research.repository.address import parse_address
 
@@ -59,7 +61,7 @@ def checked_source(source: str) -> tuple[str, str]:
 
 
 class FetchedSkills:
-    """Fetches skills for a process in which sandboxes run. One repository at a time."""
+    """Fetches skills in a process that runs sandboxes, one repository at a time."""
 
     def __init__(
         self,
@@ -78,12 +80,13 @@ class FetchedSkills:
         self._one = trio.Lock()
 
     async def skills(self, source: str) -> tuple[list[BotSkill], list[str]]:
-        """Return the skills of a repository, and what cannot be read. Nothing of it is run or kept.
+        """Return the skills of a repository, and the problems of unreadable ones.
 
-        Cancelled at any moment, no process and no file of it is left.
+        Runs and retains nothing from the repository. On cancellation at any moment, leaves no process and no
+        file of it.
 
         Raises:
-            RumiError: It cannot be fetched, or it has no skills.
+            RumiError: The repository cannot be fetched, or has no skills.
         """
         from rumi.tasks.research.repository.repository import open_repository
 
@@ -91,7 +94,7 @@ class FetchedSkills:
         async with self._one:
             workspace = self._workspaces.folder / KEY
             try:
-                await self._workspaces.remove(KEY)  # of a process that was killed
+                await self._workspaces.remove(KEY)  # left by a process that was killed
                 await self._shell.prepare()
                 async with open_repository(
                     uri,
@@ -103,6 +106,8 @@ class FetchedSkills:
                 ):
                     return await self._workspaces.offload(partial(_read, workspace, folder, source))
             finally:
+                # Shielded, because the cleanup awaits and must also run after a cancellation; the timeout
+                # keeps a broken sandbox from blocking the caller forever.
                 with trio.move_on_after(_END_S, shield=True), suppress(RumiError):
                     await self._sandboxes.stop(KEY)
                     await self._workspaces.remove(KEY)
@@ -124,7 +129,7 @@ class _FetchSandbox:
 
 
 def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], list[str]]:
-    """Copy the texts out of the workspace, following no link, and read them as skills."""
+    """Copy the texts out of the workspace without following links, and read the copies as skills."""
     with tempfile.TemporaryDirectory(prefix="rumi-skills-") as made:
         copies = Path(made) / (os.path.basename(folder) or "skills")
         copies.mkdir()
@@ -147,7 +152,7 @@ def _read(workspace: Path, folder: str, source: str) -> tuple[list[BotSkill], li
 
 
 def _copied(tree: int, name: str, copies: Path) -> bool:
-    """Copy an ordinary file; return False if there is none of that name."""
+    """Copy an ordinary file; return False if the name does not lead to one."""
     try:
         file = openat2(tree, os.fsencode(name))
     except OSError:

@@ -1,4 +1,4 @@
-"""The bots of a home: a folder each in `bots/`, with `config.md`, `skills/` and `workspace/`."""
+"""The files of a home's bots: each has a folder in `bots/`, with `config.md`, `skills/` and `workspace`."""
 
 import contextlib
 import os
@@ -22,14 +22,14 @@ from rumi.tasks.bots.foreign import MOST_SKILL_BYTES, MOST_SKILLS, SKILL, foreig
 from rumi.tasks.bots.project.link import Project
 
 IMPORTED: Final = ".imported"
-"""A file that marks a folder that came from another program."""
+"""Name of the marker file in the folder of a bot imported from another program."""
 
 MOST_SKILL_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class BotSkill:
-    """A way of working that a bot's prompt holds: a file of its `skills/`, or a flat one of the home."""
+    """A skill in a bot's prompt: a file in the bot's `skills/`, or a flat skill of the home."""
 
     name: str
     description: str
@@ -39,24 +39,24 @@ class BotSkill:
 
 @dataclass(frozen=True, slots=True)
 class BotFiles:
-    """The folders of bots below a home's `root`. Calls block, briefly."""
+    """The folders of bots below a home's `root`. Methods block briefly."""
 
     root: Path
     files: Path | None = None
-    """The folder of all sandboxes' files, where it is not the home's."""
+    """The folder of all workspaces, if it is not in the home."""
 
     @property
     def folder(self) -> Path:
-        """Return the folder that has one folder for each bot."""
+        """Return the folder that contains one folder per bot."""
         return self.root / "bots"
 
     def names(self) -> list[str]:
-        """Return the names of all bots: each folder with a `config.md`."""
+        """Return the sorted names of all bots; a bot is a folder with a `config.md`."""
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(folder.name for folder in found if self.has(folder.name))
 
     def has(self, name: str) -> bool:
-        """Return True if there is such a bot."""
+        """Return True if the bot exists."""
         with contextlib.suppress(BotError, OSError):
             return (self.folder / check_name(name) / CONFIG).is_file()
         return False
@@ -65,7 +65,7 @@ class BotFiles:
         """Return the configuration of a bot.
 
         Raises:
-            BotError: The bot is unknown, or its file cannot be used.
+            BotError: The bot is unknown, or its `config.md` is invalid.
         """
         if not self.has(name):
             names = ", ".join(self.names())
@@ -79,10 +79,10 @@ class BotFiles:
         return read_config(name, text, imported=(folder / IMPORTED).exists())
 
     def create(self, name: str, description: str = "") -> Path:
-        """Make a bot, completely or not at all; return its folder.
+        """Create a bot completely or not at all; return its folder.
 
         Raises:
-            BotError: There is one of that name, or the folder cannot be written.
+            BotError: The bot exists already, or the folder cannot be written.
         """
 
         def fill(draft: Path) -> None:
@@ -92,10 +92,10 @@ class BotFiles:
         return self._make(name, fill)
 
     def take_over(self, name: str, config: bytes, skills: Sequence[tuple[str, bytes]]) -> Path:
-        """Store a bot of another program, its `config.md` and its skills, completely or not at all.
+        """Store the `config.md` and the skills of an imported bot, completely or not at all.
 
         Raises:
-            BotError: There is one of that name, or something cannot be read or written.
+            BotError: A bot of this name exists, or the folder cannot be written.
         """
 
         def fill(draft: Path) -> None:
@@ -113,6 +113,7 @@ class BotFiles:
         folder = self.folder / check_name(name)
         if folder.exists() or folder.is_symlink():
             raise BotError(f"There is a bot {name} already.", f"Its folder is {folder}.")
+        # Filled in a staging folder and renamed, so that no process sees a bot without its files.
         draft = self.folder / f".{name}-{secrets.token_hex(4)}"
         try:
             draft.mkdir(mode=0o700, parents=True)
@@ -129,15 +130,18 @@ class BotFiles:
         return folder
 
     def workspace(self, name: str) -> Path:
-        """Return the folder that the bot's sandbox sees as /workspace."""
+        """Return the folder that is mounted as /workspace in the bot's sandbox."""
         return (self.files or workspaces_in(self.root)) / bot_key(name)
 
     def project(self, name: str) -> Project:
-        """Return the project of a bot, which it need not have."""
+        """Return the `Project` of a bot, even if the bot has none."""
         return Project(name, self.folder / check_name(name) / "project", self.workspace(name))
 
     def link_workspace(self, name: str) -> None:
-        """Have `workspace` in the bot's folder lead to its files, which lie with those of all sandboxes."""
+        """Create the link `workspace` in the bot's folder to its workspace, which lies with all others.
+
+        Errors are ignored, for example if the link exists.
+        """
         to = self.workspace(name) if self.files else Path("..", "..", "workspace", bot_key(name))
         with contextlib.suppress(OSError):
             os.symlink(to, self.folder / name / "workspace")
@@ -146,7 +150,7 @@ class BotFiles:
         """Delete a bot's folder.
 
         Raises:
-            BotError: Some of it is left.
+            BotError: Some files could not be deleted.
         """
         folder = self.folder / check_name(name)
         try:
@@ -155,19 +159,19 @@ class BotFiles:
             raise BotError(f"{folder} is left: {error.strerror}.", "Delete it yourself.") from error
 
     def skills(self, name: str) -> tuple[list[BotSkill], list[str]]:
-        """Return a bot's own skills and the flat ones of the home, by name, and what cannot be read.
+        """Return a bot's own skills and the flat skills of the home, sorted by name, and the problems.
 
-        Of two with one name the bot's own counts.
+        A bot's own skill replaces a skill of the home with the same name.
         """
         shared = _files(self.root / "skills", nested=False)
         found, problems = _read_all([*shared, *_files(self.folder / name / "skills", nested=True)])
         return [found[skill_name] for skill_name in sorted(found)][:MOST_SKILLS], problems
 
     def write_skill(self, name: str, skill: str, description: str, text: str) -> Path:
-        """Write one of a bot's own skills, completely or not at all; return its file.
+        """Write one of a bot's own skills, completely or not at all; return its path.
 
         Raises:
-            BotError: The name cannot be a file's, the text is too long, or the file cannot be written.
+            BotError: The name is invalid, the text is too long, or the file cannot be written.
         """
         check_name(skill)
         if len(text) > MOST_SKILL_CHARS:
@@ -180,6 +184,7 @@ class BotFiles:
             try:
                 with open(draft, "x", encoding="utf-8") as file:
                     file.write(f'---\nname: {skill}\ndescription: "{about}"\n---\n\n{text.strip()}\n')
+                    # On the disk before the rename: a power failure must not leave an empty skill.
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(draft, path)
@@ -190,7 +195,7 @@ class BotFiles:
         return path
 
     def add_global(self, name: str, content: bytes) -> bool:
-        """Write a flat skill for all bots; return False if there is one of that name."""
+        """Write a flat skill for all bots; return False if a skill of that name exists."""
         path = self.root / "skills" / name
         if path.exists() or path.is_symlink():
             return False
@@ -199,10 +204,10 @@ class BotFiles:
         return True
 
     def skills_in(self, folder: Path) -> tuple[list[BotSkill], list[str]]:
-        """Return the skills of any folder, or of one file, and what cannot be read.
+        """Return the skills in any folder, or in a single file, and the problems of unreadable ones.
 
         Raises:
-            BotError: There is nothing of that name, or it has no skills.
+            BotError: The path does not exist, or contains no skills.
         """
         try:
             contents, problems = _foreign_skills(folder)
@@ -225,7 +230,7 @@ class BotFiles:
         """Delete one of a bot's own skills.
 
         Raises:
-            BotError: It has none of that name, or it cannot be deleted.
+            BotError: The bot has no own skill of that name, or the skill cannot be deleted.
         """
         own = self.folder / name / "skills"
         path = next((bot_skill.path for bot_skill in self.skills(name)[0] if bot_skill.name == skill), None)
@@ -241,7 +246,7 @@ class BotFiles:
 
 
 def _files(folder: Path, *, nested: bool) -> list[Path]:
-    """Return the flat skills of a folder, and, `nested`, those that are folders."""
+    """Return the files of the flat skills in a folder and, if `nested`, of the skills that are folders."""
     with contextlib.suppress(OSError):
         flat = [file for file in folder.glob("*.md") if not file.name.startswith(".") and file.is_file()]
         return sorted([*flat, *(folder.glob(f"*/{SKILL}") if nested else ())])
@@ -249,7 +254,7 @@ def _files(folder: Path, *, nested: bool) -> list[Path]:
 
 
 def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
-    """Return the skills of these files by name, the last of each name, and what cannot be read."""
+    """Return the skills in these files by name, and the problems; a later file replaces an earlier one."""
     found: dict[str, BotSkill] = {}
     problems: list[str] = []
     for path in paths:
@@ -263,7 +268,11 @@ def _read_all(paths: Sequence[Path]) -> tuple[dict[str, BotSkill], list[str]]:
 
 
 def _foreign_skills(folder: Path) -> tuple[list[tuple[Path, bytes]], list[str]]:
-    """Return the files of a folder's skills, or the one file, with what cannot be read. Raises OSError."""
+    """Return the path and the content of each skill in a folder, or of a single file, and the problems.
+
+    Raises:
+        OSError: The folder or the file cannot be read.
+    """
     if not folder.is_dir():
         return [(folder, read_foreign(folder, MOST_SKILL_BYTES, own_link=True))], []
     with foreign_folder(folder) as top:

@@ -1,6 +1,6 @@
-"""Reads folders that others have made: bots of another program, skills of a repository. Blocking.
+"""Reading of untrusted folders: bots of another program, skills of a repository. Blocking.
 
-No link in them is followed, no read waits for a pipe, and everything is bounded: see `rumi.platform.openat`.
+Reads follow no link, wait for no pipe and have size limits; see `rumi.platform.openat`.
 """
 
 import errno
@@ -19,16 +19,16 @@ MOST_NAMES: Final = 10_000
 
 
 class ForeignFolder:
-    """An open folder. Paths are relative to it, and lead to nothing outside of it."""
+    """An open untrusted folder. Paths are relative to the folder and cannot lead out of it."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
 
     def names(self, path: str = ".") -> list[str]:
-        """Return the names in a folder, sorted; of very many, the first that the system lists.
+        """Return the sorted names in a folder, at most the first `MOST_NAMES` that the system lists.
 
         Raises:
-            OSError: There is no such folder.
+            OSError: The folder cannot be opened.
         """
         names: list[str] = []
         with opened(openat2(self._folder, os.fsencode(path), FOLDER)) as inner, os.scandir(inner) as found:
@@ -39,16 +39,19 @@ class ForeignFolder:
         return sorted(names, key=os.fsencode)
 
     def read(self, path: str, most: int) -> bytes:
-        """Return the bytes of a file, `most` at most.
+        """Return the content of a file.
 
         Raises:
-            OSError: There is none, it is larger, or it is a link, a pipe or a device.
+            OSError: The file does not exist, has more than `most` bytes, or is a link, a pipe or a device.
         """
         with opened(openat2(self._folder, os.fsencode(path))) as file:
             return read_open(file, most)
 
     def skills(self, path: str) -> tuple[list[tuple[str, bytes]], list[str]]:
-        """Return a folder's skills, `NAME.md` and `NAME/SKILL.md`, by their paths in it, and the problems."""
+        """Return the skills `NAME.md` and `NAME/SKILL.md` of a folder, and the problems of unreadable ones.
+
+        Each skill is a pair of its path in the folder and its content.
+        """
         found: list[tuple[str, bytes]] = []
         problems: list[str] = []
         for name in self._names_or_none(path):
@@ -78,7 +81,7 @@ class ForeignFolder:
 
 
 def why_not(error: OSError) -> str:
-    """Return why a file of such a folder is not read."""
+    """Return the reason, in words, why a file of an untrusted folder was not read."""
     if error.errno == errno.ELOOP:
         return "it is a link, or lies behind one, and no link is followed"
     if error.errno == errno.EFBIG:
@@ -90,6 +93,10 @@ def why_not(error: OSError) -> str:
 
 @contextmanager
 def foreign_folder(folder: Path) -> Iterator[ForeignFolder]:
-    """Open a folder that a user has named, which may be a link itself. Raises OSError."""
+    """Open a folder named by the user; the folder itself may be a link.
+
+    Raises:
+        OSError: The folder cannot be opened.
+    """
     with opened(os.open(folder, FOLDER & ~os.O_NOFOLLOW)) as top:
         yield ForeignFolder(top)

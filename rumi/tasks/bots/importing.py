@@ -1,7 +1,7 @@
-"""The bots of openbot: reads their folders, so that they can be taken over. Blocking.
+"""Import of openbot's bots: reads their folders. Blocking.
 
-The folder has `bots/NAME/config.md`, beside it `skills/` and a `memory.json` with `entries` and `history`,
-and `skills/` for all bots.
+The folder of openbot has a `bots/NAME/` for each bot, with `config.md`, `skills/` and a `memory.json` with
+`entries` and `history`; its `skills/` are for all bots.
 """
 
 import json
@@ -20,15 +20,15 @@ MOST_ENTRIES: Final = 1_000
 MOST_BOTS: Final = 100
 
 _TEXTS: Final = ("summary", "response_summary", "response", "result", "text", "content")
-"""Where an entry of a history may have what was said."""
+"""Keys under which a history entry may store the text of an iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
     """A bot of another program: its configuration and skills as bytes, and its facts by key.
 
-    `history` is what its iterations said, oldest first. `fault` says why it cannot be taken over, `problems`
-    what of it was left out.
+    `history` holds the summaries of its iterations, oldest first. `fault` is the reason why the bot cannot be
+    imported; `problems` describe the parts that were left out.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Foreign:
 
 
 def foreign_bots(folder: Path) -> list[Foreign]:
-    """Return the bots in such a folder.
+    """Return the bots in a folder of openbot.
 
     Raises:
-        BotError: It has none, or a memory cannot be read.
+        BotError: The folder has no bots, or a bot's memory cannot be read.
     """
     home = folder.expanduser()
     found: list[Foreign] = []
@@ -63,9 +63,9 @@ def foreign_bots(folder: Path) -> list[Foreign]:
 
 
 def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str], list[str]]:
-    """Copy the flat skills for all bots into the home.
+    """Copy openbot's flat skills for all bots into the home.
 
-    Return those that came, those that were there, and what could not be read.
+    Return the names of the copied skills, the names of those that existed already, and the problems.
     """
     came: list[str] = []
     there: list[str] = []
@@ -78,7 +78,7 @@ def take_over_skills(files: BotFiles, folder: Path) -> tuple[list[str], list[str
 
 
 def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
-    """Return a bot; None if the folder has no `config.md`."""
+    """Read a bot; return None if its folder has no `config.md`."""
     folder = f"bots/{name}"
     try:
         config = top.read(f"{folder}/{CONFIG}", MOST_BYTES)
@@ -95,14 +95,14 @@ def _read(top: ForeignFolder, name: str, home: Path) -> Foreign | None:
         path = home / folder / "memory.json"
         why = why_not(error) if isinstance(error, OSError) else error
         raise BotError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
-    kept = memory if isinstance(memory, dict) else {}
+    stored = memory if isinstance(memory, dict) else {}
     skills, problems = top.skills(f"{folder}/skills")
-    facts, said = _facts(kept.get("entries")), _said(kept.get("history"))
+    facts, said = _facts(stored.get("entries")), _said(stored.get("history"))
     return Foreign(name, config, tuple(skills), facts, said, tuple(problems))
 
 
 def _facts(entries: object) -> tuple[tuple[str, str], ...]:
-    """Return the facts of an object of values, or of a list of objects with `key` and `value`."""
+    """Return the facts in a JSON object of values, or in a list of objects with `key` and `value`."""
     if isinstance(entries, Mapping):
         pairs = list(entries.items())
     elif isinstance(entries, list):
@@ -119,7 +119,7 @@ def _facts(entries: object) -> tuple[tuple[str, str], ...]:
 
 
 def _said(history: object) -> tuple[str, ...]:
-    """Return the summaries of a list of texts, or of objects with one of the known keys."""
+    """Return the summaries in a list of texts, or of objects with one of the keys `_TEXTS`."""
     found = []
     for entry in history[-MOST_ENTRIES:] if isinstance(history, list) else ():
         values = [entry] if isinstance(entry, str) else []

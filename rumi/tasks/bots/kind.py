@@ -1,4 +1,4 @@
-"""The kind of task that is a bot's session: what it does in one iteration, and what becomes of its end."""
+"""The task kind of bot sessions: preparation of an iteration, and handling of its end."""
 
 import json
 import os
@@ -66,7 +66,7 @@ from rumi.web.links import urls_in_words
 from rumi.web.tree import Web
 
 MOST_FAILURES: Final = 3
-"""After so many iterations in a row without an answer of the model, the session fails."""
+"""Number of consecutive iterations without a model answer after which the session fails."""
 
 MOST_ENTRIES: Final = 5_000
 
@@ -79,7 +79,11 @@ _STATE: Final = "session.json"
 
 @dataclass(frozen=True, slots=True)
 class BotLimits:
-    """`question_s` is how long a session waits for an answer, `max_facts` how much of its memory is told."""
+    """Limits of bot sessions.
+
+    `question_s` is the maximum wait for an answer from people, in seconds. `max_facts` is the maximum number
+    of facts from the bot's memory in a prompt.
+    """
 
     question_s: float = 7 * 86_400.0
     max_facts: int = 100
@@ -87,10 +91,9 @@ class BotLimits:
 
 @dataclass(frozen=True, slots=True)
 class BotKind:
-    """Sessions of bots. Its options: `iterations`, `sleep_secs`, `sandbox`, and the `budget`, an amount.
+    """The task kind of bot sessions. Its options: `iterations`, `sleep_secs`, `sandbox`, `plan` and `budget`.
 
-    They are those of the start: a session keeps them when `config.md` changes. `use_skill` makes the tool
-    for the skills of the installation.
+    The options are set at the start of a session and do not change with `config.md`.
     """
 
     files: BotFiles
@@ -107,10 +110,10 @@ class BotKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Prepare an iteration: read the bot's files, its memory and its last summaries again.
+        """Prepare an iteration: read the current files, memory and last summaries of the bot.
 
         Raises:
-            RumiError: The bot is gone, or its files cannot be used.
+            RumiError: The bot was deleted, or its files cannot be used.
         """
         name = context.task.bot
         options: dict[str, Any] = json.loads(context.task.options)
@@ -130,6 +133,7 @@ class BotKind:
             await self.journal(LoadParked(context.key)),
             lambda parked: self.journal(KeepParked(context.key, tuple(parked))),
         )
+        # The answers of people first: an approval among them activates a plan in `planned.begin`.
         await parking.hear(context.task.said)
         planned = PlannedCalls(
             parking, session.plan, self.now, context.spent, partial(self._store_plan, context, session)
@@ -159,7 +163,7 @@ class BotKind:
         )
 
     async def _project(self, context: TaskContext, project: Project) -> str:
-        """Give the bot its project, if it has not got it yet; return what its prompt says of it."""
+        """Put the project into the bot's workspace unless it is there; return the prompt block about it."""
         link = await self.offload(project.link)
         if link is None:
             return ""
@@ -193,7 +197,7 @@ class BotKind:
     ) -> tuple[Tool, ...]:
         """Return the tools of an iteration.
 
-        `planning`: a plan is wanted first, so nothing here has an effect. `planned`: one is approved.
+        `planning`: the session needs a plan first, so no tool has effects. `planned`: a plan is approved.
         """
         name, shell = context.task.bot, context.shell
         owner, language, tainted = bot_key(name), lambda: context.language, context.tainted
@@ -238,11 +242,11 @@ class BotKind:
         )
 
     async def _said(self, context: TaskContext) -> list[Message]:
-        """Return all messages of the session, of all its iterations."""
+        """Return the messages of all iterations of the session."""
         found = await self.journal(ReadHistory(context.key, limit=MOST_ENTRIES))
         return [stored.entry.message for stored in found]
 
-    # The session's own state, which a restart does not lose
+    # The session's own state, which survives restarts
 
     async def _session(self, context: TaskContext) -> Session:
         path = context.files / _STATE
@@ -311,6 +315,7 @@ class BotKind:
             ended = {**report, "ended_by": how, "not_done": [call for _, call in waiting]}
             return Finished(text, json.dumps(ended, ensure_ascii=False), state, summary=summary)
 
+        # The order matters: a goal that was reached counts as success even if the budget ran out, too.
         if session.complete:
             return end(_proved(context, session), "complete", "succeeded")
         lines = [line.strip() for line in answer.splitlines()]
@@ -347,7 +352,7 @@ class BotKind:
 
 
 def _proved(context: TaskContext, session: Session) -> str:
-    """Return the report of a session that is complete: its summary, and each claim with its proof."""
+    """Return the report of a complete session: its summary, and each claim with the program's finding."""
     rows = [
         (checked.true, checked.claim.kind, checked.claim.what, checked.found) for checked in session.claims
     ]
@@ -362,7 +367,7 @@ def _ask_again(language: Language, chat: str, plan: Plan, why: Lapse) -> str:
 
 
 def _budget_left(options: Mapping[str, Any], spent: Spent) -> str:
-    """Say what of the session's budget is left."""
+    """Return the rest of the session's budget in words; empty without a budget."""
     match options.get("budget"):
         case {"unit": "usd", "most": int(most)}:
             left, unit = most - spent.nano_usd, "usd"

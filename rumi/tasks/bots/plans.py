@@ -1,7 +1,8 @@
-"""Plans: what a bot asks to be allowed at once, and what of it is left.
+"""Plans: advance approval for the fetches and the spending of a bot.
 
-A plan names its steps, hosts and how often each is opened, model calls, money and hours. It is parked like
-any call that needs a yes. From the yes on, what the plan names asks no more; all else waits as before.
+A plan names its steps, hosts with the number of fetches from each, model calls, money and hours. It is parked
+like any call that needs approval. After the approval, fetches within the plan need no further approval; all
+other calls are parked as before.
 """
 
 import json
@@ -23,7 +24,7 @@ from rumi.web.messages import FetchError, Method, Page
 PROPOSE: Final = "propose_plan"
 
 Lapse: TypeAlias = Literal["expired", "calls", "money"]
-"""Why a plan allows nothing any more."""
+"""The reason why a plan no longer allows anything."""
 
 MOST_STEPS: Final = 20
 MOST_HOSTS: Final = 20
@@ -36,9 +37,10 @@ _STEP_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for. `hosts` has how often each may be opened, `hours` is how long a yes lasts.
+    """A proposed plan.
 
-    `nano_usd` is 0 where the plan names no money.
+    `hosts` maps each host to the allowed number of fetches. `hours` is the validity of the approval.
+    `nano_usd` is in billionths of a USD; 0 means that the plan names no money.
     """
 
     steps: tuple[str, ...]
@@ -50,8 +52,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """A plan with a yes. `until` is in seconds since 1970; `calls` and `nano_usd` are what the session had
-    used before; `opened` is how often each host was opened by its allowance.
+    """An approved plan.
+
+    `until` is the end of its validity, in seconds since 1970. `calls` and `nano_usd` are the session's usage
+    at the approval. `opened` counts the fetches from each host that the plan has allowed.
     """
 
     plan: Plan
@@ -62,15 +66,15 @@ class Approved:
     opened: Mapping[str, int] = field(default_factory=dict)
 
     def calls_left(self, spent: Spent) -> int:
-        """Return how many model calls it has left."""
+        """Return the number of model calls left in the plan."""
         return self.plan.calls - (spent.calls - self.calls)
 
     def nano_left(self, spent: Spent) -> int | None:
-        """Return how much money it has left, in billionths of a USD; None if it names none."""
+        """Return the money left in the plan, in billionths of a USD; None if the plan names no money."""
         return self.plan.nano_usd - (spent.nano_usd - self.nano_usd) if self.plan.nano_usd else None
 
     def lapsed(self, now: float, spent: Spent) -> Lapse | None:
-        """Return why the plan allows nothing any more; None while it does."""
+        """Return the reason why the plan has lapsed, or None if it is valid."""
         if now >= self.until:
             return "expired"
         if self.calls_left(spent) <= 0:
@@ -79,7 +83,7 @@ class Approved:
         return "money" if nano is not None and nano <= 0 else None
 
     def in_words(self, spent: Spent) -> str:
-        """Return what the model reads of it."""
+        """Return the description of the plan for the model."""
         hosts = [
             f"{host} ({most - self.opened.get(host, 0)} of {most} left)"
             for host, most in self.plan.hosts.items()
@@ -97,7 +101,7 @@ class Approved:
 
 
 def plan_in(arguments: Mapping[str, object]) -> Plan | str:
-    """Return the plan of a call's arguments, or what is wrong with them."""
+    """Return the plan in the arguments of a tool call, or an error message."""
     from rumi.web.url import parse_target  # the parser is loaded at its first use, not at the start
 
     steps, fetches = arguments.get("steps"), arguments.get("fetches") or []
@@ -144,7 +148,7 @@ def _number(value: object, most: float) -> bool:
 
 
 def details_of(plan: Plan, report_to: str) -> dict[str, Detail]:
-    """Return what a person judges: each thing that a yes allows, by its name, and what goes out first."""
+    """Return the details of the approval question by name: first the receivers of data, then the limits."""
     return {
         "recipient": report_to or "-",
         "hosts": tuple(Value(host, f"{count}") for host, count in plan.hosts.items()),
@@ -161,7 +165,7 @@ def approved_json(approved: Approved | None) -> dict[str, Any] | None:
 
 
 def approved_in(stored: object) -> Approved | None:
-    """Return the approved plan of a stored state; None for a damaged one, which allows nothing."""
+    """Return the approved plan in a stored state; None, which allows nothing, if the state is damaged."""
     try:
         found: dict[str, Any] = dict(stored)  # type: ignore[call-overload]
         plan = dict(found.pop("plan"))
@@ -171,10 +175,9 @@ def approved_in(stored: object) -> Approved | None:
 
 
 class PlannedCalls:
-    """The parking of a session with a plan: what the plan names is done, the rest is parked.
+    """The parked calls of a session that may have a plan: calls within the plan are allowed, others parked.
 
-    `spent` returns what the session has used by now. `keep` stores what the plan has allowed, before it is
-    done.
+    `spent` returns the session's usage so far. `store` stores the use of the plan before the call runs.
     """
 
     def __init__(
@@ -193,17 +196,17 @@ class PlannedCalls:
 
     @property
     def valid(self) -> Approved | None:
-        """Return the plan, if it allows something."""
+        """Return the approved plan unless it has lapsed."""
         approved = self.approved
         return None if approved is None or approved.lapsed(self._now(), self._spent()) else approved
 
     @property
     def waits(self) -> bool:
-        """Return True if a plan waits for an answer."""
+        """Return True if a proposed plan waits for approval."""
         return any(_proposes(parked_call) and parked_call.state == "waits" for parked_call in self.calls.all)
 
     async def begin(self) -> None:
-        """Take up the last plan that has a yes; done again after a kill, it takes up the same one once."""
+        """Activate the last approved plan. After a kill, a second call activates the same plan once."""
         for parked_call in self.calls.all:
             if parked_call.state != "allowed" or not _proposes(parked_call):
                 continue
@@ -212,10 +215,12 @@ class PlannedCalls:
                 until, spent = self._now() + plan.hours * 3600, self._spent()
                 self.approved = Approved(plan, parked_call.number, until, spent.calls, spent.nano_usd)
                 await self._store(self.approved)
+            # After the plan is stored: killed between the two, the next start activates it again. In the
+            # other order a kill would lose the approval.
             await self.calls.use(parked_call)
 
     async def allowed(self, call: str, question: Question) -> bool:
-        """Return True for a call that has a yes of its own, or that the plan names and has room for."""
+        """Return True for a call that was approved itself, or that the plan covers with a fetch left."""
         if await self.calls.allowed(call, question):
             return True
         approved, host = self.valid, str(question.details.get("host", ""))
@@ -224,18 +229,19 @@ class PlannedCalls:
         opened = approved.opened.get(host, 0)
         if opened >= approved.plan.hosts.get(host, 0):
             return False
+        # Counted and stored before the fetch: a kill may lose a fetch of the plan, but never adds one.
         self.approved = replace(approved, opened={**approved.opened, host: opened + 1})
         await self._store(self.approved)
         return True
 
     async def park(self, call: str, text: str) -> str:
-        """Have a call wait. A new plan stands in the place of one that waits."""
+        """Park a call until a person decides. A new plan replaces a plan that waits."""
         if call.startswith(f"{PROPOSE} "):
             await self.calls.withdraw(lambda other: other.call != call and _proposes(other))
         return await self.calls.park(call, text)
 
     async def ask_again(self, text: Callable[[Plan, Lapse], str]) -> bool:
-        """Park a plan that has lapsed once more; return False where none has. `text` returns its question."""
+        """Park a lapsed plan again; return False if no plan has lapsed. `text` returns its question."""
         approved = self.approved
         why = None if approved is None else approved.lapsed(self._now(), self._spent())
         if approved is None or why is None:
@@ -243,6 +249,7 @@ class PlannedCalls:
         call = next(
             (parked_call.call for parked_call in self.calls.all if parked_call.number == approved.number), ""
         )
+        # Parked before the plan is dropped: after a kill in between, `waits` prevents a second parking.
         if call and not self.waits:
             await self.calls.park(call, text(approved.plan, why))
         self.approved = None
@@ -255,7 +262,7 @@ def _proposes(parked: Parked) -> bool:
 
 
 class ProposePlan(Tool):
-    """Asks for a plan at once: the call is parked, and a yes to it is the approval."""
+    """Tool that proposes a plan: its call is always parked, and a yes to the call approves the plan."""
 
     concurrent = False
     always_asks = True
@@ -290,12 +297,12 @@ class ProposePlan(Tool):
         self._report_to = report_to
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question with all that a yes would allow."""
+        """Return a question with everything that the plan would allow."""
         plan = plan_in(arguments)
         return None if isinstance(plan, str) else Question(PROPOSE, details_of(plan, self._report_to))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Say what is wrong; a plan without a fault is parked, and its yes is heard by the program."""
+        """Return the error of an invalid plan. Valid plans are parked; `PlannedCalls` handles approvals."""
         plan = plan_in(arguments)
         if isinstance(plan, str):
             return ToolResult(False, f"{PROPOSE} {plan}")
@@ -303,7 +310,7 @@ class ProposePlan(Tool):
 
 
 class PlannedFetch(WebFetch):
-    """`web_fetch` beside a plan: all addresses ask that are neither the user's own nor of the plan."""
+    """The tool `web_fetch` of a session with a plan: URLs need approval unless user or plan named them."""
 
     always_asks = True
 
@@ -314,5 +321,5 @@ class PlannedFetch(WebFetch):
         self._own = own
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question, unless the user has given this address."""
+        """Return a question, unless the user's own messages contain this URL."""
         return super().question(arguments, self._own)

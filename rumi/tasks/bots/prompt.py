@@ -10,14 +10,14 @@ from rumi.tasks.bots.config import BotConfig
 from rumi.tasks.bots.files import BotSkill
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
-"""The words of bots' prompts, which a home may replace."""
+"""The folder of the bots' prompt texts, which a home may replace."""
 
 SKILLS_CHARS: Final = 60_000
-"""How much of all skills a prompt holds."""
+"""Maximum length of all skills in a prompt, in characters."""
 
 SUMMARY_CHARS: Final = 2_000
 SUMMARIES: Final = 5
-"""How many of the last iterations a prompt tells of, and how much of each."""
+"""Number of the last iterations whose summaries are in a prompt; each has at most `SUMMARY_CHARS`."""
 
 
 def instructions(
@@ -29,11 +29,13 @@ def instructions(
     before: Sequence[IterationRecord],
     progress: str,
 ) -> str:
-    """Return the instructions: what lasts comes first, so that prompts of a bot begin alike.
+    """Return the instructions of an iteration.
 
-    `words` are those of all bots, `sandbox` says what commands can do. `blocks` are finished parts, such as
-    the memory. `before` are the last iterations, oldest first; `place` says which one this is.
+    `words` is the text for all bots; `sandbox` describes what commands can do. `blocks` are finished parts,
+    such as the memory. `before` are the last iterations, oldest first. `progress` is the number of this
+    iteration, in words.
     """
+    # The parts that change least come first: the prompts of a bot then share a prefix that a server caches.
     return "\n\n".join(
         filter(
             None,
@@ -51,7 +53,7 @@ def instructions(
 
 
 def progress_in_words(number: int, most: int, budget: str) -> str:
-    """Say which iteration this is, and what is left; the less is left, the more urgent it sounds."""
+    """Return the number of the iteration and the rest of the budget in words, more urgent towards the end."""
     if not most:
         return f"This is iteration {number}; their number has no limit. {budget}".strip()
     left = most - number
@@ -69,7 +71,7 @@ def progress_in_words(number: int, most: int, budget: str) -> str:
 
 
 def in_short(answer: str) -> str:
-    """Return an answer as the summary of its iteration."""
+    """Return an answer, shortened to `SUMMARY_CHARS`, as the summary of its iteration."""
     text = answer.strip()
     return text if len(text) <= SUMMARY_CHARS else f"{text[: SUMMARY_CHARS - 1]}…"
 

@@ -1,7 +1,7 @@
-"""Receipts: what a bot claims to have done, compared with the journal and with its files.
+"""Receipts: a check of a bot's claims against the journal and the bot's files.
 
-A claim is true when the program has seen it happen in this session: a file that is there and was written
-since it began, a command whose last run ended so, a page that was read.
+A claim is true if the program has seen it happen in this session: a file exists and was written since the
+start, the last run of a command ended with this exit code, a page was read.
 """
 
 import json
@@ -24,12 +24,12 @@ _CLAIM_CHARS: Final = 2000
 _EXIT: Final = "exit code "
 _READ: Final = re.compile(r"status 2\d\d\b")
 _CLOCK_S: Final = 2.0
-"""A file system's clock may be a little behind."""
+"""Tolerance for a file system clock that is behind the system clock, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotClaim:
-    """Something that a bot says it did: the path, the command or the address, and a command's exit code."""
+    """A claim of a bot: `what` is a path, a command or a URL; `exit_code` belongs to a command."""
 
     kind: ClaimKind
     what: str
@@ -38,7 +38,7 @@ class BotClaim:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A claim, whether it is true, and what the program found."""
+    """A checked claim: `true` is the verdict, `found` describes the program's finding."""
 
     claim: BotClaim
     true: bool
@@ -46,7 +46,7 @@ class Checked:
 
 
 def claims_in(value: object) -> tuple[BotClaim, ...] | str:
-    """Return the claims of a call's arguments, or what is wrong with them."""
+    """Return the claims in the arguments of a tool call, or an error message."""
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MOST_CLAIMS:
@@ -69,9 +69,9 @@ def claims_in(value: object) -> tuple[BotClaim, ...] | str:
 def check_claims(
     claims: Sequence[BotClaim], messages: Sequence[Message], workspace: Path, since: float
 ) -> tuple[Checked, ...]:
-    """Compare claims with a session's history and files. `since` is when it began, in seconds since 1970.
+    """Check claims against the history and the files of a session.
 
-    Blocks while it looks at files.
+    `since` is the start of the session, in seconds since 1970. Blocks while reading file attributes.
     """
     calls = _calls(messages)
     return tuple(_checked(claim, calls, workspace, since) for claim in claims)
@@ -93,7 +93,7 @@ class _Call:
 
 
 def _calls(messages: Sequence[Message]) -> list[_Call]:
-    """Return the calls of a history that have a result, in their order."""
+    """Return the tool calls in a history that have a result, in the order of their results."""
     found: list[_Call] = []
     asked: dict[str | None, ToolCall] = {}
     for message in messages:
@@ -129,6 +129,7 @@ def _file(claim: BotClaim, workspace: Path, since: float) -> Checked:
         return Checked(claim, False, "there is no such file")
     if not stat.S_ISREG(status.st_mode):
         return Checked(claim, False, "it is not a file")
+    # The change time, not the modification time: a program can set the latter to any value.
     if status.st_ctime < since - _CLOCK_S:
         return Checked(claim, False, "it was not written in this session")
     return Checked(claim, True, f"{status.st_size} bytes")

@@ -1,4 +1,4 @@
-"""The tools that only bots have: they end a session, let it sleep, ask people, and write skills."""
+"""Tools that only bots have: they end a session, let it sleep, ask people and write skills."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ _TEXT: Final = {"type": "string"}
 
 @dataclass(slots=True)
 class Session:
-    """What a bot's tools note in an iteration: its end, its sleep, a question for people.
+    """State of a session that its tools set: the end, the sleep, and a question for people.
 
-    `returned` is True when false claims have been returned once. `plan` is the approved one.
+    `returned` is True after false claims were returned once. `plan` is the approved plan.
     """
 
     summary: str = ""
@@ -38,17 +38,17 @@ class Session:
 
 
 class _BotTool(Tool):
-    """What these tools share: they act at once, and one after the other."""
+    """Base class of the bot tools: they run one at a time, and need no approval by default."""
 
     concurrent = False
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the call stays in its bot."""
+        """Return None: the call has no effect outside of the bot."""
         return None
 
 
 class SessionComplete(_BotTool):
-    """Ends the session when its claims are compared with what happened. `check` compares, `keep` stores."""
+    """Tool that ends the session after `check` has checked its claims. `store` stores the session."""
 
     spec = ToolSpec(
         "session_complete",
@@ -86,7 +86,7 @@ class SessionComplete(_BotTool):
         self._store = store
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Check the claims, and end the session, unless some are not true for the first time."""
+        """Check the claims and end the session; the first call with false claims returns them instead."""
         summary = arguments.get("summary")
         if not isinstance(summary, str) or not summary.strip():
             return ToolResult(False, "session_complete needs `summary`, a string that is not empty")
@@ -98,6 +98,7 @@ class SessionComplete(_BotTool):
         session.summary = summary.strip()[:MOST_SUMMARY_CHARS]
         false = [checked for checked in session.claims if not checked.true]
         if false and not session.returned:
+            # Once only: a bot that repeats false claims ends all the same; the report marks them as false.
             session.returned = True
             lines = [
                 f"- {checked.claim.kind} {one_line(checked.claim.what, 300)}: {checked.found}"
@@ -120,7 +121,7 @@ class SessionComplete(_BotTool):
 
 
 class SessionHistory(_BotTool):
-    """Shows what the last iterations said, also those of earlier sessions."""
+    """Tool that returns the summaries of the last iterations, including those of earlier sessions."""
 
     spec = ToolSpec(
         "session_history",
@@ -141,7 +142,7 @@ class SessionHistory(_BotTool):
 
 
 class Sleep(_BotTool):
-    """Has the next iteration begin later."""
+    """Tool that postpones the start of the next iteration."""
 
     spec = ToolSpec(
         "sleep",
@@ -157,7 +158,7 @@ class Sleep(_BotTool):
         self._session = session
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Note it; the iteration goes on to its end."""
+        """Set the sleep time; the current iteration continues to its end."""
         await trio.lowlevel.checkpoint()
         seconds = arguments.get("seconds")
         if (
@@ -171,7 +172,7 @@ class Sleep(_BotTool):
 
 
 class AskUser(_BotTool):
-    """Asks the people who read the bot's reports; the session waits for the answer."""
+    """Tool that asks the people who get the bot's reports; the session waits for the answer."""
 
     spec = ToolSpec(
         "ask_user",
@@ -195,7 +196,7 @@ class AskUser(_BotTool):
         self._session = session
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Note the question; it is sent when the iteration has ended."""
+        """Record the question; it is sent at the end of the iteration."""
         await trio.lowlevel.checkpoint()
         question = arguments.get("question")
         if not isinstance(question, str) or not question.strip():
@@ -210,7 +211,7 @@ class AskUser(_BotTool):
 
 
 class WriteSkill(_BotTool):
-    """Writes down a way of working: the next iteration has it in its prompt. `write` stores it."""
+    """Tool that stores a skill, which is in the prompt from the next iteration on. `write` stores it."""
 
     spec = ToolSpec(
         "write_skill",
@@ -230,7 +231,7 @@ class WriteSkill(_BotTool):
         self._write = write
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question with the skill as it would be stored: all later iterations would follow it."""
+        """Return a question with the complete skill, because all later iterations would follow it."""
         found = _skill_in(arguments)
         if found is None:
             return None

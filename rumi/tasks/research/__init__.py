@@ -1,6 +1,5 @@
-"""Research: what was read is numbered and kept, and an answer is checked against it.
+"""Research: a model reads sources, which are numbered and stored, and the program checks its answer.
 
-A task uses this. It gives a model the instructions and the tools, and what the model answers to `check`.
-
-What it exports is imported when it is first asked for: commands that research nothing start without it.
+A research runs as a task: the task gives the instructions and the tools to a model, and the model's answer to
+`check`.
 """

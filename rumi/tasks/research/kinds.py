@@ -1,4 +1,4 @@
-"""The kinds of research as tasks: on the web, and in a repository."""
+"""The two research kinds of tasks: on the web, and in a repository."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,23 +34,23 @@ from rumi.web.tree import Web
 from rumi.web.url import parse_target
 
 PROMPTS: Final = Path(__file__).parent / "prompts"
-"""The words of prompts for research, a file each, which a home may replace."""
+"""The folder of the prompt texts for research, which a home may replace."""
 
 HELPERS: Final = 3
-"""How many researchers a research may have at work for it."""
+"""Maximum number of researchers that work for one research at the same time."""
 
 
 SAID_FAILURES: Final = 3
-"""How many reasons are given why nothing could be reached."""
+"""Maximum number of failures listed if nothing could be reached."""
 
 MOST_REFERENCES: Final = 200
-"""How many lines of files, and commits, of an answer are looked up; others count as not there."""
+"""Maximum number of file lines, and of commits, checked per answer; further ones count as missing."""
 
 
 class WebKind:
-    """Research on the web. Its options: `urls`, the pages with which it begins.
+    """Research on the web. Its options: `urls`, the pages to fetch first.
 
-    `words` are those of its prompt; `ask` runs the attached researchers that a research may start.
+    `words` is the text of its prompt; `ask` runs the attached researchers that a research may start.
     """
 
     def __init__(self, web: Web, words: str, now: Callable[[], float], ask: Ask) -> None:
@@ -64,7 +64,7 @@ class WebKind:
         """Prepare a research on the web: fetch its first pages.
 
         Raises:
-            RumiError: Its files cannot be used, or none of the pages that the question gave can be read.
+            RumiError: The task's files cannot be used, or none of the requested pages can be read.
         """
         task, language = context.task, context.language
         sources = await Sources.open(context.files)
@@ -81,7 +81,8 @@ class WebKind:
             context_tokens=context.context_tokens,
         )
         first = await research.prefetched(context.report)
-        if first.failed and not first.messages and not sources.all:  # nothing that was given can be read
+        # None of the requested pages can be read. A resumed task with stored sources continues all the same.
+        if first.failed and not first.messages and not sources.all:
             raise first.failed[0][1]
         for url, error in first.failed:
             context.report(one_line(f"{url}: {error}", 300))
@@ -90,7 +91,7 @@ class WebKind:
             text, report = await research.finish(answer, reason == "complete", language)
             if reason != "complete" or not research.unreached:
                 return Finished(text, report)
-            # An answer from memory alone is no research, however sure it sounds.
+            # An answer from the model's memory alone is not research, however certain it sounds.
             error = unreachable(research.unreached)
             report = json.dumps({**json.loads(report), "error": error.to_json()}, ensure_ascii=False)
             return Finished(f"❌ {error_text(language, error)}\n\n{text}", report, "failed")
@@ -108,7 +109,7 @@ class WebKind:
 
 
 class RepositoryKind:
-    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` where a folder is allowed."""
+    """Research in a repository. Its options: `uri`, `ref`, `full`, and `local` to allow a local folder."""
 
     def __init__(
         self, words: str, streams: Callable[[], StreamFetcher], cache: RepositoryCache, limits: SandboxLimits
@@ -120,10 +121,10 @@ class RepositoryKind:
 
     @asynccontextmanager
     async def open(self, context: TaskContext) -> AsyncIterator[TaskWork]:
-        """Clone the repository.
+        """Clone the repository for the time of the block.
 
         Raises:
-            RumiError: It cannot be cloned. The error says why.
+            RumiError: The repository cannot be cloned. The error says why.
         """
         options: dict[str, Any] = json.loads(context.task.options)
         sources = await Sources.open(context.files)
@@ -157,7 +158,7 @@ class RepositoryKind:
 
 
 async def _checked(answer: str, context: TaskContext, sources: Sources, repository: Repository) -> Report:
-    """Check an answer about a repository against it and against what was read."""
+    """Check an answer against the repository and the sources."""
     lines = {
         (reference.path, line)
         for reference in file_references_in(answer)
@@ -180,14 +181,15 @@ async def _checked(answer: str, context: TaskContext, sources: Sources, reposito
 
 
 def _helpers(context: TaskContext, ask: Ask) -> tuple[Tool, ...]:
-    """Return the tool with which a research that no other one has started asks researchers of its own."""
+    """Return the tool that starts further researchers; no tools for a research that another task started."""
+    # One level only: researchers that start researchers would multiply without limit.
     if context.task.parent:
         return ()
     return (ResearchTool(ask, context.task, trio.CapacityLimiter(HELPERS)),)
 
 
 def unreachable(why: Sequence[str]) -> RumiError:
-    """Return the error of a research that could read nothing."""
+    """Return the error of a research that could not read anything."""
     reasons = " ".join(why[-SAID_FAILURES:])
     return RumiError(
         f"Nothing was read, because nothing could be reached: {reasons}",

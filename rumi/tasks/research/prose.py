@@ -1,6 +1,6 @@
-"""The parts of an answer that can be checked: code, citations, quotations, places in files, and sentences.
+"""A parser for the checkable parts of an answer: code, citations, quotations, file lines and sentences.
 
-Nothing here judges. Every function takes any text, and its time is proportional to the text.
+This module does not judge. Every function accepts any text and runs in time proportional to its length.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Final, TypeAlias
 Span: TypeAlias = tuple[int, int]
 
 MOST_QUOTED_CHARS: Final = 2000
-"""A longer text between two quotation marks is not one quotation."""
+"""Maximum length of a quotation in characters; a longer text between two quotation marks is not one."""
 
 _FENCE: Final = re.compile(r"^ {0,3}(?:> ?)?(?:[-*+] +)?(?P<fence>`{3,}|~{3,})", re.MULTILINE)
 _BACKTICKS: Final = re.compile(r"`+")
 _EMPTY_LINE: Final = re.compile(r"\n[ \t]*\n")
 
-# [7], [1, 2], [1-3] and [^7], and 【7†L1】, as some models write it. An address behind it is the model's own.
+# [7], [1, 2], [1-3], [^7], and 【7†L1】, which some models write. A URL after it was added by the model.
 CITATION: Final = re.compile(
     r"(?:\[\^?(?P<numbers>\d{1,3}(?:[ \t]*[,;–-][ \t]*\^?\d{1,3})*)\]"
     r"|【(?P<other>\d{1,3})(?:†[^】\n]{0,80})?】)"
@@ -60,7 +60,7 @@ _SAME: Final = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class FileReference:
-    """A line of a file that an answer names; `end` is where its mention ends."""
+    """A reference to the lines `first` to `last` of a file; `start` and `end` are its span in the answer."""
 
     path: str
     first: int
@@ -71,10 +71,10 @@ class FileReference:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and its span. `says` is False for what states nothing: a heading, a question, a label.
+    """The span of a sentence. `says` is False if it states nothing, like a heading, a question or a label.
 
-    `inherits` are spans of other text whose citations count for it: the sentence that introduces its list,
-    the head of its table.
+    `inherits` are spans of other text whose citations count for this sentence: the sentence that introduces
+    its list, or the head of its table.
     """
 
     start: int
@@ -84,10 +84,10 @@ class Sentence:
 
 
 def words_of(text: str) -> str:
-    """Return a text as words with a space before and after each, for comparing.
+    """Return a text as words with a space before and after each, for comparisons.
 
-    Case, white space, punctuation, the marks of Markdown, the addresses of links and the numbers of citations
-    do not count; signs in front of numbers and currencies do.
+    Case, white space, punctuation, Markdown, link targets and citations are dropped; signs before numbers and
+    currency signs are not.
     """
     from unicodedata import normalize
 
@@ -96,20 +96,20 @@ def words_of(text: str) -> str:
 
 
 class Spans:
-    """Spans that do not overlap, in order."""
+    """Sorted spans that do not overlap."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
     def around(self, position: int) -> Span | None:
-        """Return the span that holds this place."""
+        """Return the span that contains a position, or None."""
         at = bisect_right(self._starts, position) - 1
         return (self._starts[at], self._ends[at]) if at >= 0 and position < self._ends[at] else None
 
 
 def code_in(text: str) -> tuple[list[Span], list[Span]]:
-    """Return the spans of code blocks, and those of code within lines."""
+    """Return the spans of code blocks, and of inline code."""
     blocks: list[Span] = []
     opened: re.Match[str] | None = None
     for mark in _FENCE.finditer(text):
@@ -117,7 +117,7 @@ def code_in(text: str) -> tuple[list[Span], list[Span]]:
         if opened is None:
             line_end = text.find("\n", mark.end())
             if fence[0] == "`" and "`" in text[mark.end() : line_end if line_end >= 0 else len(text)]:
-                continue  # code within the line
+                continue  # inline code
             opened = mark
         elif fence[0] == opened["fence"][0] and len(fence) >= len(opened["fence"]):
             rest = text[mark.end() : _line_end(text, mark.end())]
@@ -152,7 +152,8 @@ def _line_end(text: str, start: int) -> int:
 
 
 def numbers_of(citation: re.Match[str], known: Sequence[int] = ()) -> list[int]:
-    """Return the numbers that a citation names; of a range its ends, and of the `known` those between."""
+    """Return the numbers in a citation; a range gives its ends, and the `known` numbers between them."""
+    # Only known ones: a model may write [1-999].
     said = citation["numbers"] or citation["other"]
     numbers: list[int] = []
     at = 0
@@ -177,12 +178,12 @@ def citations_in(text: str) -> list[re.Match[str]]:
 
 
 def cited_in(text: str) -> list[int]:
-    """Return the numbers that a text cites, each once."""
+    """Return the numbers that a text cites, without repetitions, in the order of the text."""
     return list(dict.fromkeys(n for match in citations_in(text) for n in numbers_of(match)))
 
 
 def quotations_in(text: str) -> list[tuple[Span, str]]:
-    """Return what stands between quotation marks outside of code: the span with its marks, and the words."""
+    """Return the quotations outside of code: the span including the marks, and the quoted words."""
     blocks, inline = map(Spans, code_in(text))
     found = []
     for match in _QUOTED.finditer(text):
@@ -193,7 +194,7 @@ def quotations_in(text: str) -> list[tuple[Span, str]]:
 
 
 def file_references_in(text: str) -> list[FileReference]:
-    """Return the lines of files that a text names, as `path:12`, `path:12-20` or `path#L12`."""
+    """Return the references to file lines in a text: `path:12`, `path:12-20` or `path#L12`."""
     blocks, _ = code_in(text)
     code_blocks = Spans(blocks)
     return [
@@ -209,7 +210,7 @@ def file_references_in(text: str) -> list[FileReference]:
 
 
 def commits_in(text: str) -> list[tuple[Span, str]]:
-    """Return what looks like the ids of commits: seven or more hexadecimal digits, letters among them."""
+    """Return the words that look like commit ids: 7 to 40 hexadecimal digits, with a letter and a digit."""
     blocks, _ = code_in(text)
     code_blocks = Spans(blocks)
     return [
@@ -220,7 +221,7 @@ def commits_in(text: str) -> list[tuple[Span, str]]:
 # Sentences.
 
 WARNING: Final = "⚠"
-"""The sign with which the program's own warnings begin, such as that of a limit."""
+"""The first character of the program's own warnings, such as the one about a limit."""
 
 
 _HEADING: Final = re.compile(r"#{1,6}(?:\s|$)|(?:\*\*|__)[^*_\n]+(?:\*\*|__):?$")
@@ -240,13 +241,13 @@ _ABBREVIATIONS: Final = re.compile(
     r"jr|inc|ltd|co|corp|etc|al|p|ed|eds|c|est|dept|gob|uu|ej|[ap]\.m|ph\.d|jan|feb|mar|apr|jun"
     r"|jul|aug|sept?|oct|nov|dec|ene|abr|ago|dic|uds?|sec|para|refs?|rev|hon|pres|tel|ext|min|max|avg|ft|dres"
 )
-"""Abbreviations that end a sentence if the next word looks like the beginning of one."""
+"""Abbreviations that end a sentence only if the next word begins with a capital letter."""
 
 _ALWAYS_INSIDE: Final = re.compile(
     r"dra?|mrs?|ms|prof|sra?|srta|e\.g|i\.e|cf|vs|figs?|núm|num|págs?|pag|pp|arts?|vol|approx|aprox|gral|lic|ing"
     r"|excmo|gen|col|lt|sgt|capt|gov|sen|rep|nos?|nr|av|avda|ca|p\.ej|ch|chap|eqs?|st|mt|ee|[ad]\.c|u\.[sk]"
 )
-"""Abbreviations that end no sentence, whatever follows."""
+"""Abbreviations that never end a sentence."""
 
 _ABOUT_ITSELF: Final = re.compile(
     r"(?:i|i['’]m|i['’]ve|we (?:found|could|did|searched|read)|let me|here (?:is|are)|what i|see)\b"
@@ -261,16 +262,16 @@ _ABOUT_ITSELF: Final = re.compile(
     r"|(?:las|estas|mis) (?:fuentes|p[áa]ginas|b[úu]squedas)(?: que [a-zé]+)? no\b",
     re.IGNORECASE,
 )
-"""How sentences begin that are about the search or the answer: there is no source for them."""
+"""Beginnings of sentences about the search or the answer itself, which cannot have a source."""
 
 LEAST_WORDS: Final = 3
-"""Fewer words state nothing that needs a source: `Yes.`, `In short.`"""
+"""Minimum number of words in a sentence that needs a source; `Yes.` and `In short.` have fewer."""
 
 
 def sentences_in(text: str) -> list[Sentence]:
-    """Return the sentences outside of code blocks, with what follows a full stop to cite a source.
+    """Return the sentences outside of code blocks; citations after the full stop belong to the sentence.
 
-    A row of a table is one sentence. No sentence ends within a quotation or within code of a line.
+    A row of a table is one sentence. A sentence does not end within a quotation or within inline code.
     """
     blocks, inline = code_in(text)
     closed = Spans(sorted(_without_overlaps([*inline, *(span for span, _ in quotations_in(text))])))
@@ -292,7 +293,7 @@ def sentences_in(text: str) -> list[Sentence]:
 
 
 def _passages(text: str, blocks: Spans) -> Iterator[tuple[str, int, int, tuple[Span, ...]]]:
-    """Yield headings, items of lists, rows of tables and other text: the kind, the span, a table's head."""
+    """Yield headings, list items, table rows and paragraphs: kind, span, and the span of the table's head."""
     lines = _lines(text)
     head: tuple[Span, ...] = ()
     pending: tuple[str, int, int] | None = None
@@ -346,7 +347,7 @@ def _kind(text: str, lines: Sequence[Span], index: int, inner: str, in_table: bo
 
 
 def _heads(text: str, lines: Sequence[Span], index: int) -> bool:
-    """Return True if the next line is the rule below the head of a table."""
+    """Return True if the line is the head of a table: the next line is the rule below it."""
     if index + 1 >= len(lines):
         return False
     below = text[slice(*lines[index + 1])].strip()
@@ -380,7 +381,7 @@ def _cut(text: str, start: int, end: int, closed: Spans) -> Iterator[Span]:
 
 
 def _ends(text: str, start: int, stop: re.Match[str], after: re.Match[str]) -> bool:
-    """Return True if a full stop ends a sentence, and not an abbreviation, an initial or a number."""
+    """Return True if a stop ends a sentence, rather than an abbreviation, an initial or a number."""
     first = after[0].lstrip("> \"'“‘«(*_`[")[:1]
     if stop["cited"] and stop["mark"] != "…":
         return True
@@ -410,7 +411,7 @@ def _introduces(sentence: str) -> bool:
 
 
 def bare(sentence: str) -> str:
-    """Return a sentence without its citations, on one line; a row of a table without its bars."""
+    """Return a sentence on one line without its citations; the cells of a table row are joined by dots."""
     _, inline = code_in(sentence)
     code = Spans(inline)
     plain = CITATION.sub(lambda match: match[0] if code.around(match.start()) else "", sentence).strip()

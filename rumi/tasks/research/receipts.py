@@ -1,4 +1,4 @@
-"""Checks an answer against what was read: its citations, quotations, lines of files, and what cites nothing.
+"""The check of an answer against its sources: citations, quotations, file lines, commits, uncited sentences.
 
 The program decides from the stored texts; the model's opinion of its own answer does not count.
 """
@@ -31,10 +31,10 @@ from rumi.tasks.research.prose import (
 from rumi.tasks.research.sources import Source, SourceText
 
 LEAST_QUOTED_WORDS: Final = 4
-"""Fewer words between quotation marks are a name or a term."""
+"""Minimum number of words in a quotation; fewer words between quotation marks are a name or a term."""
 
 MOST_CHARS: Final = 200_000
-"""The rest of a longer answer is left out."""
+"""Maximum length of an answer in characters; the rest is left out."""
 
 _ROUNDS: Final = 30
 _SHOWN_UNVERIFIED: Final = 10
@@ -56,9 +56,9 @@ _BRACKETS: Final = str.maketrans("[]【】", "()()")
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of the answer, without its citations, and what it cites.
+    """A sentence of the answer without its citations, and the cited sources.
 
-    `sources` are the numbers of sources; `places` are lines of files, as `path:line`, and ids of commits.
+    `sources` are numbers of sources. `places` are file lines, as `path:line`, and commit ids.
     """
 
     sentence: str
@@ -68,11 +68,11 @@ class CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An answer that was checked, and what the check found.
+    """A checked answer, and the findings of the check.
 
-    `sources` are all that were read. `removed` are the numbers of citations that no source has,
-    `missing_quotes` quotations that stand in no source that they cite, `missing_places` lines of files and
-    commits that do not exist, as `path:line` or id; `answer` has a mark behind each of both.
+    `sources` are all sources of the research. `removed` are cited numbers without a source. `missing_quotes`
+    are quotations that no cited source contains. `missing_places` are file lines and commits that do not
+    exist, as `path:line` or id. `answer` has a mark after each missing quotation or place.
     """
 
     answer: str
@@ -85,11 +85,11 @@ class Report:
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Return the numbers that the answer cites, in their order."""
+        """Return the sorted numbers that the answer cites."""
         return tuple(sorted(cited_in(self.answer)))
 
     def text(self, language: Language) -> str:
-        """Return the answer as people read it: with the sources that it cites, and what is without one."""
+        """Return the answer for people, with the cited sources and the sentences that cite no source."""
         parts = [self.answer, self._listed(language)]
         if self.removed:
             parts.append(research_texts.removed_citations(language, self.removed))
@@ -117,9 +117,9 @@ class Report:
         return "\n\n".join(parts)
 
     def end(self, notes: Sequence[str], complete: bool, language: Language) -> tuple[str, str]:
-        """Return what people read at the end of a research, and its report as a JSON text.
+        """Return the text for people at the end of a research, and its report as a JSON text.
 
-        Of a research that is not `complete`, because a limit ended it, the notes follow, if there are any.
+        The notes follow if the research is not `complete` because a limit ended it.
         """
         text = self.text(language)
         if not complete and notes:
@@ -129,7 +129,7 @@ class Report:
         return text, json.dumps(made, ensure_ascii=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON shows it; the answer has no list of sources, they stand beside it."""
+        """Return the report as a JSON object; the sources are a separate field, not part of the answer."""
         cited = set(self.cited)
         return {
             "answer": self.answer,
@@ -154,12 +154,13 @@ def check(
     language: Language = "en",
     asked: str = "",
 ) -> Report:
-    """Return the answer with what cannot be confirmed removed or marked, and a report.
+    """Check an answer; return a report whose answer has unconfirmed parts removed or marked.
 
-    Citations keep their numbers. Those of something that was not read are removed, and so is a list of
-    sources that the model wrote itself. `exists(path, line)` says whether a file has that line, and
-    `is_commit(id)` whether there is that commit; without it nothing is taken for one. Quotations of the
-    question, `asked`, are the user's words. The answer of a report, checked again, stays as it is.
+    Citations keep their numbers. Citations without a source are removed, and so is a list of sources at the
+    end that the model wrote itself. `exists(path, line)` returns True if a file has that line;
+    `is_commit(id)` returns True if that commit exists; without `is_commit`, no commits are checked.
+    Quotations from the question `asked` are the user's words and count as found. A second check of the
+    report's answer changes nothing.
     """
     read = {source_text.source.number: source_text for source_text in sources}
     checking = _Checking(read, exists, is_commit, language, words_of(asked))
@@ -177,7 +178,7 @@ def check(
 
 
 class _Checking:
-    """One check: the sources, and what was found so far."""
+    """State of one check: the sources, and the findings so far."""
 
     def __init__(
         self,
@@ -199,16 +200,17 @@ class _Checking:
         self.missing_references: list[str] = []
 
     def settled(self, text: str) -> str:
-        """Return the text that another round would not change.
+        """Clean and annotate the text until another round does not change it.
 
-        What a round removes or adds can make a citation or a quotation of what stood around it.
+        More than one round can be necessary: removed or added text can turn its surroundings into a new
+        citation or quotation.
         """
         for _ in range(_ROUNDS):
             before = text
             text = self._annotated(self._cleaned(text))
             if text == before:
                 return text
-        # Only a text that was made for it gets here. Without brackets it cites nothing.
+        # Only a crafted text gets here. Without brackets it has no citations, so the loop below terminates.
         text = text.translate(_BRACKETS)
         for _ in range(_ROUNDS):
             before, text = text, self._annotated(text)
@@ -257,7 +259,7 @@ class _Checking:
         return _with_marks(text, marks)
 
     def _file_references(self, text: str) -> Iterator[tuple[Span, str, bool]]:
-        """Yield the lines of files and the commits that a text names, and whether they exist."""
+        """Yield the span, the name and the existence of each file line and commit in a text."""
         for reference in file_references_in(text):
             for line in dict.fromkeys((reference.first, reference.last)):
                 yield (
@@ -270,7 +272,7 @@ class _Checking:
                 yield span, name, self._is_commit(name)
 
     def claims(self, text: str) -> tuple[tuple[CitedSentence, ...], tuple[str, ...]]:
-        """Return the sentences that cite something, and those that cite nothing."""
+        """Return the sentences with citations, and the sentences without any."""
         claims: list[CitedSentence] = []
         unverified: list[str] = []
         citing = _Citing(text)
@@ -291,7 +293,7 @@ class _Checking:
         return tuple(claims), tuple(unverified)
 
     def _is_said(self, quoted: str, cited: Sequence[int]) -> bool:
-        """Return True if a quotation stands in one of the cited sources, or in any where none is cited."""
+        """Return True if a cited source contains the quotation, or any source if none is cited."""
         parts = [words for part in _ELLIPSIS.split(quoted) if (words := words_of(part)).strip()]
         if sum(len(part.split()) for part in parts) < LEAST_QUOTED_WORDS:
             return True
@@ -310,7 +312,7 @@ class _Checking:
 
 
 def _without_own_list(text: str) -> str:
-    """Return the answer without lists of sources at its end: the program makes that list."""
+    """Return the answer without lists of sources at its end: the program writes that list."""
     end = len(text)
     for title in reversed(list(_LIST_OF_SOURCES.finditer(text))):
         below = [line for line in text[title.end() : end].split("\n") if line.strip()]
@@ -321,7 +323,7 @@ def _without_own_list(text: str) -> str:
 
 
 class _Citing:
-    """Which numbers the sentences of a text cite."""
+    """Index of the citations in a text, for the numbers that a sentence cites."""
 
     def __init__(self, text: str) -> None:
         found = citations_in(text)
@@ -329,7 +331,7 @@ class _Citing:
         self._numbers = [numbers_of(match) for match in found]
 
     def by(self, sentence: Sentence) -> list[int]:
-        """Return the numbers that a sentence cites, or what it inherits from if it cites nothing."""
+        """Return the numbers that a sentence cites, or the inherited ones if it has no citation."""
         own = self._in((sentence.start, sentence.end))
         return own or [number for span in sentence.inherits for number in self._in(span)]
 
@@ -339,7 +341,7 @@ class _Citing:
 
 
 def _in_order(parts: Sequence[str], words: str) -> bool:
-    """Return True if the parts of a quotation stand one after the other. Spaces stand around each."""
+    """Return True if `words` contains the parts of a quotation in order. Spaces surround each part."""
     at = 0
     for part in parts:
         found = words.find(part, at)
@@ -370,7 +372,7 @@ def _by_position(marks: Sequence[tuple[int, str]]) -> Iterator[tuple[int, list[s
 
 
 def _plain(title: str) -> str:
-    """Return a title without what Markdown would read in it."""
+    """Return a title with its Markdown characters escaped."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", title)
 
 

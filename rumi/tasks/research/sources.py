@@ -1,6 +1,7 @@
-"""What a research has read, each with a number, in files that outlive the process.
+"""The numbered sources of a research, in files that survive a restart.
 
-The program writes them, never the sandbox, so that an answer is checked against what was really read.
+Only the program writes these files, never the sandbox. So an answer is checked against the texts that were
+really read.
 """
 
 import json
@@ -38,14 +39,14 @@ _NOTES: Final = "notes.json"
 
 
 class SourcesFull(RumiError):
-    """A research has read as much as it may."""
+    """A research has reached its limit of sources or bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that was read: the final address of a page, the path of a file, the id of a commit.
+    """A source: `address` is the final URL of a page, the path of a file, or the id of a commit.
 
-    `read_at` is a time in UTC as in ISO 8601; `sha256` and `bytes` are those of the text kept, in UTF-8.
+    `read_at` is a UTC time in ISO 8601. `sha256` and `bytes` describe the stored text in UTF-8.
     """
 
     number: int
@@ -58,11 +59,11 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Return the path in the workspace of a page that is too long for the prompt."""
+        """Return the path below the workspace for a page that is too long for the prompt."""
         return f"pages/{self.number}.md"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the source as JSON shows it."""
+        """Return the source as a JSON object."""
         return asdict(self)
 
 
@@ -75,7 +76,7 @@ class SourceText:
 
 
 class Sources:
-    """The sources and the notes of one research, in `folder`. Only one process uses it at a time."""
+    """The sources and the notes of one research, in `folder`, which only one process may use at a time."""
 
     def __init__(self, folder: Path, offload: Offload, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -92,9 +93,9 @@ class Sources:
     async def open(
         cls, folder: Path, offload: Offload | None = None, clock: Callable[[], float] = time.time
     ) -> "Sources":
-        """Open a folder, with what an earlier process has stored there; make it if it is missing.
+        """Open a folder and read the stored sources; create the folder if it is missing.
 
-        Files that are damaged are left out, and their numbers are not used again.
+        Damaged files are left out, and their numbers are not used again.
 
         Raises:
             RumiError: The folder cannot be used.
@@ -105,7 +106,7 @@ class Sources:
 
     @property
     def all(self) -> tuple[Source, ...]:
-        """Return the sources by their numbers."""
+        """Return the sources sorted by number."""
         return tuple(self._by_number[number] for number in sorted(self._by_number))
 
     @property
@@ -115,17 +116,18 @@ class Sources:
 
     @property
     def full(self) -> bool:
-        """Return True if nothing more may be read."""
+        """Return True if the limit of sources or bytes is reached."""
         return len(self._by_number) >= MOST_SOURCES or self._bytes >= MOST_BYTES
 
     async def add(self, kind: Kind, address: str, title: str, text: str) -> Source:
-        """Store what was read, and return it with its number: the same address with the same text has one.
+        """Store a text as a source, and return the source with its number.
 
-        When it returns, the source is on the disk. Its text is kept as models read it, see `harmless`.
+        The same address with the same text is one source. When this returns, the source is on the disk. The
+        text is stored as models read it, see `harmless`.
 
         Raises:
-            SourcesFull: There are `MOST_SOURCES`, or `MOST_BYTES` of text.
-            RumiError: It cannot be written.
+            SourcesFull: There are `MOST_SOURCES` sources, or `MOST_BYTES` of text.
+            RumiError: The source cannot be written.
         """
 
         def cleaned() -> tuple[bytes, str]:
@@ -134,6 +136,7 @@ class Sources:
 
         content, digest = await self._offload(cleaned)  # a megabyte takes a tenth of a second
         address, title = one_line(address), one_line(title, _TITLE_CHARS)
+        # Pages are fetched concurrently: without the lock two of them would get the same number.
         async with self._lock:
             known = self._by_text.get((address, digest))
             if known is not None:
@@ -146,19 +149,20 @@ class Sources:
                 )
             now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
             source = Source(self._last + 1, kind, address, title, now, digest, len(content))
+            # Written before it is taken: a number that the model sees must survive a restart.
             await self._write(f"{source.number}.json", {**source.to_json(), "text": content.decode()})
             self._take(source)
             return source
 
     def get(self, number: int) -> Source | None:
-        """Return the source of that number."""
+        """Return the source with a number, or None."""
         return self._by_number.get(number)
 
     async def text(self, number: int) -> str:
         """Return the text of a source.
 
         Raises:
-            UsageError: There is no such source, or its file is damaged.
+            UsageError: The source does not exist, or its file is damaged.
         """
         source = self._by_number.get(number)
         found = None if source is None else await self._offload(partial(_read, self._path(number)))
@@ -167,7 +171,7 @@ class Sources:
         return found.text
 
     async def texts(self) -> tuple[SourceText, ...]:
-        """Return all sources with their texts, by their numbers. Damaged ones are left out."""
+        """Return all sources with their texts, sorted by number; leave out damaged ones."""
 
         def read_all() -> tuple[SourceText, ...]:
             found = (_read(self._path(source.number)) for source in self.all)
@@ -176,10 +180,10 @@ class Sources:
         return await self._offload(read_all)
 
     async def note(self, text: str) -> bool:
-        """Keep a note on the disk. Return False if there are `MOST_NOTES` already.
+        """Store a note on the disk; return False if there are `MOST_NOTES` notes already.
 
         Raises:
-            RumiError: It cannot be written.
+            RumiError: The note cannot be written.
         """
         async with self._lock:
             if len(self._notes) >= MOST_NOTES:
@@ -222,7 +226,7 @@ class Sources:
                     logger.warning("%s is damaged and left out", self._folder / name)
                 else:
                     self._take(found.source)
-            elif name.startswith("."):  # a draft that a killed process has left
+            elif name.startswith("."):  # a temporary file of a killed process
                 (self._folder / name).unlink(missing_ok=True)
         try:
             notes = json.loads((self._folder / _NOTES).read_bytes())
@@ -232,13 +236,14 @@ class Sources:
 
 
 def _read(path: Path) -> SourceText | None:
-    """Return what a file holds; None if it is not there or damaged."""
+    """Read a source with its text; return None if the file is missing or damaged."""
     try:
         stored = json.loads(path.read_bytes())
         text = stored.pop("text")
         source = Source(**stored)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+    # A file that was truncated or edited must not confirm a quotation.
     if not isinstance(text, str) or sha256(text.encode()).hexdigest() != source.sha256:
         return None
     return SourceText(source, text)

@@ -1,4 +1,4 @@
-"""The tools with which a chat, or a research, has something researched."""
+"""The tools with which a chat or a research starts a research task."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -16,24 +16,24 @@ from rumi.web.links import links_in
 MOST_URLS: Final = 10
 
 Ask = Callable[[TaskRecord, Progress], Awaitable[TaskRecord]]
-"""Runs an attached task to its end."""
+"""Runs an attached task to its end, and returns it."""
 
 _TEXT: Final = {"type": "string"}
 _BACKGROUND: Final = {"type": "boolean"}
 
 
 class StartTask(Protocol):
-    """Begins a detached task."""
+    """Starts a detached task."""
 
     async def __call__(self, task: TaskRecord, /) -> TaskRecord:
-        """Return it with its number."""
+        """Start the task; return it with its number."""
         ...
 
 
 def _specs(
     name: str, description: str, own: Mapping[str, object], needed: tuple[str, ...]
 ) -> tuple[ToolSpec, ToolSpec]:
-    """Return a tool as models see it: one that waits for its answer, and one that need not."""
+    """Return two specifications of a tool for models: without and with the `background` argument."""
 
     def spec(more: Mapping[str, object]) -> ToolSpec:
         properties = {"question": _TEXT, **own, **more}
@@ -45,10 +45,10 @@ def _specs(
 
 
 class ResearchTool:
-    """The tool `research`: a researcher of its own reads the web and answers with sources.
+    """The tool `research`: a separate researcher reads the web and answers with sources.
 
-    The tasks that it starts are like `task`: of its owner, chat and language. Without `begin` none can go on
-    in the background. `places` bounds how many run at once.
+    The tasks that it starts get the owner, the chat, the language and the model of `task`. Without `begin`,
+    no task can run in the background. `slots` limits the number of tasks that run at once.
     """
 
     concurrent = True
@@ -71,11 +71,11 @@ class ResearchTool:
         self.spec = self.specs[begin is not None]
 
     async def prepare(self) -> None:
-        """Nothing has to be made ready."""
+        """Do nothing: the tool needs no preparation."""
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return the question for the user: what a research asks may carry something away."""
+        """Return the question for the user: the text of a research may carry private data out."""
         asked = self._asked(arguments)
         if isinstance(asked, str):
             return None
@@ -84,7 +84,7 @@ class ResearchTool:
         return Question("research", asked, consent)
 
     def _asked(self, arguments: Mapping[str, object]) -> dict[str, Detail] | str:
-        """Return the arguments as the user reads them, or what is wrong with them."""
+        """Return the arguments as shown to the user, or an error message."""
         question, urls = arguments.get("question"), arguments.get("urls")
         if not isinstance(question, str) or not question.strip():
             return f"{self.name} needs `question`, a string that is not empty"
@@ -98,11 +98,14 @@ class ResearchTool:
         return {"urls": arguments.get("urls") or []}
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Do it without showing steps."""
+        """Run the research without showing steps."""
         return await self.call_reporting(arguments, lambda step: None)
 
     async def call_reporting(self, arguments: Mapping[str, object], progress: Progress) -> ToolResult:
-        """Have it researched. Cancelled, the research is stopped, and nothing of it runs on."""
+        """Run the research and return its answer, or start it in the background.
+
+        On cancellation, stops the research; no part of it runs on.
+        """
         asked = self._asked(arguments)
         if isinstance(asked, str):
             return ToolResult(False, asked)
@@ -122,12 +125,13 @@ class ResearchTool:
         async with self._slots:
             done = await self._ask(task, progress)
         inside = untrusted_block(f"{self.name}: task {done.id}", f"{done.state}\n\n{done.answer}")
+        # Links with a query are left out, so that opening one asks first: a query can carry data to its host.
         links = tuple(link for link in links_in(done.answer) if "?" not in link)
         return ToolResult(done.state in ("succeeded", "out_of_budget"), inside, tainted=True, links=links)
 
 
 class RepositoryTool(ResearchTool):
-    """The tool `research_repo`: a researcher of its own reads a repository."""
+    """The tool `research_repo`: a separate researcher reads a repository."""
 
     name = "research_repo"
     specs = _specs(name, "The same with a git repository.", {"uri": _TEXT, "ref": _TEXT}, ("uri", "question"))

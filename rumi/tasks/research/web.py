@@ -1,4 +1,4 @@
-"""A research on the web: its instructions and tools, its first pages, and the check of its answer."""
+"""Research on the web: instructions, tools, first pages, and the check of the answer."""
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -25,10 +25,10 @@ from rumi.tasks.research.workspace import MOST_BYTES, workspace_tools
 from rumi.web.messages import FetchError, Method, Page, SearchResults, Topic
 
 PAGE_SHARE: Final = 1 / 8
-"""The share of a prompt that one page may take."""
+"""Maximum share of a prompt for one page."""
 
 PREFETCHED_SHARE: Final = 1 / 2
-"""The share of a prompt that all pages may take with which a research begins."""
+"""Maximum share of a prompt for all first pages of a research."""
 
 _BEGINNING_CHARS: Final = 6000
 _OUTLINE_LINES: Final = 60
@@ -42,9 +42,9 @@ SearchWeb = Callable[[str, int, Topic], Awaitable[SearchResults]]
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The pages that a research was given. Each of `messages` is a user's message before the question.
+    """The first pages of a research. Each of `messages` is a user message before the question.
 
-    `links` are the addresses that they show; `failed` are those that could not be fetched, with the error.
+    `links` are the URLs on these pages; `failed` are the URLs that could not be fetched, with the error.
     """
 
     messages: tuple[str, ...] = ()
@@ -55,9 +55,9 @@ class Prefetched:
 class WebResearch:
     """One research on the web.
 
-    `words` are those of the prompt `research-web`. `fetch` and `search` are bound to the task, `fetch` to
-    whole pages; `shell` is its sandbox. `today` is a date as in ISO 8601. `context_tokens` is the model's
-    maximum.
+    `words` is the text of the prompt `research-web`. `fetch` and `search` are bound to the task; `fetch`
+    returns whole pages. `shell` is the task's sandbox. `today` is a date in ISO 8601. `context_tokens` is the
+    maximum context of the model.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class WebResearch:
         )
 
     async def prefetched(self, progress: Progress = lambda step: None) -> Prefetched:
-        """Fetch the pages with which the research begins, at the same time; `progress` gets the steps.
+        """Fetch the first pages of the research concurrently; `progress` gets the steps.
 
-        A page of at most 50 KB is a message as a whole, a longer one begins there and is in the workspace.
-        Cancelled, no fetch continues.
+        A page of at most 50 KB becomes a complete message. Of a longer page, the message has the beginning,
+        and the workspace the whole text. On cancellation, no fetch continues.
         """
         share = int(self._prompt_tokens * PREFETCHED_SHARE / max(len(self.urls), 1))
         got: dict[str, ToolResult | FetchError] = {}
@@ -136,11 +136,11 @@ class WebResearch:
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """Return why no search engine and no page was reached; empty if one was, or none was tried."""
+        """Return the errors if no search engine and no page was reached; otherwise an empty tuple."""
         return () if self._found or self.sources.all else tuple(self._failures)
 
     async def report(self, answer: str, language: Language = "en") -> Report:
-        """Check an answer against what was read. Takes a thread for as long as it works.
+        """Check an answer against the sources, in a worker thread.
 
         Raises:
             RumiError: The stored texts cannot be read.
@@ -149,7 +149,7 @@ class WebResearch:
         lines = {text.source.file: text.text.count("\n") + 1 for text in texts}
 
         def exists(path: str, line: int) -> bool:
-            # A page may itself name a line of a file somewhere.
+            # A page may quote a reference to a file line; repeating it is correct.
             return 1 <= line <= lines.get(path, 0) or any(f"{path}:{line}" in text.text for text in texts)
 
         return await self._offload(
@@ -157,9 +157,9 @@ class WebResearch:
         )
 
     async def finish(self, answer: str, complete: bool, language: Language) -> tuple[str, str]:
-        """Return what people read of the end of the research, and its report as JSON.
+        """Return the text for people at the end of the research, and its report as JSON.
 
-        Of a research that is not `complete`, because a limit ended it, the notes follow, if there are any.
+        The notes follow if the research is not `complete` because a limit ended it.
 
         Raises:
             RumiError: The stored texts cannot be read.
@@ -173,7 +173,7 @@ class WebResearch:
 
 
 class Pages:
-    """The pages of a research: each is a source, and a file of the workspace if it is long."""
+    """The pages of a research: each page is a source, and a long page is also a file in the workspace."""
 
     def __init__(self, sources: Sources, shell: CommandShell, offload: Offload) -> None:
         self._sources = sources
@@ -181,9 +181,9 @@ class Pages:
         self._writer = WriteFile(shell)
 
     async def shown(self, page: Page, most_tokens: int) -> ToolResult:
-        """Note a page as a source, and return it for a model: as a whole, or its beginning and an outline.
+        """Register a page as a source; return it for a model, complete or as its outline and beginning.
 
-        A page that says that there is none, or that has no text, is no source.
+        An error page, or a page without text, is not a source.
         """
         text = await self._offload(lambda: harmless(page.text).strip())
         if page.status >= 400 or not text:
@@ -198,8 +198,8 @@ class Pages:
             return page_result(page, _titled(page, text), first=[number])
         written = await self._writer.put(f"/workspace/{source.file}", text.encode("utf-8", "replace"))
         if written.content not in ("created", "overwritten"):
-            kept = f"too long to show, and it could not be stored: {written.content}"
-            first = [number, one_line(kept, 300)]
+            problem = f"too long to show, and it could not be stored: {written.content}"
+            first = [number, one_line(problem, 300)]
         else:
             lines = text.count("\n") + 1
             first = [
@@ -212,7 +212,7 @@ class Pages:
 
 
 class ResearchFetch(WebFetch):
-    """The tool `web_fetch` of a research: each page that it reads is a source."""
+    """The tool `web_fetch` of a research: each page becomes a source."""
 
     def __init__(self, fetch: FetchPage, pages: Pages, most_tokens: int) -> None:
         super().__init__(fetch)
@@ -220,14 +220,14 @@ class ResearchFetch(WebFetch):
         self._most_tokens = most_tokens
 
     async def reported(self, page: Page, method: Method) -> ToolResult:
-        """Note the page, and return what the model gets of it."""
+        """Register the page as a source, and return it for the model. Answers to HEAD are not sources."""
         if method == "HEAD":
             return await super().reported(page, method)
         return await self._pages.shown(page, self._most_tokens)
 
 
 class Note:
-    """The tool `note`: keeps what a research has established, in case a limit ends it."""
+    """The tool `note`: stores findings of a research, in case a limit ends it."""
 
     concurrent = True
     spec = ToolSpec(
@@ -244,15 +244,15 @@ class Note:
         self._sources = sources
 
     async def prepare(self) -> None:
-        """Nothing has to be made ready."""
+        """Do nothing: the tool needs no preparation."""
         await trio.lowlevel.checkpoint()
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None: a note stays in its task."""
+        """Return None: a note stays in its task."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Keep the note. It is on the disk when this returns."""
+        """Store the note; it is on the disk when this returns."""
         text = arguments.get("text")
         if not isinstance(text, str) or not text.strip():
             return ToolResult(False, "note needs `text`, a string that is not empty")
@@ -269,7 +269,7 @@ def _titled(page: Page, text: str) -> str:
 
 
 def _in_short(text: str, most_tokens: int) -> str:
-    """Return the outline of a text, with the numbers of its lines, and its beginning."""
+    """Return the outline of a text with line numbers, and the beginning of the text."""
     outline = _outline(text)
     most_chars = max(500, min(_BEGINNING_CHARS, most_tokens * 3 // 2))
     beginning = text[:most_chars]

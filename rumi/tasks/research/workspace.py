@@ -1,7 +1,7 @@
 """The tools that read the workspace of a research: `read`, `grep`, `ls` and `find`.
 
-They act inside the sandbox, as the file tools do, and reach only /workspace. No link is followed. What they
-return is from outside: it is marked, and taints the task.
+They run inside the sandbox, as the file tools do, reach only /workspace and follow no link. Their results
+are untrusted: they are put into a marked block and taint the task.
 """
 
 import posixpath
@@ -22,15 +22,15 @@ from rumi.tasks.research.sources import Source
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50 * 1024
 GREP_LINE_CHARS: Final = 500
-"""How much one result shows."""
+"""Limits of one result: lines, bytes, and characters per line of `grep`."""
 
 _PATTERN_CHARS: Final = 1000
 _OUTPUT_LIMIT: Final = 4 * MOST_BYTES
 _HIDDEN: Final = "repo.git"
-"""The folder with the history of a repository, which the git tools read."""
+"""The folder with the history of a repository; only the git tools read it."""
 
 RegisterSource: TypeAlias = Callable[[str, str], Awaitable[Source | None]]
-"""Takes the path of a file below the workspace, and its text; returns the source that it is from now on."""
+"""Registers a file as a source, from its path below the workspace and its text; returns the source."""
 
 _BEGIN: Final = f"""\
 {NO_LINKS}
@@ -39,9 +39,10 @@ p=$1
 [ -e "$p" ] || {{ echo missing; exit 3; }}
 cd /workspace || exit 3
 """
+# Cut in the sandbox, so that a huge output is not transferred.
 _END: Final = f" | cut -b 1-{4 * GREP_LINE_CHARS} | head -n {MOST_LINES + 1} | head -c {2 * MOST_BYTES}\n"
 
-# Without ripgrep: grep's Perl expressions are nearly the same, and find names the files in order.
+# Without ripgrep: grep's Perl expressions are nearly the same as ripgrep's; find and sort order the files.
 _GREP: Final = f"""{_BEGIN}
 if command -v rg >/dev/null; then
   set -- -e "$2" -g '!{_HIDDEN}' ${{3:+-g "$3"}} ${{4:+-i}} ${{5:+-F}} -- "$p"
@@ -68,12 +69,12 @@ find "$p" -mindepth 1 -name {_HIDDEN} -prune -o ${{4:+-type "$4"}} "$2" "$3" -pr
 
 
 def workspace_tools(shell: CommandShell, register_source: RegisterSource) -> tuple[Tool, ...]:
-    """Return the tools. `noting` gets each file that was read, and its text."""
+    """Return the workspace tools. `register_source` gets the path and the text of each file that is read."""
     return (ReadSource(shell, register_source), Grep(shell), Ls(shell), Find(shell))
 
 
 def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
-    """Return as many lines as a result may show, each cut, and True if there were more."""
+    """Return the lines that fit into one result, each shortened, and True if lines were left out."""
     shown: list[str] = []
     size = 0
     for line in lines[:MOST_LINES]:
@@ -86,14 +87,14 @@ def bounded(lines: list[str], line_chars: int = 2000) -> tuple[str, bool]:
 
 
 class _InWorkspace(FileTool):
-    """What the tools share: paths below /workspace, without links."""
+    """Base class of the workspace tools: paths below /workspace, without links."""
 
     concurrent = True
     roots = ("/workspace",)
     follows = False
 
     def path(self, value: object) -> str | ToolResult:
-        """Return the path inside the sandbox; `..` may not lead out of /workspace."""
+        """Return the path inside the sandbox, or a refusal if `..` leads out of /workspace."""
         path = super().path(value)
         if isinstance(path, ToolResult):
             return path
@@ -103,7 +104,7 @@ class _InWorkspace(FileTool):
         return path
 
     async def _lines(self, path: str, script: str, *words: str) -> list[str] | ToolResult:
-        """Return the lines that a script prints; what it cannot do is a result."""
+        """Return the lines that a script prints, or a result that describes its failure."""
         command = Command(("sh", "-c", script, "sh", path, *words), reads=True, output_limit=_OUTPUT_LIMIT)
         result = await self._shell.run(command)
         trace = CommandTrace((self.spec.name, path, *words), result.container_id) if result.ran else None
@@ -124,7 +125,7 @@ class _InWorkspace(FileTool):
         return printed.split("\n")[:-1] if printed.endswith("\n") else printed.split("\n") if printed else []
 
     def _shown(self, path: str, lines: list[str], none: str, more: str, line_chars: int = 2000) -> ToolResult:
-        """Return a result with marked lines."""
+        """Return a result with the lines in an untrusted block."""
         if not lines:
             return ToolResult(True, none, 1, tainted=True)
         text, cut = bounded(lines, line_chars)
@@ -133,7 +134,7 @@ class _InWorkspace(FileTool):
 
 
 class ReadSource(_InWorkspace, ReadFile):
-    """Reads files of the workspace, and notes them as sources."""
+    """The tool `read`: reads files of the workspace, and registers them as sources."""
 
     spec = replace(
         ReadFile.spec, name="read", description="Read a text file of the workspace as numbered lines."
@@ -144,12 +145,12 @@ class ReadSource(_InWorkspace, ReadFile):
         self._register_source = register_source
 
     async def source_note(self, path: str, file: TextFile) -> str:
-        """Note the file as a source, and return its number for the first line of the result."""
+        """Register the file as a source, and return its number for the first line of the result."""
         source = await self._register_source(path.removeprefix("/workspace/"), file.plain)
         return f"source [{source.number}] · " if source is not None else ""
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the lines; see `ReadFile`. They are marked, and at most 50 KB."""
+        """Read the lines; see `ReadFile`. The result has at most 50 KB of lines, in an untrusted block."""
         result = await super().call(arguments)
         first, _, rest = result.content.partition("\n")
         if not result.ok or not rest:
@@ -163,7 +164,7 @@ class ReadSource(_InWorkspace, ReadFile):
 
 
 class Grep(_InWorkspace):
-    """Searches files for a regular expression, with ripgrep where the sandbox has it."""
+    """The tool `grep`: searches files for a regular expression, with ripgrep if the sandbox has it."""
 
     spec = ToolSpec(
         name="grep",
@@ -182,7 +183,7 @@ class Grep(_InWorkspace):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Search. A line of the result has at most 500 characters."""
+        """Search the files. A line of the result has at most `GREP_LINE_CHARS` characters."""
         path = self.path(arguments.get("path") or "/workspace")
         if isinstance(path, ToolResult):
             return path
@@ -200,7 +201,7 @@ class Grep(_InWorkspace):
 
 
 class Ls(_InWorkspace):
-    """Lists a folder."""
+    """The tool `ls`: lists a folder."""
 
     spec = ToolSpec(
         name="ls",
@@ -220,7 +221,7 @@ class Ls(_InWorkspace):
 
 
 class Find(_InWorkspace):
-    """Finds files and folders by their names."""
+    """The tool `find`: finds files and folders by name."""
 
     spec = ToolSpec(
         name="find",
@@ -237,7 +238,7 @@ class Find(_InWorkspace):
     )
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Find. A pattern with a slash is compared with the path below the folder, another with the name."""
+        """Find entries. A pattern with a slash is matched with paths below the folder, others with names."""
         path = self.path(arguments.get("path") or "/workspace")
         if isinstance(path, ToolResult):
             return path

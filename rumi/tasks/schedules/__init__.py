@@ -1,1 +1,1 @@
-"""Reminders and schedules: what fires once, or again and again, in the local time of its owner."""
+"""Reminders and schedules that fire once or repeatedly, in the local time of their owner."""

@@ -1,4 +1,4 @@
-"""The actor that fires schedules: it sleeps until the next one, and notices jumps of the clock."""
+"""The actor that fires schedules: it sleeps until the next fire time, and detects jumps of the clock."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -33,23 +33,26 @@ from rumi.tasks.schedules.times import following
 logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 30.0
-"""How often to compare the clock with the next fire: a jump or the end of a suspend is noticed by then."""
+"""Maximum time between two comparisons of the clock with the next fire time, in seconds.
+
+A jump of the clock or the end of a suspend is detected within this time.
+"""
 
 BACK_S: Final = 60.0
-"""A clock that goes back by more than this has been set."""
+"""A clock that goes back by more than this, in seconds, has been set."""
 
 AT_ONCE: Final = 25
-"""How many fires one transaction stores: others wait for no more than that."""
+"""Maximum number of fires in one transaction, so that other transactions do not wait long."""
 
 WORK_S: Final = 7200.0
-"""How long after a fire its work may still fail."""
+"""Time after a fire during which its work may still fail, in seconds."""
 
 SHOWN: Final = 50
-"""How many schedules the status has."""
+"""Maximum number of schedules in the status."""
 
 
 class ScheduleClock(Actor[Never]):
-    """Fires what is due, pauses what fails, and tells what was missed."""
+    """Fires due schedules, pauses failing ones, and reports missed fire times."""
 
     def __init__(self, schedules: Schedules) -> None:
         self._schedules = schedules
@@ -62,13 +65,14 @@ class ScheduleClock(Actor[Never]):
         self._latest = 0.0
 
     async def started(self) -> None:
-        """Begin to fire."""
+        """Start to fire schedules."""
         self.start_soon(self._run)
 
     async def _run(self) -> None:
         await self._set_back()
         await self._watch_missed()
         while True:
+            # Read before the work below: a change while it runs sets this event, and the loop starts again.
             changed = self._schedules.to_look
             if self._went_back() or self._schedules.taken_over:
                 self._schedules.taken_over = False
@@ -80,6 +84,7 @@ class ScheduleClock(Actor[Never]):
             while not changed.is_set() and not self._went_back():
                 with trio.move_on_after(max(0.0, min(self._figures.next_at - self._now(), LOOK_S))):
                     await changed.wait()
+                # Work of a recent fire may still fail: then look for failing schedules every `LOOK_S`.
                 if (now := self._now()) >= self._figures.next_at or now < self._work_until:
                     break
 
@@ -89,11 +94,14 @@ class ScheduleClock(Actor[Never]):
         return now
 
     def _went_back(self) -> bool:
-        """Return True if the clock was set back since its latest time was read."""
+        """Return True if the clock was set back since its latest reading."""
         return self._services.now() < self._latest - BACK_S
 
     async def _look(self) -> None:
-        """Read when the next one fires; both requests go into one transaction."""
+        """Read the next fire time and the schedules for the status.
+
+        Both requests are sent at once, so that the journal answers them in one transaction.
+        """
 
         async def show() -> None:
             self._shown = await self._ask(ListSchedules(LOCAL, SHOWN))
@@ -106,7 +114,7 @@ class ScheduleClock(Actor[Never]):
         self._schedules.fired = trio.Event()
 
     async def _fire_due(self) -> None:
-        """Fire what is due, some at a time."""
+        """Fire the due schedules in batches."""
         while due := await self._ask(DueSchedules(self._now())):
             for first in range(0, len(due), AT_ONCE):
                 await self._fire(due[first : first + AT_ONCE])
@@ -119,7 +127,7 @@ class ScheduleClock(Actor[Never]):
         for schedule in due:
             try:
                 planned = plan(schedule, now, self._services.limits.quiet, self._schedules.task_of)
-            except Exception as error:  # one schedule's fault must not keep the others from firing
+            except Exception as error:  # one schedule's failure must not keep the others from firing
                 logger.error("schedule %d cannot fire and is paused", schedule.id, exc_info=error)
                 await self._ask(SetSchedule(schedule.id, "paused"))
                 continue
@@ -144,7 +152,7 @@ class ScheduleClock(Actor[Never]):
         return any(schedule.cron and schedule.kind != "text" for schedule in due)
 
     async def _pause_failing(self) -> None:
-        """Pause what failed too often, and say so."""
+        """Pause schedules that failed too often, and notify their chats."""
         if self._services.now() >= self._work_until:
             return
         for schedule in await self._ask(FailedSchedules()):
@@ -154,7 +162,10 @@ class ScheduleClock(Actor[Never]):
                 self._services.wake(stored)
 
     async def _set_back(self) -> None:
-        """Have recurring schedules fire at their next instant from now on, which a clock ahead had passed."""
+        """Move recurring schedules back to their next fire time after the clock was set back.
+
+        While the clock was ahead, their fire times were advanced into what is the future now.
+        """
         self._latest = self._services.now()
         while ahead := await self._ask(AheadSchedules(self._services.now())):
             now, moves = self._services.now(), []
@@ -163,30 +174,32 @@ class ScheduleClock(Actor[Never]):
                 moves.append((schedule.id, schedule.instant, then, then))
             await self._ask(MoveSchedules(tuple(moves)))
 
-    # What was missed
+    # Missed fire times
 
     async def _watch_missed(self) -> None:
-        """Wait for the next contact of chats whose schedules have missed something."""
+        """Start a listener for each chat with missed fire times that has none yet."""
         for chat in {schedule.chat for schedule in await self._ask(MissedSchedules())} - self._watched_chats:
             self._watched_chats.add(chat)
             self.start_soon(self._report_missed, chat)
 
     async def _report_missed(self, chat: str) -> None:
-        """Tell a chat what was missed, as soon as something happens in it."""
+        """Report missed fire times to a chat at the next reply or turn in the chat."""
         with self._services.hub.listening(chat) as events:
             while not isinstance((await events.receive()).what, Replied | TurnStarted):
                 pass
         while missed := await self._ask(MissedSchedules(chat)):
             stored = await self._ask(TellMissed(chat, self._missed(missed), _counts(missed)))
-            if stored is not None:  # otherwise more was missed meanwhile
+            # None: more fire times were missed meanwhile, so the message would be incomplete.
+            if stored is not None:
                 self._services.wake(stored)
                 break
         self._watched_chats.discard(chat)
-        await self._watch_missed()  # what was missed while the message was stored
+        # `_watch_missed` skipped this chat while it was watched: catch fire times missed since the report.
+        await self._watch_missed()
 
     @staticmethod
     def _missed(missed: Sequence[ScheduleRecord]) -> Incoming:
-        """Return the message that tells a chat what was missed."""
+        """Return the message that reports missed fire times to their chat."""
         language = missed[0].language
         rows = [
             (
@@ -206,16 +219,16 @@ class ScheduleClock(Actor[Never]):
             tainted=any(schedule.tainted for schedule in missed),
         )
 
-    # What it is at
+    # Status
 
     def activity(self) -> str:
-        """Return how many schedules are active, and when the next one fires."""
+        """Return the number of active schedules and the next fire time."""
         if not self._figures.active:
             return ""
         return f"{self._figures.active} active, next {utc(self._figures.next_at)}"
 
     def metrics(self) -> Mapping[str, object]:
-        """Return how many there are, when the next one fires, and those of this machine's owner."""
+        """Return the counts, the next fire time, and the schedules of the local owner."""
         next_at = self._figures.next_at
         return {
             "active": self._figures.active,

@@ -1,4 +1,4 @@
-"""What becomes of a schedule that is due: a fire, a late one, a missed instant, or a wait for quiet hours."""
+"""Planning of a due schedule: a fire, a late fire, a missed fire time, or a wait for quiet hours."""
 
 import json
 from collections.abc import Callable
@@ -13,39 +13,42 @@ from rumi.store.journal.records import Firing, Incoming, ScheduleRecord, TaskRec
 from rumi.tasks.schedules.times import QuietHours, following, latest, local_time
 
 ON_TIME_S: Final = 60.0
-"""A fire that comes within this time is not called late."""
+"""Maximum delay of a fire that is not reported as late, in seconds."""
 
 GRACE_S: Final = (120.0, 7200.0)
-"""A recurring fire may be late by half its period: at least and at most so long."""
+"""Minimum and maximum of the allowed delay of a recurring fire, in seconds; between them, half its period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A fire waits until the end of the quiet hours."""
+    """A fire postponed to the end of the quiet hours, in seconds since 1970."""
 
     until: float
 
 
 MakeTask: TypeAlias = Callable[[ScheduleRecord], TaskRecord]
-"""Returns the task that a fire begins. Raises a `RumiError` if it cannot be begun now."""
+"""Returns the task that a fire starts. Raises a `RumiError` if the task cannot be started now."""
 
 
 def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of: MakeTask) -> Firing | Later:
-    """Return what becomes of a schedule that is due."""
+    """Decide what a due schedule does at `now`: fire, fire late, miss its time, or wait for quiet hours."""
     if quiet is not None and (until := quiet.until(now, schedule.zone)) > now:
         return Later(until)
     due = schedule.next_at
-    if not schedule.cron:
+    if not schedule.cron:  # a one-time schedule is never missed, however late it fires
         late = _late(schedule, schedule.instant) if now - due > ON_TIME_S else ""
         return work(schedule, Firing(schedule.id, schedule.instant), late, task_of)
     zone, cron = schedule.zone, schedule.cron
     then = following(cron, zone, now)
-    if due > schedule.instant and now - due <= ON_TIME_S:  # what the quiet hours held back comes as one
+    # `next_at` is later than the instant: quiet hours held the schedule back. All its instants in the quiet
+    # hours become one fire, which is not late.
+    if due > schedule.instant and now - due <= ON_TIME_S:
         return work(schedule, Firing(schedule.id, schedule.instant, then=then), "", task_of)
     last, before = latest(cron, zone, schedule.instant, now)
     firing = Firing(schedule.id, schedule.instant, of=last, then=then)
     if before == 0 and now - due <= ON_TIME_S:
         return work(schedule, firing, "", task_of)
+    # The delay counts from the end of the quiet hours: an earlier fire was not allowed.
     held = last if quiet is None else quiet.until(last, zone)
     least, most = GRACE_S
     if now - held <= min(max((then - last) / 2, least), most):
@@ -54,7 +57,7 @@ def plan(schedule: ScheduleRecord, now: float, quiet: QuietHours | None, task_of
 
 
 def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask) -> Firing:
-    """Return the firing with what it stores: a message, or a task."""
+    """Return the firing with the message or the task that it stores."""
     language = schedule.language
     match schedule.kind:
         case "text":
@@ -85,7 +88,7 @@ def work(schedule: ScheduleRecord, firing: Firing, late: str, task_of: MakeTask)
 
 
 def notice(schedule: ScheduleRecord, text: str) -> Incoming:
-    """Return a message of the schedule's chat whose text is its reply."""
+    """Return a message to the schedule's chat whose text is shown as a reply, without a turn."""
     return Incoming(
         chat=schedule.chat,
         text=text,
@@ -97,7 +100,7 @@ def notice(schedule: ScheduleRecord, text: str) -> Incoming:
 
 
 def research_of(schedule: ScheduleRecord) -> TaskRecord:
-    """Return the research that a fire begins."""
+    """Return the research task that a fire starts."""
     return TaskRecord(
         "web",
         schedule.owner,
@@ -111,9 +114,9 @@ def research_of(schedule: ScheduleRecord) -> TaskRecord:
 
 
 def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
-    """Return when a schedule fires, in words: its recurrence if it has one, and its next instant.
+    """Describe the fire times of a schedule: its recurrence, if it has one, and its next instant.
 
-    Of one that is done: when it last fired.
+    For a schedule that is done, describe its last fire time.
     """
     if schedule.state == "done":
         fired = in_words(schedule.fired, schedule.zone, language) if schedule.fired else ""
@@ -123,7 +126,7 @@ def next_in_words(schedule: ScheduleRecord, language: Language) -> str:
 
 
 def in_words(instant: float, zone: str, language: Language) -> str:
-    """Return an instant as local time in words."""
+    """Return an instant as a local time in words."""
     return schedule_texts.moment(language, local_time(instant, zone), zone)
 
 

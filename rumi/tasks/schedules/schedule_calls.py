@@ -1,7 +1,7 @@
-"""The calls of schedules for other processes: requests and answers as JSON objects.
+"""Control calls for schedules: requests and answers are JSON objects.
 
-`list` (of an `owner`, or of all); `show`, `pause`, `resume`, `run`, `delete` (an `id`); `add` (a `when`, a
-`text`, a `kind`, its `options`, for a `chat`).
+`list` (the schedules of one `owner`, or all); `show`, `pause`, `resume`, `run`, `delete` (with an `id`);
+`add` (with a `when`, a `text`, a `kind`, its `options`, and a `chat`).
 """
 
 import json
@@ -23,17 +23,17 @@ from rumi.tasks.schedules.when import read_when
 
 
 def schedule_call(schedules: StoredSchedules, ids: ChatIds) -> ControlCall:
-    """Return the function that serves such calls.
+    """Return the function that answers control calls for schedules.
 
-    A caller sees and changes the schedules of its scope, and adds its owner's.
+    A caller sees and changes the schedules in its scope, and adds schedules for its owner.
     """
 
     async def answer(caller: Caller, request: Mapping[str, object]) -> object:
         """Execute a request.
 
         Raises:
-            UsageError: The request is invalid, or there is no such schedule.
-            RumiError: It cannot be done.
+            UsageError: The request is invalid, or the schedule does not exist.
+            RumiError: The request cannot be executed.
         """
         match request.get("do"):
             case "list":
@@ -96,7 +96,7 @@ async def _add(
 
 
 def schedule_as_json(schedule: ScheduleRecord, language: Language = "en") -> dict[str, object]:
-    """Return a schedule as JSON; times as in RFC 3339, None for what has not been."""
+    """Return a schedule as JSON; times are in RFC 3339, None for events that have not happened."""
     active = schedule.state == "active"
     return {
         **asdict(schedule),

@@ -1,4 +1,4 @@
-"""Schedules for those who ask for them: chats, tools, and other processes; and what fires them."""
+"""The interface to schedules for chats, tools and other processes, and the execution of fires."""
 
 import logging
 import time
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import trio
+from typing_extensions import override
 
 from actors import ActorError, ActorRef
 from rumi.chats.commands import ChatCommand
@@ -30,15 +31,16 @@ from rumi.tasks.tasks import Tasks
 logger = logging.getLogger(__name__)
 
 SOON_S: Final = 300.0
-"""A process that is there for its windows alone stays for a fire that comes within this time."""
+"""A daemon without a service of its own stays up for a fire within this time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleServices:
-    """What schedules work with, introduced to them by `rumi.app.tree`.
+    """The services that schedules use, wired by `rumi.app.tree`.
 
-    `wake` hands a stored message to its chat. `bot` makes the task of a bot, where there are
-    bots; `has_bot` tells of a name if it is one's. `stays`: this process goes on without windows.
+    `wake` delivers a stored message to its chat. `bot` returns the task of a bot; None if there are no bots.
+    `has_bot` returns True for the name of a bot. `stays`: this process keeps running without attached
+    clients.
     """
 
     journal: ActorRef[JournalMessage]
@@ -56,7 +58,7 @@ class ScheduleServices:
 
 
 class Schedules(StoredSchedules):
-    """Adds schedules and fires them. `next_at` is when the next one fires, as far as it is known."""
+    """Adds schedules and fires them. `next_at` is the next known fire time, in seconds since 1970."""
 
     def __init__(self, services: ScheduleServices) -> None:
         super().__init__(services.journal.ask, services.limits, services.now, services.has_bot)
@@ -67,14 +69,15 @@ class Schedules(StoredSchedules):
         self.taken_over = False
         self._firing = trio.Lock()
 
+    @override
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return what the role of its person allows."""
+        """Return the limit from the role of the schedule's user, and the user's ids."""
         return self.services.people.most_schedules(schedule)
 
     # For chats
 
     async def command(self, message: Incoming, language: Language, command: ChatCommand) -> str:
-        """Do `/remind WHEN TEXT`, `/schedules` or `/timezone ZONE`; return the reply."""
+        """Execute `/remind WHEN TEXT`, `/schedules` or `/timezone ZONE`; return the reply."""
         owner = self.services.ids.owner_of(message.chat)
         try:
             match command.name:
@@ -138,7 +141,7 @@ class Schedules(StoredSchedules):
         )
 
     def understood(self, schedule: ScheduleRecord, language: Language) -> str:
-        """Repeat what was understood, and say how to change it."""
+        """Return the confirmation of a new schedule, with the command that changes it."""
         quiet = ""
         if schedule.next_at > schedule.instant:
             quiet = in_words(schedule.next_at, schedule.zone, language)
@@ -148,13 +151,14 @@ class Schedules(StoredSchedules):
             language, schedule.id, schedule.kind, when, schedule.text, stays=stays, quiet=quiet
         )
 
-    # For all
+    # For chats, tools and other processes
 
+    @override
     async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
-        """Fire a schedule now; its next instant stays. The same message `number` fires once.
+        """Fire a schedule now; its next instant does not change. The same message `number` fires once.
 
         Raises:
-            UsageError: It is unknown.
+            UsageError: The schedule is unknown.
         """
         schedule = await self.show(id, owner)
         now = self.services.now()
@@ -164,10 +168,10 @@ class Schedules(StoredSchedules):
         return schedule
 
     def task_of(self, schedule: ScheduleRecord) -> TaskRecord:
-        """Return the task that a fire begins.
+        """Return the task that a fire starts.
 
         Raises:
-            RumiError: It cannot be begun now.
+            RumiError: The task cannot be started now.
         """
         make = research_of if schedule.kind == "research" else self.services.bot
         if make is None:
@@ -177,7 +181,8 @@ class Schedules(StoredSchedules):
         return self.services.tasks.checked(task)
 
     async def do(self, firings: tuple[Firing, ...]) -> tuple[Fired, ...]:
-        """Do fires, and hand what they have stored to chats and tasks."""
+        """Store fires in one transaction, and deliver their messages and tasks."""
+        # `pause_all` takes the same lock: when it returns, no stored fire waits for its delivery.
         async with self._firing:
             done = await self.services.journal.ask(Fire(firings))
             for firing, fired in zip(firings, done, strict=True):
@@ -188,10 +193,11 @@ class Schedules(StoredSchedules):
                 self._note(firing, fired)
         return done
 
+    @override
     async def pause_all(self) -> int:
-        """Pause all active schedules, of all owners; return how many there were.
+        """Pause all active schedules of all owners; return the number of paused schedules.
 
-        What fires were stored before is handed to chats and tasks when this returns.
+        When this returns, all fires stored before have been delivered to chats and tasks.
         """
         async with self._firing:
             return await super().pause_all()
@@ -205,28 +211,30 @@ class Schedules(StoredSchedules):
             )
 
     async def take_over(self, numbers: frozenset[int]) -> None:
-        """Fire the schedules of these partitions as well."""
+        """Start to fire the schedules of these partitions."""
         self.taken_over = True
         self.to_look.set()
         self.to_look = trio.Event()
 
     async def hand_over(self, numbers: frozenset[int], patience_s: float) -> None:
-        """Nothing is to be done: what is due is looked for among the partitions that are served."""
+        """Do nothing: the queries for due schedules cover only the partitions that this worker serves."""
 
+    @override
     def changed(self) -> None:
-        """A schedule was added, changed, deleted or fired: look when the next one fires."""
+        """Wake the clock after a change or a fire of a schedule, to read the next fire time."""
+        # Waiters hold the old event, so it is replaced after the set.
         self.to_look.set()
         self.to_look = trio.Event()
 
-    # For a process that is there for its windows alone
+    # For a daemon that only runs for its attached clients
 
     @property
     def soon(self) -> bool:
-        """Return True if something fires within a few minutes."""
+        """Return True if a schedule fires within `SOON_S`."""
         return self.next_at - self.services.now() <= SOON_S
 
     async def none_soon(self) -> None:
-        """Return when nothing fires within a few minutes."""
+        """Wait until no schedule fires within `SOON_S`."""
         while self.soon:
             with trio.move_on_after(1 + max(0.0, self.next_at - self.services.now())):
                 await self.fired.wait()
@@ -238,5 +246,5 @@ def _number(text: str) -> int:
 
 
 def _no_message(now: float) -> int:
-    """Return a number for a fire that no message asked for: no other fire has it."""
+    """Return a unique number for a manual fire that no message asked for: the time in microseconds."""
     return int(now * 1e6)

@@ -1,4 +1,4 @@
-"""The schedules of a home: adds, lists, changes and deletes them, also where no process fires any."""
+"""The stored schedules of a home, which can be changed even while no daemon fires them."""
 
 import json
 import math
@@ -25,29 +25,30 @@ from rumi.tasks.schedules.times import NotATime, QuietHours, following, named_zo
 from rumi.tasks.schedules.when import After, Every, When, instants
 
 MOST_CHARS: Final = 4000
-"""The longest text of a schedule."""
+"""Maximum length of a schedule's text, in characters."""
 
 FAR_S: Final = 5 * 366 * 86_400.0
-"""How far ahead a schedule may fire for the first time."""
+"""Maximum time from now to the first fire of a schedule, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLimits:
-    """How many schedules an owner may have, and when none fires."""
+    """The maximum number of schedules per owner, and the quiet hours."""
 
     max_per_owner: int = 100
     quiet: QuietHours | None = None
 
 
 def bot_of(schedule: ScheduleRecord) -> str:
-    """Return the name of the bot that a schedule begins; empty if it begins none."""
+    """Return the name of the bot that a schedule starts, or an empty string."""
     return str(json.loads(schedule.options).get("bot", ""))
 
 
 class StoredSchedules:
-    """The schedules as they are stored.
+    """Adds, lists, changes and deletes stored schedules.
 
-    Each method takes the owner who asks, or None for the home's; another owner's number is unknown.
+    Each method takes the owner that asks, or None for the owner of the home, who sees all schedules.
+    Schedules of other owners are reported as unknown.
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class StoredSchedules:
         self._now = now
 
     def checked(self, new: ScheduleRecord) -> ScheduleRecord:
-        """Return the schedule, if its work can be done.
+        """Return the schedule unchanged if its work can be done.
 
         Raises:
-            UsageError: It is for a bot that is not there.
+            UsageError: The schedule starts a bot that does not exist.
         """
         name = bot_of(new)
         if new.kind == "bot" and not self._has_bot(name):
@@ -74,11 +75,12 @@ class StoredSchedules:
         return new
 
     async def add(self, new: ScheduleRecord, when: When, zone: str = "") -> ScheduleRecord:
-        """Store a schedule; return it with its number. The same message adds one schedule.
+        """Store a schedule; return it with its number. A message adds one schedule, even if handled twice.
 
         Raises:
-            UsageError: The time is over or too far, the text is empty or too long, or no zone is known.
-            RumiError: Its owner has too many.
+            UsageError: The time has passed or is too far ahead, the text is empty or too long, or the
+                owner's time zone is unknown.
+            RumiError: The owner has too many schedules.
         """
         if not new.text.strip():
             raise UsageError("The text is empty.", "Write what you want to be reminded of, or have done.")
@@ -114,20 +116,21 @@ class StoredSchedules:
         return stored
 
     def most_of(self, schedule: ScheduleRecord) -> tuple[int | None, tuple[int, ...]]:
-        """Return how many schedules the person of this one may have, None for any number, and the numbers
-        that their channel knows them by.
+        """Return the maximum number of schedules of this schedule's user, and the user's ids.
+
+        The maximum is None if there is no limit. The ids are those of the user in their channel.
         """
         return None, ()
 
     async def listed(self, owner: str | None, limit: int = 1000) -> tuple[ScheduleRecord, ...]:
-        """Return the schedules of an owner, or of all: those that are not done first."""
+        """Return the schedules of an owner, or of all owners; done schedules come last."""
         return await self._ask(ListSchedules(owner, limit))
 
     async def show(self, id: int, owner: str | None) -> ScheduleRecord:
         """Return a schedule.
 
         Raises:
-            UsageError: There is none of that number, or it is another owner's.
+            UsageError: The schedule does not exist, or belongs to another owner.
         """
         found = await self._ask(LoadSchedule(id))
         if found is None or owner not in (None, found.owner):
@@ -135,23 +138,23 @@ class StoredSchedules:
         return found
 
     async def pause(self, id: int, owner: str | None) -> ScheduleRecord:
-        """Have a schedule fire no more until it is resumed.
+        """Pause a schedule until it is resumed.
 
         Raises:
-            UsageError: It is unknown, or done.
+            UsageError: The schedule is unknown or done.
         """
         return await self._set(await self.show(id, owner), paused=True)
 
     async def resume(self, id: int, owner: str | None) -> ScheduleRecord:
-        """Have a schedule go on, at its next instant from now on; one that is due once fires at once.
+        """Resume a schedule at its next instant from now; a one-time schedule that is overdue fires at once.
 
         Raises:
-            UsageError: It is unknown, or done.
+            UsageError: The schedule is unknown or done.
         """
         return await self._set(await self.show(id, owner), paused=False)
 
     async def pause_all(self) -> int:
-        """Pause all active schedules, of all owners; return how many there were."""
+        """Pause all active schedules of all owners; return the number of paused schedules."""
         paused = await self._ask(PauseSchedules())
         self.changed()
         return paused
@@ -167,38 +170,38 @@ class StoredSchedules:
         return await self.show(schedule.id, None)
 
     async def run(self, id: int, owner: str | None, number: int = 0) -> ScheduleRecord:
-        """Say why nothing fires where no process runs.
+        """Refuse to fire a schedule: without a daemon, no schedule fires.
 
         Raises:
-            UsageError: It is unknown.
-            RumiError: No process fires it.
+            UsageError: The schedule is unknown.
+            RumiError: No daemon runs.
         """
         await self.show(id, owner)
         raise RumiError("No Rumi runs, so no schedule can run now.", "Start one: rumi serve")
 
     async def delete(self, id: int, owner: str | None, turn: str = "") -> None:
-        """Delete a schedule. What it has begun goes on. A `turn` that did this can be taken back.
+        """Delete a schedule. Its running work continues. Undo of the `turn` restores the schedule.
 
         Raises:
-            UsageError: It is unknown.
+            UsageError: The schedule is unknown.
         """
         schedule = await self.show(id, owner)
         await self._ask(DeleteSchedule(schedule.id, turn, schedule.chat))
         self.changed()
 
     async def zone_of(self, owner: str) -> str:
-        """Return the time zone of an owner; empty if it is not known. The machine's is that of its owner."""
+        """Return the time zone of an owner; empty if unknown. The local owner defaults to the machine's."""
         return await self._ask(ZoneOf(owner)) or (zone_of_machine() if owner == LOCAL else "")
 
     async def set_zone(self, owner: str, zone_name: str) -> str:
-        """Set the time zone of an owner; return its name. What is scheduled already keeps its own.
+        """Set the time zone of an owner; return its canonical name. Existing schedules keep their own zone.
 
         Raises:
-            NotATime: There is none of that name.
+            NotATime: The time zone does not exist.
         """
         zone = named_zone(zone_name)
         await self._ask(SetZone(owner, zone))
         return zone
 
     def changed(self) -> None:
-        """A schedule was added, changed or deleted."""
+        """Handle the change of a schedule; `Schedules` overrides this to wake its clock."""

@@ -1,7 +1,7 @@
-"""Local times and instants: time zones, recurrences, hours that a clock change skips or repeats, quiet hours.
+"""Conversion of local times to instants: time zones, recurrences, clock changes and quiet hours.
 
-A local time that a clock change skips stands for the end of what is skipped; one that it repeats stands for
-the first of the two. A recurrence in every hour goes on through both.
+A local time that a clock change skips means the end of the skipped interval; a repeated local time means the
+first of the two. An hourly recurrence continues through both.
 """
 
 import os
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 MOST_COUNTED: Final = 1000
-"""Missed instants are counted up to this number."""
+"""Maximum count of missed instants."""
 
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
@@ -28,7 +28,7 @@ _QUIET: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*-\s*([01]?\d|2[0-3]):(
 
 
 class NotATime(ValueError):
-    """A recurrence or a time zone that does not exist."""
+    """The recurrence or the time zone does not exist."""
 
 
 # Zones
@@ -36,23 +36,23 @@ class NotATime(ValueError):
 
 @cache
 def zone_names() -> Mapping[str, str]:
-    """Return the names of all time zones by their small letters."""
+    """Return the names of all time zones by their casefolded names."""
     names = (files("tzdata") / "zones").read_text("utf-8").split()
     return {name.casefold(): name for name in names}
 
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone. One that does not exist any more is UTC."""
+    """Return a time zone; UTC for a name that does not exist any more."""
     known = zone_names().get(name.casefold())
     return ZoneInfo(known or "UTC")
 
 
 def named_zone(name: str) -> str:
-    """Return the name of a time zone as it is written.
+    """Return the canonical spelling of a time zone name.
 
     Raises:
-        NotATime: There is none of that name. The error names those that end so.
+        NotATime: The time zone does not exist. The error lists up to five zones whose last part matches.
     """
     wanted = name.strip().casefold().replace(" ", "_")
     found = zone_names().get(wanted)
@@ -63,7 +63,7 @@ def named_zone(name: str) -> str:
 
 
 def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the machine's time zone: that of `TZ`, of /etc/localtime or /etc/timezone, otherwise UTC."""
+    """Return the machine's time zone from `TZ`, /etc/localtime or /etc/timezone; UTC if none names one."""
     guesses = [environ.get("TZ", "").lstrip(":")]
     try:
         guesses.append(str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2])
@@ -77,17 +77,19 @@ def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def local_time(instant: float, zone: str) -> datetime:
-    """Return an instant, in seconds since 1970, as the time in a zone."""
+    """Return the local time in a zone at an instant, in seconds since 1970."""
     return datetime.fromtimestamp(instant, zone_of(zone))
 
 
 def instant_of(local: datetime, zone: str) -> float:
-    """Return the instant of a local time, without a zone of its own, in seconds since 1970."""
+    """Return the instant of a naive local time in a zone, in seconds since 1970."""
     where = zone_of(zone)
     first = local.replace(tzinfo=where, fold=0)
     instant = first.timestamp()
     if datetime.fromtimestamp(instant, where).replace(tzinfo=None, fold=0) == local.replace(fold=0):
         return instant
+    # A clock change skips this local time: read with both offsets, its instants lie around the change. Find
+    # the first second with the new offset.
     before, after = int(local.replace(tzinfo=where, fold=1).timestamp()), int(instant)
     offset = datetime.fromtimestamp(before, where).utcoffset()
     skipped = range(before, after + 1)
@@ -96,27 +98,34 @@ def instant_of(local: datetime, zone: str) -> float:
 
 
 def checked_cron(expression: str) -> str:
-    """Return a recurrence of five fields: minute, hour, day of the month, month, day of the week.
+    """Return a normalized cron expression: minute, hour, day of the month, month, day of the week.
 
     Raises:
-        NotATime: It is not one, or there is no such day. With a sixth field it could fire each second.
+        NotATime: The expression is invalid, or no day matches it. Six fields are refused: such a schedule
+            could fire every second.
     """
     plain = " ".join(expression.upper().split())
     if _CRON.fullmatch(plain) is None:
         raise NotATime(expression)
     try:
-        next(CronSim(plain, datetime(2026, 1, 1)))
+        next(CronSim(plain, datetime(2026, 1, 1)))  # fails if no day matches, such as 30 February
     except (CronSimError, StopIteration, ValueError):
         raise NotATime(expression) from None
     return plain
 
 
 def following(cron: str, zone: str, after: float) -> float:
-    """Return the first instant of a recurrence behind `after`, in seconds since 1970."""
+    """Return the first instant of a recurrence later than `after`, in seconds since 1970.
+
+    Raises:
+        NotATime: The recurrence has no later instant.
+    """
     where = zone_of(zone)
     now = datetime.fromtimestamp(min(max(after, 0.0), LATEST), where)
     if cron.split()[1] == "*":  # in every hour: a clock change makes no difference
         return next(CronSim(cron, now)).timestamp()
+    # Other recurrences are computed in naive local time: `instant_of` decides what a skipped or a repeated
+    # hour means. A repeated hour may give instants up to `after`, which are passed over.
     for local in CronSim(cron, now.replace(tzinfo=None, fold=0)):
         instant = instant_of(local, zone)
         if instant > after:
@@ -125,14 +134,16 @@ def following(cron: str, zone: str, after: float) -> float:
 
 
 def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
-    """Return the last instant of a recurrence up to `now`, from its instant `first` on, and how many there
-    are before it, up to `MOST_COUNTED`.
+    """Return the last instant of a recurrence up to `now`, and the number of earlier ones since `first`.
+
+    The number is at most `MOST_COUNTED`.
     """
     before = 0
     while before < MOST_COUNTED and (then := following(cron, zone, first)) <= now:
         first, before = then, before + 1
     if before < MOST_COUNTED:
         return first, before
+    # Counting each minute of years would block the event loop: search back from `now` in growing steps.
     reach = 60.0
     while (found := following(cron, zone, now - reach)) > now:
         reach *= 4
@@ -146,13 +157,13 @@ def latest(cron: str, zone: str, first: float, now: float) -> tuple[float, int]:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """The hours of each day in which nothing fires, in local time: from `begins` up to `ends`."""
+    """The daily interval without fires, in local time: from `begins` up to, not including, `ends`."""
 
     begins: time
     ends: time
 
     def until(self, instant: float, zone: str) -> float:
-        """Return when a fire of that instant may happen: at once, or at the end of the quiet hours."""
+        """Return the earliest allowed time for a fire: `instant` itself, or the end of the quiet hours."""
         local = local_time(instant, zone).replace(tzinfo=None, fold=0)
         at, day = local.time(), local.date()
         if self.begins <= self.ends:
@@ -166,10 +177,10 @@ class QuietHours:
 
 
 def quiet_hours(text: str) -> QuietHours | None:
-    """Return the quiet hours that a text like `23:00-08:00` names; None for an empty one.
+    """Parse quiet hours like `23:00-08:00`; return None for an empty text.
 
     Raises:
-        ValueError: It has another form.
+        ValueError: The text has another form, or begin and end are equal.
     """
     if not text.strip():
         return None

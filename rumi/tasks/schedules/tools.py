@@ -1,9 +1,11 @@
-"""The tools with which a chat's model reminds and schedules. Their times are typed: no text is guessed at."""
+"""Tools with which a chat's model sets reminders and schedules. Times are typed arguments, never guessed."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from typing_extensions import override
 
 from rumi.agent.tool import Question, Tool, ToolResult
 from rumi.errors import RumiError
@@ -54,7 +56,7 @@ CANCEL: Final = ToolSpec(
 def schedule_tools(
     schedules: Callable[[], Schedules], present: Callable[[], ScheduleRecord]
 ) -> tuple[Tool, ...]:
-    """Return the tools of one chat. `present` makes a new record, without its text and its time."""
+    """Return the schedule tools of one chat. `present` returns a new record without text and time."""
     return (
         RemindTool(schedules, present),
         ScheduleTool(schedules, present),
@@ -64,7 +66,7 @@ def schedule_tools(
 
 
 class _ScheduleTool(Tool):
-    """What these tools share: the schedules, and the owner and the chat that they act for."""
+    """Base class of the schedule tools; `present` returns the owner and the chat that the tools act for."""
 
     concurrent = False
 
@@ -73,24 +75,25 @@ class _ScheduleTool(Tool):
         self._present = present
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return None: the call changes nothing."""
+        """Return None by default: a call that changes nothing needs no approval."""
         return None
 
 
 class RemindTool(_ScheduleTool):
-    """Sends a text later."""
+    """Tool that sends the user a text later."""
 
     spec = REMIND
     words = "text"
 
     def kind(self, arguments: Mapping[str, object]) -> ScheduleKind:
-        """Return what a fire does."""
+        """Return the kind of the new schedule."""
         return "text"
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with the text and the time as they would be stored.
+        """Return a question with the text and the time of the new schedule.
 
-        The user's own words may come once without a yes, at whatever time: again and again they may not.
+        A text in the user's own words needs no approval if it fires once, at any time. A recurrence always
+        needs approval.
         """
         when = when_of(arguments)
         text = arguments.get(self.words)
@@ -102,7 +105,7 @@ class RemindTool(_ScheduleTool):
         return Question("schedule", details, () if isinstance(when, Every) else (text,))
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Store the schedule. Cancelled, it is stored completely or not at all."""
+        """Store the schedule. On cancellation, the schedule is stored completely or not at all."""
         when, text = when_of(arguments), arguments.get(self.words)
         if isinstance(when, str):
             return ToolResult(False, when)
@@ -115,23 +118,23 @@ class RemindTool(_ScheduleTool):
 
 
 class ScheduleTool(RemindTool):
-    """Has a turn or a research begin later."""
+    """Tool that starts a turn or a research task later."""
 
     spec = SCHEDULE
     words = "prompt"
 
+    @override
     def kind(self, arguments: Mapping[str, object]) -> ScheduleKind:
-        """Return what a fire does."""
         return "research" if arguments.get("research") is True else "turn"
 
 
 class ListSchedulesTool(_ScheduleTool):
-    """Lists the owner's schedules."""
+    """Tool that lists the owner's schedules."""
 
     spec = LIST
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Return the list. It is tainted if a text in it is."""
+        """Return the list. The result is tainted if one of the schedules is."""
         present, schedules = self._present(), self._schedules()
         listed = await schedules.listed(present.owner)
         tainted = any(schedule.tainted for schedule in listed)
@@ -139,17 +142,17 @@ class ListSchedulesTool(_ScheduleTool):
 
 
 class CancelScheduleTool(_ScheduleTool):
-    """Deletes one of the owner's schedules."""
+    """Tool that deletes one of the owner's schedules."""
 
     spec = CANCEL
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """Return a question with its number."""
+        """Return a question with the number of the schedule."""
         id = arguments.get("id")
         return Question("unschedule", {"id": str(id)}) if isinstance(id, int) else None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Delete it."""
+        """Delete the schedule."""
         id, present = arguments.get("id"), self._present()
         if not isinstance(id, int) or isinstance(id, bool):
             return ToolResult(False, "cancel_schedule needs `id`, a number")
@@ -164,7 +167,7 @@ SCHEDULE_TOOLS: Final = (RemindTool, ScheduleTool, ListSchedulesTool, CancelSche
 
 
 def when_of(arguments: Mapping[str, object]) -> When | str:
-    """Return the time that typed arguments name, or what is wrong with them."""
+    """Parse the typed time arguments; return the time, or an error message for the model."""
     times = {name: arguments[name] for name in ("at", "in_minutes", "cron") if arguments.get(name)}
     if len(times) != 1:
         return "give exactly one of `at` (local time), `in_minutes`, `cron` (five fields)"

@@ -1,9 +1,10 @@
-"""The strict form of times in English and Spanish. It understands a text completely, or not at all.
+"""A strict parser for times in English and Spanish. It understands a text completely or not at all.
 
     in 20 minutes · tomorrow 09:00 · friday 18:30 · 2026-12-01 09:00 · every monday 08:00 · every 15 minutes
     en 20 minutos · mañana 09:00 · viernes 18:30 · 2026-12-01 09:00 · todos los lunes 08:00 · cada 15 minutos
 
-and a recurrence of cron's five fields, `0 9 * * 1`. Nothing else is guessed: the program asks back.
+It also reads a recurrence in cron's five fields, `0 9 * * 1`. It never guesses: for other texts, the program
+asks back.
 """
 
 import re
@@ -18,7 +19,7 @@ from rumi.tasks.schedules.times import NotATime, checked_cron, instant_of, local
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """A number of minutes from now, which no clock change moves, or of days: then at the same local time."""
+    """A time from now: in exact minutes, regardless of clock changes, or in days at the same local time."""
 
     minutes: int = 0
     days: int = 0
@@ -26,9 +27,9 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """A local time of a day; without a `day`, of so many days ahead, or of the next such weekday.
+    """A local time on a date: on `day`, in `ahead` days, or on the next `weekday`.
 
-    With neither, of the next day that has the time still ahead.
+    With none of them, on the next day on which the time is still in the future.
     """
 
     at: time
@@ -39,7 +40,7 @@ class On:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A recurrence in local time, as cron's five fields."""
+    """A recurrence in local time, in cron's five fields."""
 
     cron: str
 
@@ -124,7 +125,8 @@ def _every_month(found: re.Match[str]) -> When | None:
 
 
 def _step(found: re.Match[str]) -> When | None:
-    """Return a recurrence each so many minutes or hours, if a clock shows the same ones each hour or day."""
+    """Return an interval of minutes or hours as a recurrence; None if it does not divide an hour or a day."""
+    # Cron restarts the step at each hour or day, so another step would have one interval of other length.
     number = int(found["n"] or 1)
     if re.fullmatch(_MINUTES, found["unit"]):
         if number == 60:
@@ -173,7 +175,7 @@ _READ: Final = [(re.compile(form), read) for form, read in _FORMS]
 _CRON: Final = re.compile(r"[0-9*][0-9a-z*/,#-]*(?: [0-9*a-z][0-9a-z*/,#-]*){4}")
 
 MOST_WORDS: Final = 14
-"""The longest time has so many words."""
+"""Number of words in the longest time."""
 
 _GOES_ON: Final = frozenset(
     re.findall(
@@ -185,11 +187,11 @@ _GOES_ON: Final = frozenset(
         " todos u until utc weeks y",
     )
 )
-"""Words with which a time may go on: where one stands behind a time, it is not understood."""
+"""Words that may continue a time. If one follows a time, the text is not understood."""
 
 
 def read_when(text: str) -> When | None:
-    """Return the time that a text is, completely; None for all that is not of the strict form."""
+    """Parse a text that consists of a time only; return None for any other text."""
     plain = _plain(text)
     if _CRON.fullmatch(plain):
         try:
@@ -204,12 +206,13 @@ def read_when(text: str) -> When | None:
 
 
 def read_when_and_text(said: str) -> tuple[When, str] | None:
-    """Return the time at the beginning of a text, and what stands behind it.
+    """Return the time at the beginning of `said`, and the text after it; None if there is no clear split.
 
-    A colon may stand between them. Without one, the text may not begin with a word with which the time could
-    go on.
+    A colon may separate them. Without a colon, the text may not begin with a word that could continue the
+    time.
     """
     words = said.split(maxsplit=MOST_WORDS)
+    # The longest time first: "tomorrow 09:00" must not be read as a shorter time and the rest as text.
     for many in range(min(MOST_WORDS, len(words) - 1), 0, -1):
         head = " ".join(words[:many])
         rest = said.split(maxsplit=many)[many].strip()
@@ -225,7 +228,7 @@ def read_when_and_text(said: str) -> tuple[When, str] | None:
 
 
 def instants(when: When, zone: str, now: float) -> float | None:
-    """Return the instant of a time that comes once, in seconds since 1970; None for one that is over."""
+    """Return the instant of a time that is not a recurrence, in seconds since 1970; None if it has passed."""
     match when:
         case After(minutes, 0):
             return now + minutes * 60
@@ -253,6 +256,6 @@ def _instant(on: On, zone: str, now: float) -> float:
 
 
 def _plain(text: str) -> str:
-    """Return the text in small letters, without accents, with single spaces, without a mark at its end."""
+    """Return the text casefolded, without accents, with single spaces and without a final mark."""
     bare = "".join(c for c in normalize("NFD", text.casefold()) if not combining(c))
     return " ".join(bare.split()).rstrip(".!")

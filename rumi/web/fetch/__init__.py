@@ -1,1 +1,1 @@
-"""Fetching: the actor that is asked for pages and searches, and the one connection that each page takes."""
+"""Fetching: the actor for pages and searches, and the HTTP client, with one connection per request."""

@@ -1,4 +1,4 @@
-"""Reads a body as it arrives: decompressed, up to a size and a deadline."""
+"""Reading of a response body as it arrives: decompressed, up to a maximum size and a deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from rumi.web.messages import FetchError
 from rumi.web.readers.pages.kinds import SNIFFED_BYTES, kind_of, readable
 
 STEP_BYTES: Final = 100_000
-"""From this size on, the reading of a body shows its progress."""
+"""Size of a body from which on its progress is shown, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialBody:
-    """The part of a body that came. `text`: it can become text; otherwise `data` is only its beginning.
+    """The received part of a body. `text`: the body can become text; otherwise `data` is only its beginning.
 
-    `cut` says what is missing, and is empty if nothing is. `broken_off`: another attempt may get more.
+    `cut` describes the missing part, and is empty if the body is complete. `broken_off`: another attempt may
+    receive more.
     """
 
     data: bytes = b""
@@ -37,13 +38,13 @@ async def read_body(
     deadline_at: float,
     progress: Callable[[str], None],
 ) -> PartialBody:
-    """Read a body until its end, `max_bytes` after unpacking, or the deadline, on trio's clock.
+    """Read a body until its end, `max_bytes` decompressed bytes, or the deadline on trio's clock.
 
-    A body that cannot be text is not read. `progress` gets how much of a large one has come. Cancelled, it
-    ends at once.
+    A body that cannot be text is not read. `progress` gets the received size of a large body. On
+    cancellation, ends at once.
 
     Raises:
-        FetchError: Its compression was not requested, or is damaged.
+        FetchError: The compression was not requested, or is damaged.
     """
     can_be_text = readable(headers.media_type)
     if can_be_text is False:
@@ -84,7 +85,7 @@ class _Reading:
         return PartialBody(bytes(self._data), self._text, self._cut, broken_off)
 
     def _show(self) -> None:
-        """Show how many of the bytes that the server sends have come."""
+        """Report the received bytes, and the size of the body if the server has sent it."""
         progress, come = self._progress, short_size(self._packed_bytes)
         if self._size is None:
             progress(f"received {come}")
@@ -92,7 +93,7 @@ class _Reading:
             progress(f"received {come} of {short_size(self._size)}")
 
     def _done(self) -> bool:
-        """Return True if no more of the body is needed."""
+        """Return True if no more of the body has to be read."""
         if not self._text:
             return True
         if len(self._data) > self._max_bytes:
@@ -131,7 +132,7 @@ class _Reading:
             self._look()
 
     def _look(self) -> None:
-        """Judge by the beginning of the body whether it is text: the server did not say."""
+        """Decide by the beginning of the body whether it is text, because the server did not say."""
         self._known = True
         self._text = (
             not self._data or kind_of(self._media_type, bytes(self._data[:SNIFFED_BYTES])) != "binary"

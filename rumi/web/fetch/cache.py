@@ -1,4 +1,4 @@
-"""Pages of the last minutes, for all chats: only answers that every client would get."""
+"""A cache of pages, shared by all chats: it only holds answers that every client would get."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class _Entry:
 
 
 class Cache:
-    """Keeps at most `most_pages` and about `most_bytes`; the page whose last use is the oldest goes first."""
+    """Holds at most `most_pages` pages and about `most_bytes`; evicts the least recently used page first."""
 
     def __init__(self, most_pages: int = MOST_PAGES, most_bytes: int = MOST_BYTES) -> None:
         self._most_pages = most_pages
@@ -33,7 +33,7 @@ class Cache:
         return len(self._entries)
 
     def get(self, url: str) -> Page | None:
-        """Return the page stored under a URL without fragment, marked as cached; None if there is none."""
+        """Return the page stored under a URL without fragment, with `cached` set; None if there is none."""
         entry = self._entries.get(url)
         if entry is None:
             return None
@@ -44,7 +44,7 @@ class Cache:
         return replace(entry.page, cached=True)
 
     def put(self, url: str, page: Page, ttl_s: float) -> None:
-        """Store a page for so many seconds; 0 removes the stored one."""
+        """Store a page for `ttl_s` seconds, replacing the stored one; 0 only removes it."""
         if url in self._entries:
             self._drop(url)
         entry = _Entry(page, trio.current_time() + ttl_s, _size_bytes(page))
@@ -60,5 +60,5 @@ class Cache:
 
 
 def _size_bytes(page: Page) -> int:
-    """Return the approximate memory: at most 4 bytes a character, and some for each object."""
+    """Return the approximate memory of a page: at most 4 bytes per character, and some per object."""
     return 4 * (len(page.text) + len(page.title)) + sum(len(link) + 100 for link in page.links) + 1000

@@ -1,4 +1,4 @@
-"""Decompresses bodies: gzip and deflate, no further than there is room."""
+"""Decompression of response bodies, gzip and deflate, up to a maximum size."""
 
 import re
 import zlib
@@ -15,21 +15,23 @@ _TOKEN: Final = re.compile(r"[a-z0-9._-]{1,20}")
 
 
 class Broken(Exception):
-    """The bytes are not compressed as the server says."""
+    """The bytes are not compressed in the way the server claims."""
 
 
 class Decoder(Protocol):
-    """Decompresses a body's bytes as they arrive."""
+    """Decompresses the bytes of a body as they arrive."""
 
     def decode(self, data: bytes, max_bytes: int) -> bytes:
-        """Return the content of `data`, at most `room` bytes (1 or more), after which it is not called again.
+        """Return the content of `data`, at most `max_bytes` (1 or more).
+
+        After a result of `max_bytes` bytes, the caller must not call this again.
 
         Raises:
             Broken: The bytes are damaged.
         """
 
     def whole(self) -> bool:
-        """Return True if the body may end here."""
+        """Return True if the body may end here: no compressed part is incomplete."""
 
 
 def decoder_for(codings: Sequence[str]) -> Decoder:
@@ -63,7 +65,7 @@ class _Plain:
 
 
 class _Gzip:
-    """Members one after the other. Other bytes after the last member are ignored, as gzip does."""
+    """Decoder of gzip members in sequence. Like gzip, ignores other bytes after the last member."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
@@ -85,7 +87,10 @@ class _Gzip:
         return not self._began or self._member.eof
 
     def _next_member(self, data: bytes) -> bytes:
-        """Return `data`, for a new decompressor if the old one has ended; empty if there is nothing to do."""
+        """Return the bytes to decompress, and start a new decompressor if the last member has ended.
+
+        Returns no bytes while the start of a new member is incomplete, and after the last member.
+        """
         if self._over or not self._member.eof:
             return b"" if self._over else data
         data, self._buffered = self._buffered + data, b""
@@ -100,7 +105,10 @@ class _Gzip:
 
 
 class _Deflate:
-    """With zlib's frame, as the standard says, or without, as some servers do: the first two bytes tell."""
+    """Decoder of deflate with zlib's header, as the standard says, or without, as some servers send it.
+
+    The first two bytes decide.
+    """
 
     def __init__(self) -> None:
         self._inflater: zlib._Decompress | None = None
@@ -121,7 +129,11 @@ class _Deflate:
 
 
 def _inflate(inflater: "zlib._Decompress", data: bytes, max_bytes: int) -> bytes:
-    """Return at most `room` decompressed bytes; the rest stays compressed."""
+    """Return at most `max_bytes` decompressed bytes; the rest stays compressed.
+
+    Raises:
+        Broken: The bytes are damaged.
+    """
     try:
         return inflater.decompress(data, max_bytes)
     except zlib.error as error:

@@ -1,4 +1,4 @@
-"""Downloads from a target: a chain of requests, each through the guard, until one is not a redirect."""
+"""Downloads: a chain of requests, each through the guard, until an answer is not a redirect."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -23,22 +23,23 @@ _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _ACCEPT: Final = (
     "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 )
-_WRAPPING: Final = 8  # chunks of one byte each take six times as much
-_BESIDE_BYTES: Final = 512 * 1024  # heads, and what else is outside of the body
+_WRAPPING: Final = 8  # factor for transfer overhead: chunks of one byte take six times the body's size
+_BESIDE_BYTES: Final = 512 * 1024  # for the heads, and other bytes outside of the body
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The limits of fetches in time, size and number.
+    """The limits of fetches in time, size and number. Times are in seconds.
 
-    `timeout_s` covers all work over the network, from the name's lookup to the last byte, including
-    redirects; it begins when the fetch gets its turn. `wait_s` is the longest wait for that turn, `reading_s`
-    is the time for converting the bytes to text, including the wait for a process. `max_bytes` counts the
-    body after decompression; `text_chars` is the maximum length of a page's text, and `whole_chars`
-    where all of it is wanted.
+    `timeout_s` covers all network work, from the lookup of the name to the last byte, including redirects; it
+    starts when the fetch gets its slot. `wait_s` is the maximum wait for that slot. `reading_s` is the
+    maximum time to convert the bytes to text, including the wait for a process. `max_bytes` counts the
+    decompressed body. `text_chars` is the maximum length of a page's text, and `whole_chars` the one for
+    whole pages.
 
-    `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. Pages are read, and
-    searches made, `…_at_once` and for one chat `…_per_chat`. `waiting_per_chat` may wait for each of these.
+    At most `at_once` fetches run, `per_host` of them from one host and `per_chat` for one chat. The limits
+    `reading_…` and `searches_…` do the same for reading pages and for searches. At most `waiting_per_chat`
+    requests of a chat wait for each of these limiters.
     """
 
     timeout_s: float = 10
@@ -60,7 +61,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer of one server. `body` is None if it was not requested or not read."""
+    """The answer of a server. `body` is None if it was not requested or not read."""
 
     status: int
     headers: Headers
@@ -68,13 +69,16 @@ class Response:
 
     @property
     def location(self) -> str:
-        """The address to which it redirects; empty if it is not a redirect."""
+        """The target of a redirect; empty if the answer is not a redirect."""
         return self.headers.first("location") if self.status in _REDIRECTS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The last answer and its target. `kept_s`: how long all servers on the way let caches keep it."""
+    """The last answer and its target.
+
+    `ttl_s` is the cache lifetime in seconds: the shortest one of all servers in the chain of redirects.
+    """
 
     target: Target
     answer: Response
@@ -84,7 +88,7 @@ class Download:
 
 @dataclass(slots=True)
 class Journey:
-    """The progress of a download."""
+    """The state of a download: current target, cache lifetime, and the targets visited so far."""
 
     target: Target
     ttl_s: float = 0
@@ -94,9 +98,9 @@ class Journey:
 
 
 class Downloader:
-    """Downloads over separate connections, and closes them; no cookie, cache or proxy is shared.
+    """Downloads each URL over a new connection, and closes it. Downloads share no cookie, cache or proxy.
 
-    `tls` gives the context to connect with.
+    `tls` returns the TLS context.
     """
 
     def __init__(
@@ -122,14 +126,14 @@ class Downloader:
         to_host: Callable[[str], Awaitable[None]],
         progress: Callable[[str], None],
     ) -> Download:
-        """Download a target. `to_host` is awaited at each redirect; no connection is open then. `progress`
-        gets redirects, and how much of a large page has come.
+        """Download a target.
 
-        Takes at most `timeout_s`. A body that is incomplete by then is cut, without an error. Cancelled, it
-        closes the connection.
+        `to_host` is awaited at each redirect, while no connection is open. `progress` gets redirects, and the
+        received size of a large page. Takes at most `timeout_s`; a body that is incomplete by then is cut,
+        without an error. On cancellation, closes the connection.
 
         Raises:
-            FetchRefused: The guard refuses the target, or one on the way.
+            FetchRefused: The guard refuses the target, or one in a redirect.
             FetchError: No answer came, or there were too many redirects.
         """
         journey = Journey(target, LONGEST_S, progress)
@@ -165,7 +169,7 @@ class Downloader:
     async def _ask(
         self, target: Target, method: Method, scope: trio.CancelScope, progress: Callable[[str], None]
     ) -> Response:
-        """Return the answer to a request on a new connection. The body takes over `scope`'s deadline."""
+        """Return the answer to a request on a new connection. The deadline of `scope` moves to the body."""
         most_bytes = _WRAPPING * self._limits.max_bytes + _BESIDE_BYTES
         async with connected(self._network, target, self._tls) as stream:
             exchange = HttpExchange(stream, target.host, most_bytes)
@@ -174,17 +178,17 @@ class Downloader:
             answer = Response(status, headers)
             if method == "HEAD" or answer.location:
                 return answer
-            # From here on there is something to show: at the deadline the body ends, not the fetch.
+            # From here on there is a result to show: the deadline cuts the body instead of ending the fetch.
             scope.deadline, deadline_at = inf, scope.deadline
             body = await read_body(exchange, headers, self._limits.max_bytes, deadline_at, progress)
             return replace(answer, body=body)
 
 
 def redirect(journey: Journey, location: str, max_redirects: int) -> None:
-    """Continue with the address of a redirect.
+    """Continue a download at the target of a redirect.
 
     Raises:
-        FetchError: There were too many redirects, a circle, or an address that is not allowed.
+        FetchError: There were too many redirects, the redirects form a circle, or the target is refused.
     """
     at = journey.target
     journey.been_at.add(at.page)
@@ -210,7 +214,7 @@ def redirect(journey: Journey, location: str, max_redirects: int) -> None:
 
 
 def _unicode(header: str) -> str:
-    """Return a header, read as Latin-1, as UTF-8 if it is that."""
+    """Return a header that was decoded as Latin-1, decoded as UTF-8 if that is possible."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeDecodeError:
@@ -218,6 +222,6 @@ def _unicode(header: str) -> str:
 
 
 def on_the_way(error: FetchError, where: str) -> FetchError:
-    """Return an error that says at which redirect it happened."""
+    """Return the error with the redirect at which it happened."""
     kind = FetchRefused if isinstance(error, FetchRefused) else FetchError
     return kind(f"{where}: {error.message}", error.advice, answered=True)

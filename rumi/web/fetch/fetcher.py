@@ -1,4 +1,4 @@
-"""The `fetcher` actor: the only access to the web, for many fetches at once."""
+"""The `fetcher` actor, through which all pages are fetched and all searches are made, many at once."""
 
 import logging
 import ssl
@@ -28,18 +28,18 @@ A = TypeVar("A")
 logger = logging.getLogger(__name__)
 
 ELSEWHERE_S: Final = 60.0
-"""How long a page that Tabstack read is kept."""
+"""Lifetime in the cache of a page read by Tabstack, in seconds."""
 
 
 class Fetcher(Actor[WebMessage]):
-    """Fetches pages and searches; see `Fetch` and `Search`.
+    """Fetches pages and searches the web; see `Fetch` and `SearchWeb`.
 
-    `network` is a `GuardedNetwork`: nothing here checks addresses again. `tls` has the certificates to trust;
-    without it, they are those of httpx. `tabstack` reads
-    pages in place of `readers`. Every failure of a fetch is a refusal to its asker.
+    `network` must be a `GuardedNetwork`: this actor does not check addresses again. `tls` has the trusted
+    certificates; the default are those of httpx. `tabstack`, if not None, reads pages instead of `readers`.
+    Every failure of a request is a refusal to its sender, and never a crash of the actor.
     """
 
-    concurrency = 100_000  # how many really run is what `FetchLimits` says
+    concurrency = 100_000  # the limiters of `FetchLimits` bound the requests that really run
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class Fetcher(Actor[WebMessage]):
         )
 
     async def started(self) -> None:
-        """Start the owner of the reading processes, which end with this incarnation."""
+        """Start the task that owns the reading processes; they end with this incarnation."""
         await self.start(self._readers.run)
 
     @answers(Fetch)
     async def fetch(self, message: Fetch) -> Page:
-        """Return a page. Cancelled, it leaves no connection, no process and no turn."""
+        """Return a page. On cancellation, leaves no connection, no process and no slot of a limiter."""
         return await _settled(partial(self._fetch, message))
 
     @answers(SearchWeb)
     async def search(self, message: SearchWeb) -> SearchResults:
-        """Return search results. Cancelled, it leaves no connection, no process and no turn."""
+        """Return search results. On cancellation, leaves no connection, no process and no slot."""
         return await _settled(partial(self._find, message))
 
     def activity(self) -> str:
-        """Return how many fetches run and wait, and how many searches run."""
+        """Return the numbers of running and waiting fetches, and of running searches."""
         fetching, searches = self._fetching, self._searching.running
         return f"{fetching.running} fetching, {fetching.waiting} waiting, {searches} searching"
 
@@ -102,7 +102,7 @@ class Fetcher(Actor[WebMessage]):
 
     async def _fetch(self, message: Fetch) -> Page:
         target = parse_target(message.url)
-        key = f"{target.page} whole" if message.whole else target.page  # no address has a space
+        key = f"{target.page} whole" if message.whole else target.page  # unambiguous: a URL has no space
         if message.method == "GET" and (page := self._cache.get(key)) is not None:
             await trio.lowlevel.checkpoint()
             return page
@@ -114,11 +114,13 @@ class Fetcher(Actor[WebMessage]):
                     return page
             to_host = partial(self._fetching.move, turn)
             download = await self._downloader.download(target, message.method, to_host, message.progress)
+            # The connection is closed: reading the page must not count as a request to this host.
             self._fetching.leave_host(turn)
             if download.answer.body is not None and len(download.answer.body.data) >= STEP_BYTES:
                 message.progress("turning the page into text")
             page = await self._page(download, message)
         if message.method == "GET" and page.status == 200:
+            # A body that broke off is not cached: another attempt may receive all of it.
             body = download.answer.body
             self._cache.put(key, page, 0 if body is None or body.broken_off else download.ttl_s)
         return page
@@ -154,11 +156,11 @@ class Fetcher(Actor[WebMessage]):
         """Return the text of a body.
 
         Raises:
-            FetchError: It cannot be read, or not in time.
+            FetchError: The body cannot be read, or not within `reading_s`.
         """
         headers = download.answer.headers
         with trio.move_on_after(self._limits.reading_s):
-            # Pages that take long to read, be it on purpose, keep only their own chat waiting.
+            # Pages that take long to read, perhaps by design, delay only the chat that fetches them.
             async with self._reading.turn(message.chat):
                 return await self._readers.read(
                     body.data,
@@ -178,7 +180,7 @@ async def _settled(work: Callable[[], Awaitable[A]]) -> A:
     try:
         return await work()
     except FetchError as error:
-        refusal = error.with_traceback(None)  # its frames hold the page
+        refusal = error.with_traceback(None)  # the frames of the traceback would keep the page in memory
     except NoTurn as error:
         refusal = (
             FetchError("Too many requests wait for the web at the moment.", "Try again in a minute.")
@@ -188,7 +190,7 @@ async def _settled(work: Callable[[], Awaitable[A]]) -> A:
             )
         )
     except Exception:
-        # One page that we do not cope with must not lose those of all others.
+        # An unexpected failure of one request must not crash the actor and so end all other requests.
         logger.exception("a request to the web failed")
         refusal = FetchError("Rumi itself failed.", "The program's log says what.", answered=True)
     raise Refused(refusal)
@@ -198,7 +200,7 @@ _MOST_CHARS = 60
 
 
 def describe_head(headers: Headers) -> str:
-    """Return the type, size and date, as far as the server tells them."""
+    """Return the media type, size and date from the headers, as far as the server sends them."""
     facts = [headers.media_type or "no type told", _size(headers)]
     if modified := _plain(headers.first("last-modified")):
         facts.append(f"last modified {modified}")
@@ -219,5 +221,5 @@ def _size(headers: Headers) -> str:
 
 
 def _plain(words: str) -> str:
-    """Return a server's words if they are short and on one line, otherwise ""."""
+    """Return a server's text if it is short printable ASCII, otherwise an empty string."""
     return words if len(words) <= _MOST_CHARS and words.isascii() and words.isprintable() else ""

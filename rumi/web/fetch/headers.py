@@ -1,4 +1,4 @@
-"""A response's headers, and their meaning: type, charset, size, and how long a cache may keep it."""
+"""The headers of a response, and their meaning: media type, charset, size, and cache lifetime."""
 
 import re
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+*-]{1,60}/[a-z0-9!#$&^_.+*-]{1,80}")
-# Possessive: tens of thousands of spaces must not be tried in every way there is to share them out.
+# Possessive quantifiers: otherwise tens of thousands of spaces would cause quadratic backtracking.
 _CHARSET: Final = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([\w.:+-]{1,40})", re.IGNORECASE)
 _SECONDS: Final = re.compile(r"\d{1,9}")
 _DIRECTIVE: Final = re.compile(r"([a-z-]+)(?:\s*=\s*\"?([^\s,\"]*)\"?)?")
 _PERSONAL: Final = {"*", "cookie", "authorization"}
-_CACHED_IF_EXPLICIT: Final = {302, 303, 307}  # temporary by their meaning: RFC 9110, 15.4
+_CACHED_IF_EXPLICIT: Final = {302, 303, 307}  # temporary redirects: RFC 9110, 15.4
 
 
 class Headers:
-    """Headers by name, as text: Latin-1, as in HTTP."""
+    """Headers by name, decoded as Latin-1, as in HTTP."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -23,11 +23,11 @@ class Headers:
             self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a header; `name` in lower case."""
+        """Return all values of a header; `name` must be in lower case."""
         return self._values.get(name, [])
 
     def first(self, name: str) -> str:
-        """Return a header's first value without space around it, or ""."""
+        """Return the stripped first value of a header, or an empty string; `name` must be in lower case."""
         return self._values.get(name, [""])[0].strip()
 
     @property
@@ -38,18 +38,18 @@ class Headers:
 
     @property
     def charset(self) -> str | None:
-        """The text's encoding in the server's words; None if it does not name one."""
+        """The charset that the server names, or None."""
         found = _CHARSET.search(self.first("content-type"))
         return found[1].lower() if found else None
 
     @property
     def size(self) -> int | None:
-        """The size of the body as it is sent, in bytes; None if the server does not tell it."""
+        """The size of the body as sent, in bytes; None if the server does not send it."""
         length = self.first("content-length")
         return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
 
     def ttl_s(self, status: int, longest_s: float) -> float:
-        """Return for how many seconds a shared cache may keep the answer; 0 if it may not."""
+        """Return the answer's lifetime in a shared cache, in seconds, at most `longest_s`; 0 for none."""
         cache_control = _DIRECTIVE.findall(", ".join(self.all("cache-control")).lower())
         said = dict(cache_control)
         vary = {name.strip().lower() for value in self.all("vary") for name in value.split(",")}
@@ -67,7 +67,7 @@ class Headers:
         return 0 if status in _CACHED_IF_EXPLICIT else longest_s
 
     def _expires_s(self) -> float:
-        """Return the seconds until it expires by the server's clock; 0 for text that is not a date."""
+        """Return the seconds until `Expires`, by the server's clock; 0 if a date is invalid."""
         try:
             expires, now = (parsedate_to_datetime(self.first(name)[:64]) for name in ("expires", "date"))
             return max(0.0, (expires - now).total_seconds())

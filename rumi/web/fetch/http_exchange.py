@@ -1,4 +1,4 @@
-"""One connection, one request, one answer; then the connection is closed."""
+"""An HTTP exchange: one request and one answer over one connection, which is then closed."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,22 +15,21 @@ from rumi.web.messages import FetchError
 from rumi.web.url import Target
 
 _READ_BYTES: Final = 16 * 1024
-_MOST_HEAD_BYTES: Final = 64 * 1024  # also all that comes before the head: 1xx answers
+_MOST_HEAD_BYTES: Final = 64 * 1024  # including 1xx answers before the head
 _EVENTS_IN_A_ROW: Final = 50
-_MOST_EVENTS: Final = 50_000  # some half a second's work
-_BYTES_AN_EVENT: Final = 1024  # on average, where so many bytes may come that it takes more events
+_MOST_EVENTS: Final = 50_000  # about half a second of work
+_BYTES_AN_EVENT: Final = 1024  # average size of an event, for limits that allow more events
 
 
 class Interrupted(Exception):
-    """The server did not send its body to the end; the text says why, in Rumi's own words."""
+    """The server did not send the whole body; the text says why, in Rumi's own words."""
 
 
 class HttpExchange:
-    """A request that was sent, and its answer as it arrives.
+    """A request, and its answer as it arrives, parsed by h11.
 
-    h11 reads it. Only one piece of it is in memory at a time, and other tasks get their turn: there is a
-    checkpoint after a few of many tiny chunks. `most_bytes` bounds all bytes that are read from the
-    connection.
+    Only one piece of the answer is in memory at a time. A checkpoint after every few events lets other tasks
+    run, even if the server sends many tiny chunks. `most_bytes` limits the bytes read from the connection.
     """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, host: str, most_bytes: int) -> None:
@@ -45,7 +44,11 @@ class HttpExchange:
     async def send(
         self, method: str, target: Target, headers: Sequence[tuple[str, str]], body: bytes = b""
     ) -> None:
-        """Send a request. The server may answer before it has read all of it."""
+        """Send a request. The server may answer before it has read the whole request.
+
+        Raises:
+            FetchError: The URL or the headers cannot be sent over HTTP.
+        """
         size = [("Content-Length", str(len(body)))] if body else []
         try:
             request = h11.Request(
@@ -59,6 +62,7 @@ class HttpExchange:
         if body:
             data += self._http.send(h11.Data(body)) or b""
         self._http.send(h11.EndOfMessage())
+        # A server that answers early may close its side: the write fails, and the answer can still be read.
         with suppress(httpcore.WriteError):
             await self._stream.write(data)
 
@@ -66,7 +70,7 @@ class HttpExchange:
         """Return the status and the headers of the answer.
 
         Raises:
-            FetchError: There is no answer, or it is not HTTP. The server's words are not repeated.
+            FetchError: There is no answer, or it is not HTTP. The error contains no text of the server.
         """
         try:
             while True:
@@ -87,10 +91,10 @@ class HttpExchange:
             raise FetchError(f"The connection to {self._host} was cut.", "Try again later.") from error
 
     async def more(self) -> bytes:
-        """Return the next piece of the body, as it was sent; empty at its end.
+        """Return the next piece of the body, still compressed; empty at the end.
 
         Raises:
-            Interrupted: The body is longer, but the rest does not come.
+            Interrupted: The body is incomplete.
         """
         try:
             while True:
@@ -124,13 +128,14 @@ class HttpExchange:
 async def connected(
     network: httpcore.AsyncNetworkBackend, target: Target, tls: Callable[[], Awaitable[ssl.SSLContext]]
 ) -> AsyncIterator[httpcore.AsyncNetworkStream]:
-    """Connect to a target for a block, and close the connection at its end, in whatever state it is.
+    """Connect to a target for a block, and close the connection at its end, in any state.
 
-    The handshake's server name and the certificate are checked for the target's host, not for its address.
+    TLS uses the host name of the target for the server name and the check of the certificate, not the IP
+    address.
 
     Raises:
         FetchRefused: The guard refuses the target.
-        FetchError: No server answers, or its certificate is not valid.
+        FetchError: No server answers, or its certificate is invalid.
     """
     stream = tcp = await network.connect_tcp(target.host, target.port)
     try:
@@ -142,7 +147,7 @@ async def connected(
             stream = await _start_tls(tcp, target.host, judged_by)
         yield stream
     finally:
-        # The socket itself: closing it ends what TLS has begun, and takes no time.
+        # Closes the socket itself: this also ends TLS, and does not wait for the peer as a TLS close would.
         await close(tcp.aclose)
 
 
@@ -153,7 +158,7 @@ async def _start_tls(
         return await tcp.start_tls(tls, host.removesuffix("."))
     except (httpcore.NetworkError, ssl.SSLError) as error:
         raise _tls_failure(host, error) from error
-    except ValueError as error:  # a name that TLS has no way to write
+    except ValueError as error:  # a name that TLS cannot encode
         raise FetchError(f"{host} is not a valid name for a certificate.", "Check its spelling.") from error
 
 

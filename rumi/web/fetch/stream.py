@@ -1,4 +1,4 @@
-"""Answers that are read piece by piece, to requests with or without a body, through the guard."""
+"""Requests through the guard, with or without a body, whose answers are read piece by piece."""
 
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -17,9 +17,9 @@ _OURS: Final = (("Accept-Encoding", "identity"), ("Connection", "close"))
 
 
 class GuardedStreams:
-    """Makes requests over separate connections. `network` is a `GuardedNetwork`.
+    """Makes requests, each over a connection of its own. `network` is a `GuardedNetwork`.
 
-    `tls` has the certificates to trust; without it, they are those of httpx.
+    `tls` has the trusted certificates; the default are those of httpx.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class GuardedStreams:
     async def stream(
         self, url: str, headers: Sequence[tuple[str, str]], *, most_bytes: int, body: bytes | None = None
     ) -> AsyncIterator[Streamed]:
-        """Make a request for a block; see `Streams`."""
+        """Make a request, and yield its answer; see `StreamFetcher.stream`."""
         journey = Journey(parse_target(url))
         async with AsyncExitStack() as stack:
             while True:
@@ -50,6 +50,7 @@ class GuardedStreams:
                     raise on_the_way(error, f"After a redirect to {journey.target.host}") from error
                 if not answer.location or body is not None:
                     break
+                # Closed before the next request: only one connection is open at a time.
                 await attempt.aclose()
                 redirect(journey, answer.location, self._max_redirects)
 

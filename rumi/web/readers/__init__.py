@@ -1,1 +1,1 @@
-"""Readers: convert pages, documents and pictures to what a model can use, each in a confined process."""
+"""Readers: conversion of pages, documents and pictures for models, in confined processes."""

@@ -1,4 +1,4 @@
-"""Providers with a key: one request to a server, and its answer, within limits of time and size."""
+"""Search providers with a key, and their HTTP client, with limits of time and size."""
 
 import json
 import socket
@@ -22,9 +22,10 @@ _FORBIDDEN: Final = frozenset(" ;,")
 
 
 class Api:
-    """A provider's endpoint and its key. `key_name` is the variable of the key.
+    """A client for a provider's endpoint. `key_name` is the environment variable of the key.
 
-    `ca_file` has the certificates to trust instead of the usual ones.
+    `timeout_s` limits a whole request, in seconds. `ca_file` has the certificates to trust instead of the
+    default ones.
     """
 
     def __init__(
@@ -41,11 +42,11 @@ class Api:
         return f"<Api {self._provider}>"
 
     async def ask(self, body: Json) -> Json:
-        """Return the answer to a POST. Cancelled, it closes its connection.
+        """Return the answer to a POST with a JSON body. On cancellation, closes the connection.
 
         Raises:
-            FetchError: There is no usable answer within `timeout_s`. The error contains neither the key nor
-                words of the answer.
+            FetchError: There is no usable answer within the time limit. The error contains neither the key
+                nor text of the answer.
         """
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
         data = await self._settled("POST", headers, {"json": body})
@@ -58,7 +59,10 @@ class Api:
         return answer
 
     async def page(self, cookie: str, query: Mapping[str, str]) -> str:
-        """Return the page at the endpoint, to which the key goes as a cookie of that name; see `ask`."""
+        """Return the HTML page for a query; the key is sent as a cookie named `cookie`.
+
+        Errors and cancellation are those of the method `ask`.
+        """
         headers = {
             "Cookie": f"{cookie}={self._key}",
             "Accept": "text/html",
@@ -69,7 +73,7 @@ class Api:
     async def _settled(self, method: str, headers: Mapping[str, str], more: Mapping[str, Any]) -> bytes:
         outcome = await self._in_time(method, headers, more)
         if isinstance(outcome, FetchError):
-            # Raised here, with no other exception around it: those hold requests, and requests hold keys.
+            # Raised here and not in an `except`: exceptions in its context would hold requests with the key.
             raise outcome
         return outcome
 
@@ -109,7 +113,7 @@ class Api:
     async def _exchange(
         self, client: "httpx.AsyncClient", method: str, headers: Mapping[str, str], more: Mapping[str, Any]
     ) -> bytes | FetchError:
-        # Uncompressed, so that the bytes that come are all that there is to hold.
+        # Uncompressed, so that the limit on received bytes also limits the memory.
         headers = {**headers, "Accept-Encoding": "identity"}
         async with client.stream(method, self._url, headers=headers, **more) as response:
             if response.status_code != 200:
@@ -117,7 +121,7 @@ class Api:
             if response.headers.get("content-encoding", "identity") != "identity":
                 return malformed(self._provider)
             data = bytearray()
-            # Cancelled rather than left, the generators below the loop end in order.
+            # Cancelled instead of left with `break`, so that the generators below the loop end in order.
             with trio.CancelScope() as enough:
                 async for chunk in response.aiter_raw():
                     data += chunk
@@ -135,7 +139,7 @@ class Api:
                 f"Check {self._key_name}.",
                 answered=True,
             )
-        if status in (402, 429, 432, 433):  # the last two are Tavily's, for a plan that is used up
+        if status in (402, 429, 432, 433):  # Tavily sends the last two if a plan is used up
             return FetchError(f"{self._provider} has reached its limit (HTTP {status}).", answered=True)
         if 300 <= status < 400:
             return FetchError(
@@ -146,7 +150,7 @@ class Api:
 
 
 class _Keyed:
-    """A provider with a key; see `Provider`."""
+    """Base class of the providers with a key; see `SearchProvider`."""
 
     TITLE: ClassVar[str]
     URL: ClassVar[str]
@@ -190,12 +194,12 @@ class Kagi(_Keyed):
         data = answer.get("data")
         if not isinstance(data, dict):
             raise malformed(self.TITLE)
-        # Each kind of result has a list of its own; one without results may be missing.
+        # Each kind of result has its own list; an empty list may be missing.
         return found(self.TITLE, data.get(workflow) or [], self._FIELDS, query.max_results)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the cause of an error: the client's own text does not mention an untrusted certificate."""
+    """Return the root cause of an error, because the client's own text omits an untrusted certificate."""
     words = ""
     cause: BaseException | None = error
     while cause is not None:

@@ -1,7 +1,7 @@
-"""Makes one search with ddgs. It runs as a file and imports only `rumi.sandbox.confined.child`, so that it
-starts soon.
+"""The process that makes one search with ddgs.
 
-`Duck` makes the request. The answer is `{"results": […]}` in the form of ddgs, or `{"failed": REASON}` with
+It is started as a file and imports only `rumi.sandbox.confined.child` of Rumi, so that it starts quickly.
+`Duck` sends the request. The answer is `{"results": […]}` in the form of ddgs, or `{"failed": REASON}` with
 one of unreachable, timeout, refused, failed.
 """
 
@@ -18,7 +18,7 @@ _NO_ANSWER = ("ConnectError", "DNSError", "DNSTimeoutError", "RequestError")
 
 
 def main() -> None:
-    """Search once, send the results or the reason of the failure, and end without waiting for threads."""
+    """Search once, send the results or the reason of the failure, and exit without waiting for threads."""
     parent = ParentProcess(_BOUNDS)
     parent.ready()
     parent.send(_search(parent.hear()))
@@ -32,9 +32,9 @@ def _search(request: dict[str, Any]) -> dict[str, object]:
     from ddgs.http_client import HttpClient
     from ddgs.results import BaseResult
 
-    # An engine that leads elsewhere is not followed: only the engines' own addresses are ever asked.
+    # No redirects: requests only go to the engines' own addresses, because the guard does not see them.
     vars(primp)["Client"] = functools.partial(primp.Client, follow_redirects=False, https_only=True)
-    # ddgs takes the percent signs out of addresses, which makes others of some: they stay as they came.
+    # ddgs decodes percent escapes in URLs, which changes some of them: leave URLs as the engines sent them.
     BaseResult._normalizers = {
         name: normalize for name, normalize in BaseResult._normalizers.items() if name not in ("href", "url")
     }
@@ -57,14 +57,17 @@ def _search(request: dict[str, Any]) -> dict[str, object]:
         return {"failed": "timeout"}
     except DDGSException as error:
         return _nothing(str(error), statuses)
-    # Of an encyclopedia, ddgs hands over whole articles.
+    # Cut, because ddgs returns whole articles of an encyclopedia.
     return {
         "results": [{name: str(value or "")[:_FIELD_CHARS] for name, value in row.items()} for row in found]
     }
 
 
 def _nothing(error: str, statuses: list[int]) -> dict[str, object]:
-    """Return the answer without results. `error` is only the last engine's, and ddgs reports no refusals."""
+    """Return the answer for a search without results, judged by the HTTP statuses of the engines.
+
+    `error` is the last engine's only, and ddgs does not report that an engine refused.
+    """
     if 200 in statuses:
         return {"results": []}
     if statuses:

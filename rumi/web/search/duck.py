@@ -1,6 +1,6 @@
-"""Searches without a key: the library ddgs, in a separate process.
+"""Search without a key: the library ddgs, in a separate process.
 
-ddgs is synchronous and has its own sockets: a thread that runs it cannot be ended, but a process can.
+ddgs is synchronous and opens its own sockets. A thread that runs it cannot be ended, but a process can.
 """
 
 import os
@@ -32,9 +32,9 @@ _SENTENCES: Final = {
 
 
 class Duck:
-    """Searches with ddgs; see `Provider`. `timeout_s` includes the wait for one of few processes.
+    """The provider ddgs; see `SearchProvider`. `timeout_s` includes the wait for one of the few processes.
 
-    `proxy` and `ca_file` stand for `HTTPS_PROXY` (or `ALL_PROXY`) and `SSL_CERT_FILE` of the environment.
+    `proxy` and `ca_file` replace `HTTPS_PROXY` (or `ALL_PROXY`) and `SSL_CERT_FILE` of the environment.
     """
 
     name = "ddgs"
@@ -46,21 +46,21 @@ class Duck:
         self._limiter = trio.CapacityLimiter(_AT_ONCE)
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results of ddgs. Cancelled, or out of time, its process has ended before this returns.
+        """Return the results of ddgs. Its process has ended when this leaves, even after a cancellation.
 
-        If an engine answers with a captcha, ddgs reports only that nothing was found.
+        If an engine answers with a captcha, ddgs only reports that nothing was found.
         """
-        told = None
+        answer = None
         with trio.move_on_after(self._timeout_s):
             async with self._limiter:
-                told = await self._run(self._request(query))
-        if told is None:
+                answer = await self._run(self._request(query))
+        if answer is None:
             raise FetchError(f"ddgs did not answer in {self._timeout_s:g} s.")
-        if isinstance(failure := told.get("failed"), str):
+        if isinstance(failure := answer.get("failed"), str):
             if failure not in _SENTENCES:
                 raise malformed("ddgs")
             raise FetchError(_SENTENCES[failure], answered=failure != "unreachable")
-        return found("ddgs", told.get("results"), _FIELDS[query.topic], query.max_results)
+        return found("ddgs", answer.get("results"), _FIELDS[query.topic], query.max_results)
 
     def _request(self, query: SearchQuery) -> dict[str, object]:
         environment = os.environ
@@ -68,7 +68,7 @@ class Duck:
             "query": query.text,
             "topic": query.topic,
             "max_results": query.max_results,
-            # ddgs asks engines one after another: with all the time, the first could take it all.
+            # ddgs asks engines one after another. With the whole time limit, the first could use all of it.
             "engine_timeout_s": max(1, int(self._timeout_s / 2)),
             "proxy": self._proxy
             or next((environment[name] for name in _PROXIES if environment.get(name)), None),
@@ -76,7 +76,7 @@ class Duck:
         }
 
     async def _run(self, request: dict[str, object]) -> dict[str, Any]:
-        """Return the answer of the process, which ends before this returns."""
+        """Run the process, and return its answer; the process has ended when this returns."""
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
             async with await Child.start(

@@ -1,4 +1,4 @@
-"""Kagi's search page for browsers without scripts, with the token of a session link instead of a key."""
+"""The provider Kagi without its API: the search page for browsers without scripts, with a session token."""
 
 import html
 import re
@@ -17,7 +17,7 @@ _MOST_CHARS: Final = 3000
 
 
 class KagiSession:
-    """Searches with a person's plan at Kagi, without its API. News are searched for like everything else."""
+    """Searches with the plan of a person's Kagi account, without the API. It has no separate news search."""
 
     name = "kagi"
     TITLE = "Kagi"
@@ -30,7 +30,7 @@ class KagiSession:
         self._api = Api(self.TITLE, where, token, self.KEY_NAME, timeout_s=timeout_s, ca_file=ca_file)
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results of the page, with the settings of the token's account."""
+        """Return the results on Kagi's page, with the settings of the token's account."""
         page = await self._api.page("kagi_session", {"q": query.text})
         items = results_in(page)
         if not items and _LOGIN.search(page):
@@ -41,9 +41,9 @@ class KagiSession:
 
 
 def results_in(page: str) -> list[dict[str, str]]:
-    """Return the results of a page: a link, and the description and date behind it.
+    """Return the results on a page: links with the description and the date after each.
 
-    Its time is proportional to the page, which a parser of HTML does not promise.
+    The time is proportional to the length of the page, which an HTML parser does not guarantee.
     """
     items: list[dict[str, str]] = []
     grouped = False

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from rumi.web.messages import FetchError, SearchResult, Topic
 
 MAX_ANSWER_BYTES: Final = 1_000_000
-"""The maximum size of an answer that is read."""
+"""Maximum size of a provider's answer, in bytes."""
 
 _TITLE_CHARS: Final = 200
 _SNIPPET_CHARS: Final = 1000
@@ -20,7 +20,7 @@ _TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """The request of a search. `text` is one line of valid Unicode."""
+    """A query to a provider. `text` is one line of valid Unicode."""
 
     text: str
     max_results: int
@@ -32,14 +32,16 @@ class SearchProvider(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the configuration and in results."""
+        """The provider's name in the configuration and in results."""
         ...
 
     async def search(self, query: SearchQuery) -> tuple[SearchResult, ...]:
-        """Return the results, the best first; none is not a failure. Cancelled, no part of it continues.
+        """Return the results, best first; an empty result is not a failure.
+
+        On cancellation, no part of the search continues.
 
         Raises:
-            FetchError: There is no usable answer in time. The error contains no secret and no word of the
+            FetchError: There is no usable answer in time. The error contains no secret and no text of the
                 provider.
         """
         ...
@@ -47,7 +49,7 @@ class SearchProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A provider's names for the parts of a result, beside `title`. `date` is "" if it gives no date."""
+    """A provider's names for the fields of a result besides `title`. `date` is empty if it has no dates."""
 
     url: str
     snippet: str
@@ -55,7 +57,9 @@ class Fields:
 
 
 def found(provider: str, items: object, fields: Fields, max_results: int) -> tuple[SearchResult, ...]:
-    """Return the first results, each address once. Results without a web address are left out.
+    """Convert a provider's items to at most `max_results` results with distinct URLs.
+
+    Items without a web URL are left out.
 
     Raises:
         FetchError: `items` is not a list of results.
@@ -73,12 +77,12 @@ def found(provider: str, items: object, fields: Fields, max_results: int) -> tup
 
 
 def malformed(provider: str) -> FetchError:
-    """Return the error for an answer that is not as the provider's documentation says."""
+    """Return the error for an answer that does not match the provider's documentation."""
     return FetchError(f"{provider} does not answer as its documentation says.", answered=True)
 
 
 def _found(item: Mapping[str, object], fields: Fields) -> SearchResult | None:
-    from rumi.web.url import normal  # its parser is loaded by the first search, not at the start
+    from rumi.web.url import normal  # imported late: the parser is loaded by the first search
 
     address = item.get(fields.url)
     url = normal(address) if isinstance(address, str) else None
@@ -93,7 +97,7 @@ def _found(item: Mapping[str, object], fields: Fields) -> SearchResult | None:
 
 
 def _plain(words: object, max_chars: int) -> str:
-    """Return one line without tags, entities and control characters."""
+    """Return a text on one line without tags, entities and control characters, cut to `max_chars`."""
     if not isinstance(words, str):
         return ""
     text = html.unescape(_TAG.sub("", words[: 10 * max_chars]))

@@ -1,4 +1,4 @@
-"""Chooses the provider of a search, and the next one if it fails."""
+"""Choice of the search provider, and fallback to the next one if a provider fails."""
 
 from typing import Final
 
@@ -11,20 +11,20 @@ from rumi.web.search.kagi_session import KagiSession
 from rumi.web.search.provider import SearchProvider, SearchQuery
 
 MAX_RESULTS: Final = 20
-"""The smallest maximum of all providers."""
+"""Maximum number of results: the smallest maximum of all providers."""
 
 _NO_KEY_ADVICE: Final = "Put {key_name}=… into .env in the home, or set search.provider to auto."
 
 
 class Searching:
-    """Searches with the provider that is configured.
+    """Searches with the configured provider.
 
-    `auto` asks Tavily if there is a key, then Kagi if there is one, then ddgs, until one answers. A named
-    provider is asked first, and ddgs, which needs no key, if it fails; a named provider without its key is an
-    error. Without a key for Kagi, the token of a session is enough. An empty result is an answer. Each
-    provider has `timeout_s`.
+    `auto` tries Tavily and Kagi, if they have a key, and then ddgs, until one answers. A named provider is
+    tried first, and ddgs, which needs no key, if it fails; a named provider without its key is an error.
+    Kagi also works with a session token instead of a key. An empty result is an answer. Each provider has
+    `timeout_s` seconds.
 
-    `ca_file` has the certificates to trust instead of the usual ones; `proxy` is for ddgs, instead of the
+    `ca_file` has the certificates to trust instead of the default ones; `proxy` is for ddgs, instead of the
     environment's proxy.
     """
 
@@ -55,7 +55,9 @@ class Searching:
         self._known["ddgs"] = Duck(timeout_s=timeout_s, proxy=proxy, ca_file=ca_file)
 
     async def __call__(self, request: SearchWeb) -> SearchResults:
-        """Return the first provider's results that come. Cancelled, it leaves no connection and no process.
+        """Return the results of the first provider that answers.
+
+        On cancellation, leaves no connection and no process.
 
         Raises:
             FetchError: No provider answered; the error has the reason of each, and no secret.

@@ -1,5 +1,6 @@
-"""A bot's project: a copy of a folder of the user, which the bot works on, and whose changes come back.
+"""A bot's project: a copy of a user's folder that the bot works on, and the way back for its changes.
 
-The program copies the folder (`link`, `tree`, `ignoring`) and gives the copy to the bot (`cloning`). Later it
-compares what the bot has with that copy (`changes`), and applies what people were shown (`applying`).
+The program copies the folder as the base (`link`, `tree`, `ignoring`) and puts the copy into the bot's
+workspace (`cloning`). Later it compares the bot's files with the base (`changes`), and applies the changes
+that a person has seen (`applying`).
 """

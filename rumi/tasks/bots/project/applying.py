@@ -1,8 +1,9 @@
-"""Brings changes that were shown back into the folder that a project came from.
+"""Application of a bot's changes, which a person has seen, to the user's folder.
 
-A path is touched only if it is still as the bot got it; one that has the new content already is done. So a
-run after a kill does the rest, and what people changed meanwhile is a conflict. All files are written before
-the first of them gets its name, and a failure puts back what was done before it.
+A path is changed only if it still has the content that the bot got; a path that has the new content already
+is skipped. So a run after a kill completes the work, and changes by people meanwhile are a conflict. All
+files are written to a staging folder before the first one is renamed. A failure undoes the changes made
+before it.
 """
 
 import errno
@@ -23,21 +24,22 @@ from rumi.tasks.bots.project.tree import DRAFT, ProjectEntry, entry_at
 
 _MOST_NAMED: Final = 10
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
-"""The error numbers of file systems that give a file no second name."""
+"""Error numbers of file systems that do not support hard links."""
 
 
 class _Changed(Exception):
-    """A path that is not as it was when it was looked at."""
+    """A path has changed since it was checked."""
 
 
 def apply(project: Project, link: Link, changes: Changes) -> int:
-    """Apply these changes to the folder of the link, and make them a part of the base. Blocking.
+    """Apply changes to the folder of the link, and then to the base. Blocking.
 
-    Return how many paths changed in the folder. Interrupted at any moment, the next call does the rest.
+    Return the number of changed paths in the folder. After an interruption at any moment, the next call
+    completes the work.
 
     Raises:
-        BotError: The folder is not as the bot got it, or cannot be written; nothing of it has changed, or the
-            error says what has.
+        BotError: The folder has changed since the bot got it, or cannot be written. Nothing was changed, or
+            the error lists the changed files.
     """
     with folder_lock(project.state):
         now = project.link()
@@ -54,6 +56,8 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
             ) from error
         except _Changed as error:
             raise _conflict(link.folder, [str(error)]) from None
+        # The base last: killed before this, the next call finds all changes in the folder and only updates
+        # the base. In the other order the changes would count as applied.
         try:
             _note(link, changes)
         except (OSError, _Changed) as error:
@@ -65,17 +69,19 @@ def apply(project: Project, link: Link, changes: Changes) -> int:
 
 
 def _note(link: Link, changes: Changes) -> None:
-    """Make changes that were applied a part of the base."""
+    """Apply the changes to the base too, so that they no longer count as changes of the bot."""
     with opened(os.open(changes.base, FOLDER)) as base:
         todo = _still_to_do(base, str(changes.base), changes, ours=True)
         _carry_out(base, f"{DRAFT}{link.token}", todo, changes, undo=False)
 
 
 def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False) -> list[FileChange]:
-    """Return the changes that the folder does not have yet. In a folder of `ours`, empty folders are left.
+    """Return the changes that are not yet in the folder.
+
+    In the base (`ours`), folders without files may be in the way of new files; they are replaced.
 
     Raises:
-        BotError: Other changes were made there, which these would undo.
+        BotError: Other changes were made in the folder, which these would undo.
     """
     todo, wrong = list[FileChange](), list[str]()
     gone = {changed.path for changed in changes.all if changed.after is None}
@@ -86,9 +92,9 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
         if now == change.after:
             continue
         if now == "folder" and change.after is None and change.path in above_new:
-            continue  # of a run that was killed: the folder has come in the place of what is to go
+            continue  # a run that was killed has already replaced the deleted file by the new folder
         if now == "other" and change.before is None and not gone.isdisjoint(_above(change.path)):
-            now = None  # a link or a file that is to go is in the place of a folder
+            now = None  # a link or a file that will be deleted is where the new folder will be
         if now == "folder" and change.before is None and (ours or change.path in above_gone):
             now = None
         if now == change.before:
@@ -101,8 +107,8 @@ def _still_to_do(top: int, folder: str, changes: Changes, *, ours: bool = False)
 
 
 def _carry_out(top: int, draft: str, todo: Sequence[FileChange], changes: Changes, *, undo: bool) -> None:
-    """Make the changes below an open folder, all or none."""
-    with suppress(FileNotFoundError):  # of a run that was killed
+    """Apply the changes below an open folder; with `undo`, all or none."""
+    with suppress(FileNotFoundError):  # left by a run that was killed
         shutil.rmtree(draft, dir_fd=top)
     if not todo:
         return
@@ -114,6 +120,7 @@ def _carry_out(top: int, draft: str, todo: Sequence[FileChange], changes: Change
                 _prepare(drafts, change, changes.content(change, after=True))
             try:
                 for change in sorted(todo, key=_order):
+                    # Before the change: one that fails halfway must be undone too.
                     done.append(change)
                     _make(top, drafts, change)
             except (OSError, _Changed):
@@ -132,7 +139,7 @@ def _undo(top: int, drafts: int, done: Sequence[FileChange], changes: Changes) -
         try:
             now = entry_at(top, change.path)
             if now == change.after or (isinstance(now, ProjectEntry) and now != change.before):
-                continue  # it was not made, or is the user's
+                continue  # the change was not made, or the user has changed the file since
             with suppress(FileNotFoundError):
                 os.unlink(str(change.number), dir_fd=drafts)
             _prepare(drafts, change, changes.base / change.path)
@@ -147,13 +154,13 @@ def _undo(top: int, drafts: int, done: Sequence[FileChange], changes: Changes) -
 
 
 def _order(change: FileChange) -> tuple[bool, int]:
-    """What goes comes first, so that a file can become a folder and a folder a file."""
+    """Return the sort key: deletions first, so that a file can become a folder and a folder a file."""
     depth = change.path.count("/")
     return (False, -depth) if change.after is None else (True, depth)
 
 
 def _prepare(drafts: int, change: FileChange, content: Path) -> None:
-    """Write what a change brings into the folder of drafts."""
+    """Write the new content of a change into the staging folder."""
     name, after = str(change.number), change.after
     if after is None:
         return
@@ -168,7 +175,11 @@ def _prepare(drafts: int, change: FileChange, content: Path) -> None:
 
 
 def _make(top: int, drafts: int, change: FileChange) -> None:
-    """Make one change, if its path is as it was."""
+    """Make one change, if its path still has the old entry.
+
+    Raises:
+        _Changed: The path has changed since it was checked.
+    """
     parent, name = _parent(top, change.path, make=change.after is not None)
     with opened(parent):
         now = entry_at(parent, name)
@@ -193,7 +204,11 @@ def _make(top: int, drafts: int, change: FileChange) -> None:
 
 
 def _remove_folders(parent: int, name: str, path: str) -> None:
-    """Remove a folder that has nothing but folders in it: its files are gone by now."""
+    """Remove a folder that contains only folders, because its files were deleted before.
+
+    Raises:
+        _Changed: The folder contains something else.
+    """
     with opened(os.open(name, FOLDER, dir_fd=parent)) as folder:
         for inner in os.listdir(folder):
             if not stat.S_ISDIR(os.stat(inner, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -203,7 +218,7 @@ def _remove_folders(parent: int, name: str, path: str) -> None:
 
 
 def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
-    """Open the folder of a path, one step after the other; make what is missing of it."""
+    """Open the folder of a path step by step, and return it with the last name; `make` missing folders."""
     *folders, name = path.split("/")
     folder = os.dup(top)
     try:
@@ -225,31 +240,40 @@ def _parent(top: int, path: str, *, make: bool) -> tuple[int, str]:
 
 
 def _set_mode(drafts: int, draft: str, parent: int, name: str, change: FileChange) -> None:
-    """Give a file the mode of a usual one, or that of the file before it; nothing but `x` is the bot's."""
+    """Set the mode of the replaced file, or the default mode; only the execute bits come from the bot."""
     assert change.after is not None
     with opened(os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=drafts)) as file:
         owner, mode = os.fstat(parent), 0o666 & ~_umask()
         if change.before is not None and change.before.kind == "file":
             owner = os.stat(name, dir_fd=parent, follow_symlinks=False)
             mode = stat.S_IMODE(owner.st_mode) & 0o777
+        # Executable for everyone who may read the file, or for no one.
         mode = mode | (mode & 0o444) >> 2 if change.after.runs else mode & ~0o111
         os.fchmod(file, mode)
         _give_owner(file, owner)
 
 
 def _umask() -> int:
+    # The umask can only be read by setting it; files that other threads create meanwhile are private.
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _give_owner(file: int, owner: os.stat_result) -> None:
+    # Only root can give files away; without this, a daemon that runs as root would own the user's files.
     if os.geteuid() == 0:
         os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
-    """Move a new file to its name, which must be free."""
+    """Move a new file to its name.
+
+    Raises:
+        _Changed: The name exists already.
+    """
+    # A hard link fails if the name exists, unlike a rename: a file that the user creates meanwhile is not
+    # lost.
     try:
         os.link(draft, name, src_dir_fd=drafts, dst_dir_fd=parent, follow_symlinks=False)
     except FileExistsError:
@@ -261,7 +285,7 @@ def _give_name(drafts: int, draft: str, parent: int, name: str) -> None:
 
 
 def _remove_empty(top: int, path: str) -> None:
-    """Remove the folders above a path that have nothing in them any more."""
+    """Remove the folders above a path that are empty now."""
     for folder in _above(path):
         with suppress(OSError):
             parent, name = _parent(top, folder, make=False)

@@ -1,7 +1,7 @@
-"""What a bot changed in its project, with copies of it, and how people read it.
+"""The changes of a bot in its project: comparison, copies, and the diff shown to people.
 
-All of it is hostile: names and lines may move a terminal's cursor, and a text may be made so that comparing
-it takes for ever. What is applied later are these copies.
+All content is untrusted: names and lines may contain control sequences of a terminal, and a text may be
+crafted so that a comparison takes forever. The copies are applied later, so a person sees what is applied.
 """
 
 import errno
@@ -18,12 +18,15 @@ from rumi.tasks.bots.project.tree import ProjectEntry, ProjectTree, Reason, file
 _CONTEXT: Final = 3
 _MOST_TEXT_BYTES: Final = 4_000_000
 _MOST_COMPARED: Final = 4_000_000
-"""Up to so many pairs of lines are compared; more are shown as lines that go and lines that come."""
+"""Maximum number of line pairs to compare; larger changes are shown as removed lines, then added lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A path, what the bot got there, and what it has there now; None: nothing. `number` names its copy."""
+    """A changed path: its entry `before` in the base, and `after` in the bot's project; None means no entry.
+
+    `number` is the name of the copy.
+    """
 
     path: str
     before: ProjectEntry | None
@@ -33,7 +36,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All that changed, by path, and what was left out. `base` has the files before, `copies` those after."""
+    """All changes by path, and the entries left out. `base` has the old files, `copies` the new ones."""
 
     all: tuple[FileChange, ...]
     left_out: tuple[tuple[str, Reason], ...]
@@ -41,11 +44,14 @@ class Changes:
     copies: Path
 
     def content(self, change: FileChange, *, after: bool) -> Path:
-        """Return the file with a change's content before or after."""
+        """Return the path of the file with the content before or after a change."""
         return self.copies / str(change.number) if after else self.base / change.path
 
     def moved(self) -> dict[str, str]:
-        """Return where new files come from that have the content of a file that is gone, by their paths."""
+        """Return the old path of each moved file by its new path.
+
+        A new file with the content of a deleted file counts as moved.
+        """
         gone = {change.before: change.path for change in self.all if change.after is None and change.before}
         return {
             change.path: gone[change.after]
@@ -60,10 +66,10 @@ class Changes:
 def changes_between(
     before: ProjectTree, after: ProjectTree, base: Path, theirs: int, copies: Path
 ) -> Changes:
-    """Compare two trees, and copy what is new of the second, whose open folder is `theirs`.
+    """Compare two trees, and copy the new files of the second one from its open folder `theirs`.
 
     Raises:
-        OSError: It cannot be read or copied.
+        OSError: A file cannot be read or copied.
     """
     left_out = list(after.left_out)
     hidden = {path for path, _ in left_out}
@@ -76,9 +82,10 @@ def changes_between(
             continue
         if new is not None and new.kind == "link" and not stays_inside(path, new.digest):
             left_out.append((path, "link"))
-            hidden.add(path)  # what was a folder there is not deleted for it
+            hidden.add(path)  # files of a folder that this link replaced must not count as deleted
             continue
         if new is not None and new.kind == "file":
+            # The entry of the copy counts: the bot may have changed the file since the scan.
             new = _copied(theirs, path, copies / str(len(found)))
             if new is None:
                 left_out.append((path, "unreadable"))
@@ -96,10 +103,11 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _copied(top: int, path: str, target: Path) -> ProjectEntry | None:
-    """Copy a file that may have changed since it was seen; None if it is no file any more."""
+    """Copy a file that may have changed since the scan; return None if it is no longer an ordinary file."""
     try:
         file = openat2(top, os.fsencode(path))
     except OSError as error:
+        # Limits of this process or machine say nothing about the file, so it does not count as unreadable.
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             raise
         return None
@@ -111,7 +119,7 @@ def _copied(top: int, path: str, target: Path) -> ProjectEntry | None:
 
 
 def unified(changes: Changes) -> Iterator[str]:
-    """Yield the lines of the unified diff, as git writes it; each is safe to print. Blocking."""
+    """Yield the lines of a unified diff in git's format; each line is safe to print. Blocking."""
     moved = changes.moved()
     for change in changes.all:
         yield from _header(change, moved)
@@ -120,7 +128,7 @@ def unified(changes: Changes) -> Iterator[str]:
 
 
 def stat_lines(changes: Changes) -> list[tuple[str, str]]:
-    """Return a line each with a letter: new `A`, gone `D`, mode `m`, moved `R`, otherwise changed `M`."""
+    """Return a letter and a text per change: `A` added, `D` deleted, `m` mode, `R` moved, `M` modified."""
     moved, lines = changes.moved(), list[tuple[str, str]]()
     for change in changes.all:
         if change.path in moved.values():
@@ -171,7 +179,7 @@ def _content(changes: Changes, change: FileChange) -> Iterator[str]:
 
 
 def _text(changes: Changes, change: FileChange, *, after: bool) -> str | None:
-    """Return a side of a change as text; None if it is binary, or too long to be compared."""
+    """Return one side of a change as text; None if it is binary or too long to compare."""
     entry = change.after if after else change.before
     if entry is None:
         return ""
@@ -187,7 +195,7 @@ def _text(changes: Changes, change: FileChange, *, after: bool) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines, each with its end; only a line feed ends one."""
+    """Return the lines with their line ends; only a line feed ends a line."""
     lines = [f"{line}\n" for line in text.split("\n")]
     if lines[-1] == "\n":
         return lines[:-1]
@@ -213,7 +221,10 @@ def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield how one text becomes the other; what both begin and end with is not compared."""
+    """Yield the edit operations between two texts, as `difflib` does.
+
+    Common lines at the beginning and the end are not compared, to save time.
+    """
     start, most = 0, min(len(before), len(after))
     while start < most and before[start] == after[start]:
         start += 1

@@ -1,6 +1,7 @@
-"""Gives a bot its project: the base goes into its sandbox, and git's history, where there is one, beside it.
+"""Cloning of a project into a bot's workspace: the files of the base, and git's history if there is one.
 
-Git runs only in the sandbox, on a copy of the objects. What is half done is done again.
+Git runs only in the sandbox, on a copy of the objects. An interrupted clone is started again from the
+beginning.
 """
 
 import io
@@ -61,10 +62,12 @@ async def clone(
     offload: Offload,
     report: Callable[[RumiError], None],
 ) -> None:
-    """Put the project into the bot's workspace, in place of what is there. `report` tells of what it lacks.
+    """Put the project into the bot's workspace, replacing an older one.
+
+    `report` gets the reason if git's history cannot be cloned; the project then has no history.
 
     Raises:
-        BotError: It does not fit, or the sandbox ends.
+        BotError: The project does not fit, or a command in the sandbox failed.
         SandboxError: The sandbox does not work.
     """
     from rumi.tasks.research.repository.errors import CloneError
@@ -98,13 +101,15 @@ async def clone(
                 await git.remove("repo.git")
         except CloneError as error:  # it works without git's history
             report(error)
+    # The old project is removed only now, and the new one moved in with one rename. The link is marked as
+    # ready last: a kill before that starts the whole clone again.
     await offload(partial(_remove, project.workspace / PROJECT_FOLDER))
     await _must(shell, _END)
     await offload(partial(project.made, link))
 
 
 def _remove(path: Path) -> None:
-    """Remove what is at a place of the workspace, also what another user owns. Blocking."""
+    """Remove a file or a folder in the workspace, even if another user owns it. Blocking."""
     if path.is_dir() and not path.is_symlink():
         remove_workspace(path)
     else:
@@ -114,7 +119,7 @@ def _remove(path: Path) -> None:
 async def _put(
     project: Project, shell: CommandShell, base: Path, path: str, limits: SandboxLimits, offload: Offload
 ) -> None:
-    """Put one large file in its place."""
+    """Put one large file into the project."""
     owner = project.workspace.stat()
 
     def put() -> tuple[str, str]:
@@ -139,13 +144,13 @@ async def _put(
 
 
 def _batches(base: Path) -> Iterator[bytes | str]:
-    """Yield the files of the base in tar files of some megabytes; of a large file, its path. Blocking."""
+    """Yield the base in tar files of some megabytes, and the path of each large file. Blocking."""
     with opened(os.open(base, FOLDER)) as top:
         entries = scan(top, ProjectLimits(1 << 62, 1 << 62)).entries
         data, size = io.BytesIO(), 0
         tar = tarfile.open(fileobj=data, mode="w")  # noqa: SIM115
         for path, entry in entries.items():
-            if entry.size > _BATCH_BYTES:
+            if entry.size > _BATCH_BYTES:  # not held in memory: copied on its own
                 yield path
                 continue
             about = tarfile.TarInfo(path)

@@ -1,4 +1,4 @@
-"""What git ignores in a folder: `.gitignore` files and the index are read; git itself does not run."""
+"""Git's ignore rules, evaluated from `.gitignore` files and the index without running git."""
 
 import hashlib
 import os
@@ -20,16 +20,16 @@ _EXTENDED: Final = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Rules from outside of the folder, which lies at `at` below where they count."""
+    """Ignore rules from outside of the folder; `at` is the folder's path below the root of the rules."""
 
     at: str
     text: str
 
 
 class Ignored:
-    """Says what is ignored: the rules of `read`, the nearest first, then the outer ones.
+    """A matcher for ignored paths: it applies the rules of the nearest folder first, the outer rules last.
 
-    `read` returns the rules of a folder. What is `tracked` is never ignored.
+    `read` returns the rules of a folder. Paths in `tracked` are never ignored.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Ignored:
         self._specs: dict[str, GitIgnoreSpec] = {}
 
     def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
-        """Return True for an ignored path; `inside`: it lies in a folder that is ignored."""
+        """Return True for an ignored path. `inside`: one of the folders above the path is ignored."""
         if not folder and path in self._tracked:
             return False
         if inside:
@@ -69,7 +69,7 @@ class Ignored:
 
 
 def rules_below(top: int) -> Callable[[str], str]:
-    """Return a function that reads the rules of a folder below an open one, following no link."""
+    """Return a function that reads the rules of a folder below an open folder without following links."""
 
     def read(folder: str) -> str:
         try:
@@ -84,7 +84,7 @@ def rules_below(top: int) -> Callable[[str], str]:
 
 
 def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
-    """Return the rules from outside of the folder `at` of a work tree: its parents', and git's own."""
+    """Return the rules from outside of the folder `at` in a work tree: its parents' and git's own."""
     parents = [at[:end] for end in reversed([0, *_slashes(at)])] if at else []
     found = [Outer(at[len(parent) :].strip("/"), _text(work_tree / parent / NAME)) for parent in parents]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -93,7 +93,7 @@ def outer_rules(work_tree: Path, git: Path, at: str) -> list[Outer]:
 
 
 def tracked_in(index: Path) -> set[str]:
-    """Return the paths in git's index; none if there is none that can be read. Blocking."""
+    """Return the paths in git's index; an empty set if the index is missing or damaged. Blocking."""
     try:
         data = read_foreign(index, _MOST_INDEX_BYTES)
         return set(_paths(data)) if data[:4] == b"DIRC" else set()
@@ -111,16 +111,16 @@ def _paths(data: bytes) -> list[str]:
         at += 40 + oid
         flags = int.from_bytes(data[at : at + 2], "big")
         at += 4 if flags & _EXTENDED else 2
-        kept = b""
-        if version == 4:  # of the path before, so many bytes are cut off
+        prefix = b""
+        if version == 4:  # paths share a prefix with the path before: `cut` bytes of it are dropped
             cut = data[at] & 0x7F
             while data[at] & 0x80:
                 at += 1
                 cut = ((cut + 1) << 7) | (data[at] & 0x7F)
             at += 1
-            kept = before[: len(before) - cut]
+            prefix = before[: len(before) - cut]
         end = data.index(b"\0", at)
-        before = kept + data[at:end]
+        before = prefix + data[at:end]
         found.append(os.fsdecode(before))
         at = end + 1 if version == 4 else begin + ((end - begin) // 8 + 1) * 8
     return found
@@ -131,21 +131,21 @@ def _slashes(path: str) -> list[int]:
 
 
 def _spec(text: str) -> "GitIgnoreSpec":
-    from pathspec import GitIgnoreSpec  # only here, because most commands read no rules
+    from pathspec import GitIgnoreSpec  # imported late, because most commands read no rules
 
     lines = []
     for line in text.splitlines():
         try:
             GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git takes no pattern that it cannot read either
+        except ValueError:  # git skips an invalid pattern too
             continue
         lines.append(line)
     return GitIgnoreSpec.from_lines(lines)
 
 
 def _text(path: Path) -> str:
-    """Return the beginning of a file of rules; as git does, it follows no link inside of a project."""
-    own = path.name == "ignore"  # the user's own, for all projects
+    """Return the first `_MOST_CHARS` bytes of a rules file; like git, follow no link inside of a project."""
+    own = path.name == "ignore"  # the user's file for all projects, which may be a link
     try:
         with opened(os.open(path, READ & ~os.O_NOFOLLOW if own else READ)) as file:
             return os.pread(file, _MOST_CHARS, 0).decode("utf-8", "replace") if is_ordinary(file) else ""

@@ -1,7 +1,7 @@
-"""The folder that a bot's project comes from: where it is, and what the bot got of it.
+"""The link of a bot's project to the user's folder, and the base: a copy of the files that the bot got.
 
-In the bot's folder, where only the program writes, `project/link.json` names the folder, and `base-TOKEN` has
-its files as they were given to the bot. `link.json` is replaced when a new base is complete.
+Both are in the folder `project` of the bot, where only the program writes: `link.json` names the user's
+folder, and `base-TOKEN` holds the files. `link.json` is replaced only after a new base is complete.
 """
 
 import contextlib
@@ -32,10 +32,12 @@ _MOST_NAMED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a project comes from. `git` is the root of its work tree, empty for plain files.
+    """The origin of a project.
 
-    `ready`: the bot has it. `left_out` are some of the entries that did not come along, `outer` what is
-    ignored by rules from outside of the folder.
+    `folder` is the user's folder; `token` names the base; `taken` is the time of the copy, in seconds since
+    1970. `git` is the root of the git work tree, empty for plain files. `ready`: the project is in the bot's
+    workspace. `left_out` lists some of the entries that were not copied. `outer` are the ignore rules from
+    outside of the folder.
     """
 
     folder: str
@@ -49,14 +51,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The project of one bot: `state` is its folder for the link, `workspace` the bot's. Calls block."""
+    """The project of one bot. `state` has the link and the base, `workspace` the bot's files. Blocking."""
 
     name: str
     state: Path
     workspace: Path
 
     def link(self) -> Link | None:
-        """Return where the project comes from; None: the bot has none."""
+        """Return the link, or None if the bot has no project or the file is damaged."""
         try:
             found = json.loads((self.state / _LINK).read_bytes())
             found["left_out"] = tuple((path, reason) for path, reason in found["left_out"])
@@ -79,16 +81,17 @@ class Project:
         return found
 
     def base(self, link: Link) -> Path:
-        """Return the folder with what the bot got."""
+        """Return the folder with the files that the bot got."""
         return self.state / f"base-{link.token}"
 
     def take(self, folder: Path, bounds: ProjectLimits, *, plain: bool, discard: bool) -> Link:
-        """Copy a folder as the base of a new project, and link the bot to it; the bot does not have it yet.
+        """Copy a folder as the base of a new project, and store the link. `clone` puts it into the workspace.
 
-        `plain`: it need not be in a git work tree. `discard`: lose the changes of the project before it.
+        `plain`: the folder may lie outside of a git work tree. `discard`: changes of the previous project may
+        be lost.
 
         Raises:
-            BotError: The folder cannot be used, is too large, or changes would be lost.
+            BotError: The folder cannot be used or is too large, or changes would be lost.
         """
         real_path = Path(os.path.realpath(folder))
         if not real_path.is_dir():
@@ -99,6 +102,7 @@ class Project:
                 f"{folder} is not in a git work tree, so there would be no history to go back to.",
                 "Run git init there, or copy it as plain files with --skip-git-check.",
             )
+        # `parents[2]` is the home: a bot must not get a copy of its files, such as keys and the database.
         if self.state.parents[2].is_relative_to(real_path):
             raise BotError(f"{folder} holds Rumi's own files.", "Name the folder of a project.")
         if not discard:
@@ -129,21 +133,24 @@ class Project:
                 ]
                 ignored = Ignored(rules_below(top), tracked, outer)
             tree = scan(top, bounds, ignored, _copier(base))
+        # The base must be on the disk before the link that names it: after a power failure the link would
+        # otherwise lead to an incomplete base.
         fsync_path(base)
         link = replace(link, left_out=tuple(tree.left_out[:_MOST_NAMED]), outer=outer)
         self._store(link)
         return link
 
     def _remove_old(self) -> None:
-        """Remove all bases but that of the link, and what processes left that were killed."""
+        """Remove all bases except the link's, and temporary folders left by killed processes."""
         link = self.link()
         for old in self.state.glob("*-*"):
             if link is None or old != self.base(link):
                 shutil.rmtree(old, ignore_errors=True)
 
     def made(self, link: Link) -> None:
-        """Note that the bot has the project."""
+        """Mark the project as ready: it is in the bot's workspace."""
         with folder_lock(self.state):
+            # Another process may have taken a new project while this one was cloned.
             now = self.link()
             if now is not None and now.token == link.token:
                 self._store(replace(now, ready=True))
@@ -171,10 +178,12 @@ class Project:
 
     @contextmanager
     def changed(self, bounds: ProjectLimits) -> Iterator[Changes]:
-        """Yield what differs between the base and the bot's project, with copies of it for the block.
+        """Yield the changes between the base and the bot's project.
+
+        Copies of the changed files exist until the end of the block.
 
         Raises:
-            BotError: The bot has no project, or one that is not complete or too large.
+            BotError: The bot has no project, or the project is not ready, unreadable or too large.
         """
         link = self.needed()
         base = self.base(link)
@@ -189,6 +198,7 @@ class Project:
                 ours = stack.enter_context(opened(os.open(base, FOLDER)))
                 theirs = stack.enter_context(self._opened())
                 before = scan(ours, ProjectLimits(1 << 62, 1 << 62))
+                # The rules come from the base: a bot that edits `.gitignore` cannot hide its changes.
                 ignored = Ignored(rules_below(ours), before.entries, link.outer) if link.git else None
                 after = scan(theirs, bounds, ignored)
                 yield changes_between(before, after, base, theirs, copies)
@@ -214,7 +224,7 @@ class Project:
 
 
 def work_tree_of(folder: Path) -> Path | None:
-    """Return the root of the git work tree that a folder is in."""
+    """Return the root of the git work tree that contains a folder, or None."""
     for parent in (folder, *folder.parents):
         if (git_folder(parent) / "HEAD").is_file():
             return parent
@@ -222,7 +232,7 @@ def work_tree_of(folder: Path) -> Path | None:
 
 
 def git_folder(root: Path) -> Path:
-    """Return the folder of git's files of a work tree, also of a linked one."""
+    """Return the folder of git's own files for a work tree, including linked work trees."""
     git = root / ".git"
     with contextlib.suppress(OSError, UnicodeError):
         if git.is_file():

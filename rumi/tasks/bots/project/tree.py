@@ -1,7 +1,7 @@
-"""The files below a folder that others may change meanwhile: what is there, and copies of it.
+"""Scan and copy of the files below a folder that other processes may change meanwhile.
 
-No link is followed: every step goes from an open folder to a name in it. What git calls its own (`.git`)
-never comes along, at any depth, because a program that runs git there would do what its files say.
+The scan follows no link: every step goes from an open folder to a name in it. It leaves out `.git` at any
+depth, because files in `.git` can make git run commands.
 """
 
 import errno
@@ -19,7 +19,7 @@ from rumi.tasks.bots.config import BotError
 MOST_DEPTH: Final = 100
 MOST_LINK: Final = 4095
 DRAFT: Final = ".rumi-apply-"
-"""How the name of a folder begins in which changes are prepared."""
+"""Prefix of the staging folder's name in which changes are prepared."""
 
 _CHUNK: Final = 1024 * 1024
 _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff") | {
@@ -27,12 +27,15 @@ _INVISIBLE: Final = frozenset("\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\
 }
 
 Reason: TypeAlias = Literal["special", "git", "deep", "unreadable", "link"]
-"""Why an entry does not come along: it is no file, git's own, too deep, unreadable, a link that leads out."""
+"""Reason to leave an entry out: special file, git's own, too deep, unreadable, or a link that leads out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectEntry:
-    """A file, by the hash of its content, or a link, by its target. `runs`: its owner may execute it."""
+    """A file or a link. `digest` is the hash of a file's content, or the target of a link.
+
+    `runs`: the owner may execute the file.
+    """
 
     kind: Literal["file", "link"]
     digest: str
@@ -42,7 +45,7 @@ class ProjectEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProjectLimits:
-    """How much a project may have."""
+    """Maximum size of a project: bytes, and the number of files and folders."""
 
     bytes: int
     files: int
@@ -50,7 +53,7 @@ class ProjectLimits:
 
 @dataclass(slots=True)
 class ProjectTree:
-    """The files and links below a folder by path; what was left out, and how much was ignored."""
+    """The files and links below a folder by path, the entries left out, and the number of ignored ones."""
 
     entries: dict[str, ProjectEntry] = field(default_factory=dict)
     left_out: list[tuple[str, Reason]] = field(default_factory=list)
@@ -58,28 +61,28 @@ class ProjectTree:
 
 
 class Ignores(Protocol):
-    """Says what of a folder is ignored."""
+    """A matcher for ignored paths."""
 
     def ignores(self, path: str, *, folder: bool, inside: bool) -> bool:
-        """Return True for an ignored path; `inside`: it lies in a folder that is ignored."""
+        """Return True for an ignored path. `inside`: one of the folders above the path is ignored."""
         ...
 
     def descends(self, path: str) -> bool:
-        """Return True for an ignored folder that has something in it that is not."""
+        """Return True for an ignored folder that contains an entry that is not ignored."""
         ...
 
 
 CopyEntry: TypeAlias = Callable[[str, ProjectEntry, int], ProjectEntry]
-"""Copies an open file (or, for a link, -1), and returns the entry as it was copied."""
+"""Copies an entry from an open file (-1 for a link); returns the entry with the copied content."""
 
 
 def scan(
     top: int, bounds: ProjectLimits, ignores: "Ignores | None" = None, copy_entry: CopyEntry | None = None
 ) -> ProjectTree:
-    """Return what is below an open folder; copy each entry with `keep`. Blocking.
+    """Return the tree below an open folder; copy each entry with `copy_entry`. Blocking.
 
     Raises:
-        BotError: There is more than the bounds allow.
+        BotError: The tree exceeds the limits.
         OSError: The folder cannot be read, or a copy cannot be written.
     """
     found = _Scan(bounds, ignores, copy_entry)
@@ -113,7 +116,7 @@ class _Scan:
                 try:
                     self._entry(folder, name, here, depth, inside)
                 except OSError as error:
-                    if error.errno == errno.ENOENT:  # it has just vanished
+                    if error.errno == errno.ENOENT:  # deleted since `listdir`
                         continue
                     if error.errno not in (
                         errno.EACCES,
@@ -143,6 +146,8 @@ class _Scan:
             entry = ProjectEntry("link", os.readlink(name, dir_fd=folder))
             self.tree.entries[here] = entry if self._copy_entry is None else self._copy_entry(here, entry, -1)
         elif stat.S_ISREG(status.st_mode):
+            # The entry may have been replaced since `stat`: the flags refuse a link, and `_file` checks the
+            # open file again.
             with opened(os.open(name, READ, dir_fd=folder)) as file:
                 self._file(file, here)
         else:
@@ -175,7 +180,10 @@ class _Scan:
 
 
 def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
-    """Return an open file as an entry, as long as it is now; write its content to `copy`. Blocking."""
+    """Return the entry of an open file, and write its content to `copy`. Blocking.
+
+    Reads at most the current size: a file that grows meanwhile must not be read forever.
+    """
     status, at = os.fstat(file), 0
     digest = hashlib.sha256()
     while at < status.st_size and (data := os.pread(file, min(_CHUNK, status.st_size - at), at)):
@@ -188,7 +196,7 @@ def file_entry(file: int, copy: int | None = None) -> ProjectEntry:
 
 
 def entry_at(top: int, path: str) -> ProjectEntry | Literal["folder", "other"] | None:
-    """Return what a path below an open folder is now; None if nothing is there. No link is followed."""
+    """Return the current entry at a path below an open folder, or None. Follows no link."""
     try:
         descriptor = openat2(top, os.fsencode(path), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -210,15 +218,16 @@ def entry_at(top: int, path: str) -> ProjectEntry | Literal["folder", "other"] |
 
 
 def is_gits(name: str) -> bool:
-    """Return True for `.git`, and for names that some file system takes for it."""
+    """Return True for `.git`, and for names that some file systems treat as `.git`."""
     plain = "".join(char for char in name if char not in _INVISIBLE).casefold()
     return plain.partition(":")[0].rstrip(" .") in (".git", "git~1")
 
 
 def stays_inside(path: str, target: str) -> bool:
-    """Return True if a link leads into the project, whatever other such links are in it.
+    """Return True if a link cannot lead out of the project, whatever other links are in the project.
 
-    Its target is relative, goes up only at its beginning and not above the top, and touches nothing of git's.
+    The target must be relative, may go up only at its beginning and not above the top, and must not contain a
+    name of git.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     ups = 0

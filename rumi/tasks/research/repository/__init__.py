@@ -1,1 +1,1 @@
-"""Research in a repository: its clone, which the program fetches, and the tools that read it in a sandbox."""
+"""Research in a git repository: the program fetches a clone, and tools read the clone in a sandbox."""

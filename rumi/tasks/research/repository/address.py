@@ -1,4 +1,4 @@
-"""The addresses of repositories: https, and folders of this machine where they are allowed."""
+"""Parsing of repository addresses: https URLs, and local folders if they are allowed."""
 
 import re
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ _SCP: Final = re.compile(r"[^/\s]+@[^/\s]+:")
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """The address of a repository in one form. `folder` is None for a remote one."""
+    """A normalized repository address. `folder` is None for a remote repository."""
 
     text: str
     folder: Path | None = None
 
 
 def parse_address(uri: str, *, local_allowed: bool) -> RepositoryAddress:
-    """Return the address of a repository that a person or a model wrote.
+    """Parse the address of a repository, written by a person or a model.
 
     Raises:
-        CloneError: Its scheme is refused, it is not a valid URL, or it is a folder and may not be one.
+        CloneError: The scheme is refused, the URL is invalid, or a local folder is not allowed.
     """
     text = uri.strip()
     scheme = _SCHEME.match(text)

@@ -1,7 +1,7 @@
-"""Repositories that were fetched before: packs with their indexes, and what is known of their references.
+"""A cache of fetched repositories: packs with their indexes, and the state of their references.
 
-An entry is a folder. Its `state.json` names its files, and is replaced in one step when they are complete, so
-whatever a killed process leaves is not named by it, and is removed later. Tasks get copies.
+An entry is a folder. Its `state.json` names its files, and is replaced in one step after they are complete.
+So files left by a killed process are not named in it, and are removed later. Tasks get copies.
 """
 
 import contextlib
@@ -30,9 +30,10 @@ _CHUNK: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CloneState:
-    """What is known of a clone: the objects that have a name in it, and its boundary commits.
+    """The state of a clone: object format, references by name, and boundary commits.
 
-    `depth` is how many commits deep it is below each of those names; None: as deep as there are.
+    `depth` is the number of commits below each reference; None means the whole history. `filtered`: large
+    files were left out.
     """
 
     format: str
@@ -44,14 +45,14 @@ class CloneState:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """An entry, open for reading: its files stay readable when the entry is removed meanwhile."""
+    """A cache entry, open for reading. Its files stay readable even if the entry is removed meanwhile."""
 
     known: CloneState
     files: Mapping[str, BinaryIO]
 
 
 class RepositoryCache:
-    """The stored repositories of an installation, in `folder`; the least recently used ones go first.
+    """The cached repositories of an installation, in `folder`; the least recently used entries are evicted.
 
     Every method blocks, and may be called from any thread and any process.
     """
@@ -62,7 +63,7 @@ class RepositoryCache:
 
     @contextmanager
     def stored(self, key: str) -> Iterator[CacheEntry | None]:
-        """Open an entry for a block, and count this as a use of it. None: no complete one."""
+        """Open an entry for a block, and mark it as used now; yield None if there is no complete entry."""
         entry = self._entry(key)
         with contextlib.ExitStack() as stack:
             try:
@@ -81,9 +82,9 @@ class RepositoryCache:
             yield found
 
     def store(self, key: str, known: CloneState, files: Mapping[str, int]) -> None:
-        """Make `files`, open for reading, the content of an entry; then remove old entries.
+        """Replace the content of an entry by `files`, which are open for reading; then evict old entries.
 
-        Files that the entry has already are not copied again. A failure leaves the entry as it was.
+        Files that the entry has already are not copied again. A failure leaves the entry unchanged.
 
         Raises:
             OSError: The disk cannot be written.
@@ -100,6 +101,8 @@ class RepositoryCache:
                     raise OSError(f"{name!r} is not a file of a pack")
                 if not _has(entry / name, sizes[name]):
                     _copy(file, entry / name)
+            # Commit point: all files are on the disk. Only then are the old files removed, so a reader never
+            # finds a state that names a missing file.
             atomic_write(entry / _STATE, _written(known, sizes))
             for path in entry.iterdir():
                 if path.name not in sizes and path.name != _STATE:
@@ -110,12 +113,12 @@ class RepositoryCache:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:40]
 
     def _evict(self, in_use: Path) -> None:
-        """Remove the entries that were not used for the longest time, and those that are not complete."""
+        """Remove incomplete entries, and the least recently used ones until the cache fits its limit."""
         entries = list[tuple[float, int, Path]]()
         for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
                 with contextlib.suppress(OSError):
-                    for draft in path.glob(".*"):  # of a process that was killed
+                    for draft in path.glob(".*"):  # left by a process that was killed
                         draft.unlink()
                     size = sum(file.stat().st_size for file in path.iterdir())
                     state = path / _STATE
@@ -123,7 +126,9 @@ class RepositoryCache:
         total = sum(size for _, size, _ in entries)
         for used, size, path in sorted(entries):
             if path != in_use and (used == 0 or total > self._most_bytes):
-                (path / _STATE).unlink(missing_ok=True)  # first, so that what is left is no entry
+                (path / _STATE).unlink(
+                    missing_ok=True
+                )  # first: without its state, a leftover is not an entry
                 shutil.rmtree(path, ignore_errors=True)
                 total -= size
 
@@ -160,7 +165,7 @@ def _has(path: Path, size: int) -> bool:
 
 
 def _copy(file: int, path: Path) -> None:
-    """Copy an open file under a new name, which it gets when it is complete."""
+    """Copy an open file to a temporary name, and rename it to `path` when it is complete."""
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with opened(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)) as copy:

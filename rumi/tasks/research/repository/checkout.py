@@ -1,4 +1,4 @@
-"""Writes the files of a commit into the workspace: without attributes, filters, links and submodules."""
+"""Checkout of a commit's files into the workspace, without attributes, filters, links and submodules."""
 
 from typing import Final
 
@@ -10,8 +10,9 @@ _PLAIN: Final = {"100644", "100755", "100664"}
 _LINK: Final = "120000"
 _MODULE: Final = "160000"
 
-# The number of files is known before one is written: a tree of trees that are the same has billions of them.
-# `core.symlinks=false` writes a link as a file with its target; the overriding attributes name no filter.
+# The files are counted before any is written: a small repository whose trees contain the same tree several
+# times can have billions of files. `core.symlinks=false` writes a link as a file with its target; the
+# overriding attributes name no filter.
 _WRITE: Final = """\
 cd "$root" && rm -rf tree.new .tree-index || exit
 count=$(git ls-tree -r -z --name-only "$1" | tr -dc '\\000' | head -c "$(($2 + 1))" | wc -c)
@@ -33,9 +34,9 @@ _MOST_NAMED: Final = 10
 
 
 async def written(git: Git, commit: str, most_files: int) -> str:
-    """Write the files of a commit below /workspace/tree; return a sentence that says what is there.
+    """Write the files of a commit below /workspace/tree; return a sentence about the written files.
 
-    If git or a limit refuses it, nothing of it is left, and the sentence says why.
+    If git or a limit refuses, no file of the commit is left, and the sentence gives the reason.
     """
     short = commit[:12]
     try:

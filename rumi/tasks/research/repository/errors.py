@@ -1,4 +1,4 @@
-"""The one error of a repository that cannot be had."""
+"""The error of repositories that cannot be cloned."""
 
 from rumi.errors import RumiError
 

@@ -1,7 +1,7 @@
-"""Git in a sandbox, on a bare repository of the task's workspace: nothing that the repository says is run.
+"""Git in a sandbox, on a bare repository in the task's workspace; it runs no program named in the repository.
 
-The sandbox has no network. The flags keep git from running programs that a configuration or attributes name,
-and the repository's configuration is one that git made itself.
+The sandbox has no network. The flags keep git from running programs named in a configuration or in
+attributes, and the repository's configuration was written by git itself.
 """
 
 import re
@@ -13,14 +13,14 @@ from rumi.sandbox.engine import Command, CommandResult
 from rumi.tasks.research.repository.errors import CloneError
 
 ROOT: Final = "/workspace"
-"""Where the repository lies, as `repo.git`, and its files, as `tree`."""
+"""The folder that contains the repository, `repo.git`, and its files, `tree`."""
 
 MOST_LINES: Final = 2000
 MOST_BYTES: Final = 50_000
-"""How much of an output one result shows."""
+"""Limits of one result: lines and bytes of an output."""
 
 WORK_S: Final = 600.0
-"""How long git may index a pack or write a tree."""
+"""Maximum time for git to index a pack or to write a tree, in seconds."""
 
 _READ_S: Final = 120.0
 _OUTPUT_LIMIT: Final = 4 * 1024 * 1024
@@ -63,20 +63,21 @@ _PRELUDE: Final = (
     f"{_ENVIRONMENT}command -v git >/dev/null || {{ echo no-git >&2; exit 127; }}\n"
     f'git() {{ command git {_FLAGS} --git-dir="$root/repo.git" "$@"; }}\n'
 )
-"""The beginning of each script: `git` is git with its environment and its flags, and `$root` its folder."""
+"""The beginning of each script: `git` runs git with the safe environment and flags; `$root` is its folder."""
 
+# The exit code of a pipeline is that of its last command, so git's own is written to stderr.
 _READ: Final = (
     'first=$1 lines=$2 bytes=$3; shift 3\n{ git "$@"; echo "ended $?" >&2; } '
     '| { tail -n "+$first" | head -n "$lines" | head -c "$bytes"; } 2>/dev/null\n'
 )
 _ENDED: Final = re.compile(r"ended (\d{1,3})\n\Z")
 _CUT_OFF: Final = 141
-"""The exit code of a git whose reader has left: it has read enough."""
+"""The exit code of git after SIGPIPE: `head` has read enough lines and closed the pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitOutput:
-    """What git printed, from the line that was asked for. `cut`: there is more of it."""
+    """The output of git from the requested first line on. `cut`: the output has more lines."""
 
     text: str
     error: str
@@ -87,12 +88,12 @@ class GitOutput:
 
     @property
     def ok(self) -> bool:
-        """True if git did what it was asked."""
+        """Return True if git succeeded, or was ended because enough was read."""
         return self.code in (0, _CUT_OFF)
 
     @property
     def missing_file(self) -> bool:
-        """True if git needed a file that the clone left out."""
+        """Return True if git needed a file that the clone left out."""
         return not self.ok and ("unable to read" in self.error or "bad object" in self.error)
 
 
@@ -110,12 +111,13 @@ class Git:
     async def read(
         self, *words: str, first: int = 1, lines: int = MOST_LINES, most: int = MOST_BYTES
     ) -> GitOutput:
-        """Run a git command that changes nothing; return its output from line `first` on.
+        """Run a git command that changes nothing; return at most `lines` lines of its output from `first` on.
 
         Raises:
             CloneError: The sandbox has no git, or the command did not end in time.
             SandboxError: The sandbox does not work.
         """
+        # One line and one byte more than asked, to see if the output is cut.
         numbers = map(str, (first, lines + 1, most + 1))
         argv = ("sh", "-c", self._script(_READ), "sh", *numbers, *words)
         result = await self._run(Command(argv, reads=True, output_limit=_OUTPUT_LIMIT, timeout_s=_READ_S))
@@ -132,7 +134,7 @@ class Git:
     async def script(
         self, script: str, *words: str, stdin: bytes = b"", reads: bool = False, timeout_s: float = WORK_S
     ) -> CommandResult:
-        """Run a script of git commands: `git` has its flags there, and `$root` is the folder.
+        """Run a shell script, in which `git` has the safe flags and `$root` is the folder.
 
         Raises:
             CloneError: The sandbox has no git, or the script did not end by itself.
@@ -142,7 +144,7 @@ class Git:
         return await self._run(Command(argv, stdin, reads=reads, timeout_s=timeout_s))
 
     async def remove(self, *names: str) -> None:
-        """Remove files and folders of the workspace. This also works where it is full."""
+        """Remove files and folders in the root folder. This also works if the workspace is full."""
         await self._shell.run(Command(("rm", "-rf", *(f"{self._root}/{name}" for name in names))))
 
     def _script(self, script: str) -> str:

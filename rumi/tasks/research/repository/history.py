@@ -1,4 +1,4 @@
-"""A repository of this machine with its whole history, bare, in any folder of a sandbox."""
+"""Copy of a local repository with its whole history, as a bare repository in a sandbox."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from rumi.tasks.research.repository.repository import FULL, Repository
 
 
 async def copy_history(folder: Path, git: Git, workspace: Path, limits: SandboxLimits) -> str:
-    """Copy a repository to `repo.git` in the folder of `git`, which the host has as `workspace`.
+    """Copy a repository to `repo.git` in the root folder of `git`, whose path on the host is `workspace`.
 
-    Return the name of the branch that is checked out, empty for none.
+    Return the full name of the checked-out branch; empty if there is none.
 
     Raises:
-        CloneError: It cannot be read, or does not fit.
+        CloneError: The repository cannot be read, or does not fit.
         SandboxError: The sandbox does not work.
     """
     address = RepositoryAddress(str(folder), folder)

@@ -1,5 +1,6 @@
-"""A repository in a folder of this machine, for the command line: its objects and references are read, and
-nothing else of it. No link is followed, and git never runs in that folder.
+"""A reader for local repositories, for the command line.
+
+It reads objects and references only, follows no link, and never runs git in that folder.
 """
 
 import io
@@ -27,15 +28,15 @@ _MAX_DEPTH: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LocalRepository:
-    """A repository's folder. Every method blocks."""
+    """A local repository in `folder`. Every method blocks."""
 
     folder: Path
 
     def refs(self) -> tuple[Refs, set[str], ObjectFormat]:
-        """Return the references, the boundary commits of a shallow clone, and the kind of object names.
+        """Return the references, the boundary commits of a shallow clone, and the object format.
 
         Raises:
-            CloneError: The folder is not a repository, or its form is not known here.
+            CloneError: The folder is not a repository, or has an unsupported format.
         """
         try:
             with opened(self._open()) as top:
@@ -44,10 +45,10 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def packs(self, most_bytes: int) -> Iterator[BinaryIO]:
-        """Yield the packs, each open for reading until the next.
+        """Yield the packs; each stays open for reading until the next one.
 
         Raises:
-            CloneError: They are larger than `most_bytes` together, or cannot be read.
+            CloneError: The packs have more than `most_bytes` in total, or cannot be read.
         """
         total = 0
         try:
@@ -63,10 +64,11 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def loose(self, most_bytes: int) -> Iterator[bytes]:
-        """Yield the objects outside of packs, in tar files of some megabytes.
+        """Yield the loose objects in tar files of some megabytes.
 
         Raises:
-            CloneError: They are too many, larger than `most_bytes` together, or cannot be read.
+            CloneError: There are too many objects, they have more than `most_bytes` in total, or they cannot
+                be read.
         """
         total = count = 0
         batch = _Batch()
@@ -91,7 +93,7 @@ class LocalRepository:
             raise _unreadable(self.folder, error) from error
 
     def _open(self) -> int:
-        """Open the folder with the objects: `.git` of a working copy, or a bare repository itself."""
+        """Open the folder that contains the objects: `.git` of a working copy, or the bare repository."""
         folder = os.open(self.folder, FOLDER & ~os.O_NOFOLLOW)
         try:
             inner = openat2(folder, b".git", FOLDER)
@@ -160,7 +162,7 @@ def _below(top: int, folder: str, depth: int = 0) -> Iterator[str]:
         try:
             with opened(openat2(top, os.fsencode(path), os.O_PATH | os.O_CLOEXEC)) as entry:
                 kind = os.fstat(entry).st_mode
-        except OSError:  # it has gone, or is a link
+        except OSError:  # deleted meanwhile, or a link
             continue
         count += 1
         if count > MOST_REFS:

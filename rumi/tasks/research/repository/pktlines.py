@@ -1,4 +1,4 @@
-"""Git's pkt-lines: four hexadecimal digits say how long a line is. Nothing in a line is interpreted here."""
+"""Git's pkt-line format: four hexadecimal digits with the length, then the line, which is not interpreted."""
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -10,7 +10,7 @@ MAX_LINE_BYTES: Final = 65_520
 
 
 class Mark(Enum):
-    """A line that carries no data; `END` is the end of the answer."""
+    """A line without data; `END` is the end of the answer."""
 
     FLUSH = 0
     DELIMITER = 1
@@ -19,7 +19,7 @@ class Mark(Enum):
 
 
 class PktLines:
-    """The lines of an answer, one at a time; at most one of them and one piece are in memory."""
+    """Reads the lines of an answer one at a time; at most one line and one piece are in memory."""
 
     def __init__(self, more: Callable[[], Awaitable[bytes]]) -> None:
         self._more = more
@@ -29,8 +29,8 @@ class PktLines:
         """Return the next line.
 
         Raises:
-            CloneError: It is not a pkt-line, or the answer ends in the middle of it.
-            FetchError: The answer breaks off.
+            CloneError: The line is invalid, or the answer ends in the middle of it.
+            FetchError: The connection breaks.
         """
         if not await self._fill(4):
             if self._waiting:
@@ -53,7 +53,7 @@ class PktLines:
         return line
 
     async def _fill(self, size: int) -> bool:
-        """Read until so many bytes wait; return False if the answer ends before."""
+        """Read until `size` bytes are buffered; return False if the answer ends before."""
         while len(self._waiting) < size:
             piece = await self._more()
             if not piece:
@@ -63,13 +63,13 @@ class PktLines:
 
 
 def line_bytes(text: str) -> bytes:
-    """Return a line to send."""
+    """Return a text as a pkt-line."""
     data = text.encode()
     return b"%04x%s" % (len(data) + 4, data)
 
 
 def not_git() -> CloneError:
-    """Return the error for an answer that is not git's."""
+    """Return the error for an answer that is not from a git server."""
     return CloneError(
         "The server does not answer as a git server.",
         "Check the address: it is the one that git would clone.",

@@ -1,7 +1,7 @@
-"""A repository on a server: git's protocol version 2 over https, spoken by the program and not by git.
+"""A client for remote repositories: git's protocol version 2 over https, without running git.
 
-Rumi cuts the server's answers into lines and writes the pack to a file. It never reads an object: git does,
-in a sandbox without a network.
+Rumi splits the server's answers into lines and writes the pack to a file. Rumi never reads an object: git
+does this in a sandbox without a network.
 """
 
 import re
@@ -25,7 +25,7 @@ ObjectFormat: TypeAlias = Literal["sha1", "sha256"]
 
 MOST_REFS: Final = 100_000
 EVERYTHING: Final = 0x7FFFFFFF
-"""The depth that git takes for the whole history."""
+"""The depth that means the whole history in git's protocol."""
 
 _MOST_REF_BYTES: Final = 32 * 1024 * 1024
 _MOST_SHALLOW: Final = 100_000
@@ -43,7 +43,7 @@ _ASKED_FOR: Final = ("refs/heads/", "refs/tags/")
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or a tag of a remote. `commit` is what an annotated tag points to, otherwise `oid`."""
+    """A branch or a tag of a remote. `commit` is the target of an annotated tag, otherwise equal to `oid`."""
 
     name: str
     oid: str
@@ -52,14 +52,14 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """What a remote has: `head` is the name of its default branch, "" if it has none."""
+    """The references of a remote. `head` is the name of its default branch, or an empty string."""
 
     head: str
     head_oid: str
     by_name: dict[str, Ref]
 
     def find(self, text: str) -> Ref | None:
-        """Return the reference that a person means: by its full name, as a tag, or as a branch."""
+        """Return the reference with this full name, tag name or branch name, in this order, or None."""
         if text in ("", "HEAD"):
             if self.head:
                 return self.by_name[self.head]
@@ -72,9 +72,9 @@ class Refs:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """What to fetch. `have` are the tips of what is there, and `shallow` its boundary commits.
+    """A fetch: `want` are the wanted ids, `have` the tips in the clone, `shallow` its boundary commits.
 
-    `depth` None fetches the history up to what is there.
+    `depth` None fetches the history down to the tips in the clone.
     """
 
     want: Sequence[str]
@@ -86,7 +86,10 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class Fetched:
-    """What came beside the pack: how the boundary commits change. `filtered`: large files were left out."""
+    """The answer to a fetch besides the pack: new and former boundary commits.
+
+    `filtered`: large files were left out.
+    """
 
     shallow: set[str] = field(default_factory=set)
     unshallow: set[str] = field(default_factory=set)
@@ -94,12 +97,12 @@ class Fetched:
 
 
 def is_oid(text: str) -> bool:
-    """Return True for the full name of an object."""
+    """Return True for a full object id."""
     return _OID.fullmatch(text) is not None
 
 
 class Remote:
-    """A repository on a server, for one task. Cancelled at any moment, no connection is left."""
+    """A repository on a server, for one task. On cancellation at any moment, leaves no connection."""
 
     def __init__(self, streams: StreamFetcher, url: str) -> None:
         self._streams = streams
@@ -108,11 +111,11 @@ class Remote:
         self.format: ObjectFormat = "sha1"
 
     async def connect(self) -> None:
-        """Ask what the server can do. A redirect here holds for all that follows.
+        """Request the capabilities of the server. A redirect here applies to all later requests.
 
         Raises:
-            CloneError: It is not a git server, or one that does not speak version 2 of the protocol.
-            FetchError: It cannot be reached.
+            CloneError: The server is not a git server, or does not support version 2 of the protocol.
+            FetchError: The server cannot be reached.
         """
         suffix = "/info/refs?service=git-upload-pack"
         with _bounded(_REFS_S):
@@ -133,8 +136,8 @@ class Remote:
         """Return the branches and tags.
 
         Raises:
-            CloneError: The answer is not git's, or it has too many references or one that git forbids.
-            FetchError: The answer does not come.
+            CloneError: The answer is invalid, or has too many references or one with a forbidden name.
+            FetchError: The server does not answer.
         """
         lines = ["peel\n", "symrefs\n", "ref-prefix HEAD\n", *(f"ref-prefix {p}\n" for p in _ASKED_FOR)]
         found = Refs("", "", {})
@@ -144,7 +147,7 @@ class Remote:
                 while (line := await answer.next()) is not Mark.FLUSH:
                     if isinstance(line, Mark):
                         raise not_git()
-                    if not _is_text(line):  # git allows any bytes in a name; nobody could ask for this one
+                    if not _is_text(line):  # git allows any bytes in a name; no user can request such a name
                         continue
                     oid, name, words = self._ref(line)
                     if name == "HEAD":
@@ -167,11 +170,11 @@ class Remote:
         time_s: float,
         progress: Callable[[str], None],
     ) -> Fetched:
-        """Write the pack of what is wished for to `landing`.
+        """Write the pack with the requested objects to `spooled`.
 
         Raises:
-            CloneError: The answer is not git's, the server refuses, or the pack is too large or too slow.
-            FetchError: The answer does not come.
+            CloneError: The answer is invalid, the server refuses, or the pack is too large or too slow.
+            FetchError: The server does not answer.
         """
         features = self._capabilities["fetch"].split()
         filtered = request.small_files_only and "filter" in features
@@ -243,7 +246,7 @@ class Remote:
         return oid, name, more
 
     async def _read_sections(self, lines: PktLines, fetched: Fetched) -> None:
-        """Read up to the beginning of the pack."""
+        """Read the sections of the answer before the pack."""
         while True:
             line = await lines.next()
             if isinstance(line, Mark):
@@ -267,7 +270,7 @@ class Remote:
 async def _read_pack(
     lines: PktLines, spooled: SpooledFile, most_bytes: int, progress: Callable[[str], None]
 ) -> None:
-    """Write what comes on the side band's first channel; the second is the server's talk."""
+    """Write the pack, which is on channel 1 of the side band; channel 2 has progress texts, 3 an error."""
     reported_at = trio.current_time()
     await spooled.reset()
     try:
@@ -292,7 +295,7 @@ async def _read_pack(
 
 
 def _impatient(answer: Streamed) -> Callable[[], Awaitable[bytes]]:
-    """Return a reader of the answer that gives up on a server that falls silent."""
+    """Return a reader of the answer that raises `CloneError` after `_SILENCE_S` without data."""
 
     async def more() -> bytes:
         with trio.move_on_after(_SILENCE_S):

@@ -1,4 +1,4 @@
-"""A repository that a task asks about: cloned into its workspace, deepened when history is asked for."""
+"""The repository of a research task: cloned into its workspace, and deepened when a tool needs history."""
 
 import logging
 import os
@@ -34,7 +34,7 @@ log = logging.getLogger("rumi.tasks.research")
 
 @dataclass(frozen=True, slots=True)
 class CloneLimits:
-    """The limits of a clone: bytes of packs, files of a tree, seconds of a fetch."""
+    """The limits of a clone: bytes of all packs, files of a tree, and seconds of a fetch."""
 
     most_bytes: int = 500_000_000
     most_files: int = 100_000
@@ -42,19 +42,19 @@ class CloneLimits:
 
 
 FULL: Final = CloneLimits(most_bytes=2_000_000_000, time_s=1800.0)
-"""The limits of a clone of everything."""
+"""The limits of a clone with the whole history."""
 
 DEPTHS: Final = (300, 5_000, EVERYTHING)
-"""How deep a shallow clone becomes, step by step, when history is asked for."""
+"""Depths of a shallow clone, which is deepened step by step when a tool needs history."""
 
 _TAGS: Final = 30
 _REVISION: Final = re.compile(r"[^\s\x00-\x20\x7f:?*\[\]\\{}^~-][^\s\x00-\x20\x7f:?*\[\]\\{}]{0,200}")
 _IN_HISTORY: Final = re.compile(r"[0-9a-f]{4,64}|.*[~^].*")
-"""What a deeper history may have: the beginning of a commit's name, and what stands before another commit."""
+"""Revisions that a deeper history may contain: an abbreviated commit id, or an ancestor of a commit."""
 
 _EMPTY_PACK_BYTES: Final = 44
 
-# Attributes of the repository could hide differences, rewrite files or name programs; these override them.
+# Attributes in the repository could hide differences, rewrite files or name programs; these override them.
 _ATTRIBUTES: Final = (
     "* -text -ident !eol -filter -working-tree-encoding !diff !merge !export-subst !export-ignore !whitespace"
 )
@@ -82,9 +82,9 @@ _RESOLVE: Final = 'git rev-parse --quiet --verify --end-of-options "$1"\n'
 
 
 class Repository:
-    """A bare repository in a task's workspace. `open_repository` makes it.
+    """A bare repository in a task's workspace, created by `open_repository`.
 
-    Its commit `HEAD` is the one that the task asks about.
+    `HEAD` is the commit that the task asks about.
     """
 
     def __init__(
@@ -125,22 +125,22 @@ class Repository:
         self._changing = trio.Lock()
         self._offload = Threads()
 
-    # What is in it
+    # Content
 
     @property
     def boundary(self) -> frozenset[str]:
-        """The commits whose parents are not in the clone; what was before them is not known here."""
+        """The boundary commits of the shallow clone: their parents are not in the clone."""
         return frozenset(self._shallow)
 
     @property
     def filtered(self) -> bool:
-        """True if files over 5 MB were left out."""
+        """Return True if files over 5 MB were left out of the clone."""
         return self._filtered
 
     async def check_out(self, revision: str) -> str:
         """Write the files of a revision below /workspace/tree; return a sentence about them.
 
-        If that is refused, the files of before stay, and the sentence says why.
+        If git or a limit refuses, the earlier files stay, and the sentence gives the reason.
         """
         commit = await self.resolve(revision)
         async with self._changing:
@@ -150,7 +150,7 @@ class Repository:
         return self.tree
 
     def facts(self) -> str:
-        """Return what a prompt says about the repository."""
+        """Return the description of the repository for the prompt."""
         tags = [
             name.removeprefix("refs/tags/") for name in self.refs.by_name if name.startswith("refs/tags/")
         ]
@@ -173,13 +173,13 @@ class Repository:
         return "\n".join((*ours, untrusted_block(self.address.text, "\n".join(theirs))))
 
     async def commit(self, text: str) -> str | None:
-        """Return the full name of the commit that a revision means, None if there is none in the clone."""
+        """Return the full id of a revision's commit; None if the clone does not have it."""
         return await self._resolved(f"{text}^{{commit}}") if _REVISION.fullmatch(text) else None
 
     async def exists(self, path: str, line: int = 1, rev: str = "") -> bool:
-        """Return True if a file has such a line at a revision; by default at HEAD or among the written files.
+        """Return True if a file has a line at `rev`; by default at HEAD or in the written files.
 
-        Nothing is fetched for this.
+        Fetches nothing from the remote.
         """
         path = self.inside(path).strip("/")
         commits = {await self.commit(name) for name in ((rev,) if rev else ("HEAD", self._written))}
@@ -192,16 +192,16 @@ class Repository:
         return False
 
     def inside(self, path: str) -> str:
-        """Return the path in the repository of a path in the workspace; other paths are left as they are."""
+        """Return the repository path for a path below `tree/` in the workspace, and other paths unchanged."""
         if path.startswith("/workspace/tree/"):
             return path.removeprefix("/workspace/tree/")
         return path if self._has_tree else path.removeprefix("tree/")
 
     async def resolve(self, text: str) -> str:
-        """Return the full name of the commit that a model means; fetch it if only the remote has it.
+        """Return the full id of a revision's commit; fetch the commit if only the remote has it.
 
         Raises:
-            CloneError: There is no such commit, or it cannot be fetched.
+            CloneError: The commit does not exist, or cannot be fetched.
         """
         if not _REVISION.fullmatch(text):
             raise CloneError(
@@ -216,12 +216,14 @@ class Repository:
         return commit
 
     async def deepen(self) -> bool:
-        """Fetch more of the history; return False if there is no more, or no more may be fetched."""
+        """Fetch more of the history; return False if the history is complete or cannot be fetched further."""
+        # Calls of several tools may wait for the lock. `_fetch` replaces the set, so a call that got the lock
+        # second sees that the clone is deeper now, and does not fetch again.
         before = self._shallow
         async with self._changing:
             if not self._shallow:
                 return False
-            if self._shallow is not before:  # another call was faster
+            if self._shallow is not before:  # another call has deepened the clone meanwhile
                 return True
             depth = next((deeper for deeper in DEPTHS if deeper > (self._depth or 1)), None)
             if self._remote is None or self._stuck or depth is None:
@@ -236,10 +238,10 @@ class Repository:
                 return False
             return True
 
-    # How it gets in
+    # Cloning and fetching
 
     async def clone(self, streams: StreamFetcher, ref: str) -> None:
-        """Fetch from the remote what the cache does not have."""
+        """Fill the repository from the cache, and fetch from the remote the objects that the cache lacks."""
         self._progress(f"asking the server for {self.address.text}")
         self._remote = remote = Remote(streams, self.address.text)
         await remote.connect()
@@ -249,6 +251,7 @@ class Repository:
         await self._init()
         await self._take_from_cache()
         named = self._named(ref)
+        # Cached tips that the remote has moved or deleted since are dropped.
         tips = {n: oid for n, oid in self._tips.items() if n in found and found[n].oid == oid}
         tips[named.name] = named.oid
         if self.full:
@@ -260,7 +263,7 @@ class Repository:
         await self._look_at(named.oid)
 
     async def copy(self, folder: Path, ref: str) -> None:
-        """Copy a repository of this machine."""
+        """Copy a local repository."""
         local = LocalRepository(folder)
         self._progress(f"reading the folder {self.address.text}")
         self.refs, shallow, self._format = await self._offload(local.refs)
@@ -278,10 +281,10 @@ class Repository:
         await self._look_at(named.oid)
 
     def _named(self, ref: str) -> Ref:
-        """Return what the task asks about.
+        """Return the branch, the tag or the commit that the task asks about.
 
         Raises:
-            CloneError: The remote has no such reference.
+            CloneError: The remote has no reference of this name.
         """
         if ref and not _REVISION.fullmatch(ref):
             raise CloneError(f"{one_line(ref, 100)} is not a branch, a tag or a commit.")
@@ -296,7 +299,7 @@ class Repository:
         )
 
     async def _fetch_named(self, name: str) -> bool:
-        """Fetch a branch, a tag or a commit by its full name; return False if there is nothing to fetch."""
+        """Fetch a branch, a tag or a full commit id; return False if there is nothing to fetch."""
         if self._remote is None or name == "HEAD":
             return False
         ref = self.refs.find(name)
@@ -317,10 +320,10 @@ class Repository:
             return True
 
     async def _fetch(self, tips: dict[str, str], depth: int | None) -> None:
-        """Fetch these tips, and make them references.
+        """Fetch tips, and make them the references of the repository.
 
         Raises:
-            CloneError: See `Remote.fetch`; or git refuses what came, or the workspace has no room.
+            CloneError: See `Remote.fetch`; or git refuses the pack, or the workspace is full.
             FetchError: The server does not answer.
         """
         assert self._remote is not None
@@ -339,6 +342,7 @@ class Repository:
             if spooled.size > _EMPTY_PACK_BYTES:
                 self._progress("reading the received pack")
                 await self._index(spooled.file)
+        # The pack comes first: boundary commits and references may only name objects that are there.
         self._filtered = self._filtered or fetched.filtered
         await self._set_shallow((self._shallow | fetched.shallow) - fetched.unshallow)
         await self._update(tips)
@@ -372,7 +376,7 @@ class Repository:
         return f"{self.address.text}{' full' if self.full else ''}"
 
     async def _store(self) -> None:
-        """Store the packs for the next task. A failure only makes that one slower."""
+        """Store the packs in the cache for later tasks. A failure is only logged."""
         if self._cache is None:
             return
         known = CloneState(self._format, self._tips, self._shallow, self._depth, self._filtered)
@@ -384,7 +388,7 @@ class Repository:
                         try:
                             file = open_beneath(self._workspace, f"repo.git/objects/pack/{name}")
                         except WorkspaceError:
-                            if name.endswith(".rev"):  # an older git makes none
+                            if name.endswith(".rev"):  # older versions of git do not write it
                                 continue
                             raise
                         files[name] = stack.enter_context(opened(file))
@@ -393,7 +397,11 @@ class Repository:
                 log.warning("a repository could not be stored: %s", error)
 
     async def _index(self, pack: BinaryIO) -> None:
-        """Put a pack into the workspace, and let git read it there."""
+        """Put a pack into the workspace, and have git index it in the sandbox.
+
+        Raises:
+            CloneError: The pack is invalid.
+        """
         name = await self._put("incoming.pack", pack)
         size = os.fstat(pack.fileno()).st_size
         found = ""
@@ -402,7 +410,9 @@ class Repository:
             found = result.stdout.text().strip() if result.exit_code == 0 else ""
         finally:
             if not found:
-                with trio.CancelScope(shield=True):  # a command's end is bounded
+                # Shielded, so that a cancellation does not leave the pack; a command in the sandbox always
+                # ends within its time limit.
+                with trio.CancelScope(shield=True):
                     await self.git.remove(*(name.replace(".pack", end) for end in (".pack", ".idx", ".rev")))
         if not is_oid(found):
             raise CloneError("What the server sent is not a valid pack of git.", "Try again later.")
@@ -423,7 +433,7 @@ class Repository:
         )
         try:
             return await self._offload(put)
-        except WorkspaceError as error:  # its advice is for people's own workspaces
+        except WorkspaceError as error:  # its advice only fits the workspaces of people
             raise CloneError(error.message) from error
 
     async def _set_shallow(self, shallow: set[str]) -> None:
@@ -432,7 +442,7 @@ class Repository:
         self._shallow = shallow
 
     async def _update(self, tips: dict[str, str]) -> None:
-        """Make these the references of the repository; a commit without a name has none."""
+        """Make the tips the references of the repository; a tip that is a plain commit id gets none."""
         lines = [f"delete {name}\n" for name in self._tips.keys() - tips.keys() if name.startswith("refs/")]
         lines += [f"update {name} {oid}\n" for name, oid in tips.items() if name.startswith("refs/")]
         if lines:
@@ -464,7 +474,7 @@ class Repository:
 
 
 def by_number(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts `v1.10` after `v1.9`."""
+    """Return a sort key that puts `v1.10` after `v1.9`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -485,11 +495,11 @@ async def open_repository(
 ) -> AsyncIterator[Repository]:
     """Clone a repository into a task's workspace for a block, and write its files below /workspace/tree.
 
-    The workspace belongs to the task, which removes it. A clone that was begun in it before is begun again.
-    Cancelled at any moment, no connection and no process is left.
+    The workspace belongs to the task, which removes it. An unfinished clone in the workspace is started
+    again from the beginning. On cancellation at any moment, leaves no connection and no process.
 
     Raises:
-        CloneError: It cannot be cloned. The error says why.
+        CloneError: The repository cannot be cloned. The error says why.
         SandboxError: The sandbox does not work.
     """
     address = parse_address(uri, local_allowed=local_allowed)

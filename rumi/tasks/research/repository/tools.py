@@ -1,4 +1,4 @@
-"""The tools that read a repository: its history, its commits, its files at any revision."""
+"""The git tools of a research: they read history, commits, and files at any revision."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -31,16 +31,16 @@ _NUMBER: Final = {"type": "integer"}
 
 
 class BadInput(Exception):
-    """Arguments that a tool cannot use; the text says why."""
+    """The arguments of a call are invalid; the text says why."""
 
 
 class NothingToShow(Exception):
-    """What was asked for is not in the clone; the text says why."""
+    """The requested object is not in the clone; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """A call's arguments, checked."""
+    """The arguments of a call; each method checks and returns one of them."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -81,7 +81,7 @@ class _Arguments:
 
 
 class GitTool(Tool):
-    """What the tools share: the repository, and the form of their results."""
+    """Base class of the git tools: the repository, and the form of the results."""
 
     concurrent = True
     spec: ToolSpec
@@ -91,11 +91,11 @@ class GitTool(Tool):
         self._git = repository.git
 
     def question(self, arguments: Mapping[str, object], known_urls: Collection[str]) -> Question | None:
-        """None: the tools only read, and only what was cloned."""
+        """Return None: the tools only read, and only the cloned repository."""
         return None
 
     async def call(self, arguments: Mapping[str, object]) -> ToolResult:
-        """Read the repository. What it says comes from outside, so the result is tainted."""
+        """Read the repository. Its content is untrusted, so the result is tainted."""
         checked = _Arguments(self.spec.name, arguments, self._repository.inside)
         try:
             return await self.answer(checked)
@@ -108,14 +108,14 @@ class GitTool(Tool):
         """Return the result of a call.
 
         Raises:
-            BadInput: The arguments cannot be used.
-            NothingToShow: There is no such thing in the clone.
-            CloneError: It could not be fetched or read.
+            BadInput: The arguments are invalid.
+            NothingToShow: The requested object is not in the clone.
+            CloneError: The requested object could not be fetched or read.
         """
         raise NotImplementedError
 
     def result(self, about: str, text: str, output: GitOutput, *notes: str, cut: bool = False) -> ToolResult:
-        """Return what git said in a block, after notes of ours."""
+        """Return git's output in an untrusted block, after the program's own notes."""
         lines = text.split("\n")
         text, shortened = "\n".join(lines[:MOST_LINES]), len(lines) > MOST_LINES
         if len(data := text.encode()) > MOST_BYTES:
@@ -132,20 +132,20 @@ class GitTool(Tool):
         )
 
     def failed(self, output: GitOutput) -> NothingToShow:
-        """Return the error for a git command that failed."""
+        """Return the error for a failed git command."""
         if output.missing_file and self._repository.filtered:
             return NothingToShow("This needs a file of more than 5 MB, which the clone left out.")
         first = next(iter(output.error.strip().splitlines()), "it gave no reason")
         return NothingToShow(f"git says: {one_line(first, 300)}")
 
     def history_is_cut(self) -> str:
-        """Return the note about a result that ends where the clone ends."""
+        """Return the note for a result that ends at the boundary of the clone."""
         why = self._repository.cut_because
         return f"The history is cut here: older commits are not in the clone. {why}".strip()
 
 
 class GitLog(GitTool):
-    """Lists commits."""
+    """The tool `git_log`: lists commits."""
 
     spec = ToolSpec(
         "git_log",
@@ -167,7 +167,7 @@ class GitLog(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """List the commits. A boundary commit seems to add every file, so a filtered list leaves it out."""
+        """List the commits, deepening the clone if the list reaches its boundary."""
         count = arguments.number("count", _LOG_COUNT, _MOST_LOG)
         ref, path = arguments.text("ref", "HEAD"), arguments.path()
         words = list[str]()
@@ -192,6 +192,7 @@ class GitLog(GitTool):
                 raise self.failed(output)
             lines = output.text.splitlines()
             rows = [line.split(_SEPARATOR, 3) for line in lines if line.count(_SEPARATOR) >= 3]
+            # Without its parents, a boundary commit seems to add every file: it would match any filter.
             if path or changed:
                 rows = [row for row in rows if row[0] not in self._repository.boundary]
             enough = len(rows) == count and start == [around] and "..." not in around
@@ -205,7 +206,7 @@ class GitLog(GitTool):
         return self.result(about, text or "(no commit)", output, note, more, cut=output.cut)
 
     async def _start(self, ref: str) -> tuple[list[str], str]:
-        """Return the commits to begin at, and those on which the list depends, as git takes them."""
+        """Return the start commits, and the commits on which the list depends, as arguments for git."""
         before, dots, after = ref.partition("..")
         if not dots:
             start = await self._repository.resolve(ref)
@@ -216,7 +217,7 @@ class GitLog(GitTool):
         return ([both] if after.startswith(".") else [f"^{first}", last]), both
 
     async def _reaches_boundary(self, around: str, since: str) -> bool:
-        """Return True if the history of these commits ends where the clone ends."""
+        """Return True if the history of these commits reaches the boundary of the clone."""
         boundary = self._repository.boundary
         if not boundary:
             return False
@@ -228,7 +229,7 @@ class GitLog(GitTool):
 
 
 class GitShow(GitTool):
-    """Shows a commit, or a file or a folder at a revision."""
+    """The tool `git_show`: shows a commit, or a file or a folder at a revision."""
 
     spec = ToolSpec(
         "git_show",
@@ -245,7 +246,7 @@ class GitShow(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Show it. The changes of a commit whose parents are unknown are not shown."""
+        """Show the commit or the path. The changes of a boundary commit are unknown and not shown."""
         ref, path = arguments.text("ref", "HEAD"), arguments.path()
         offset = arguments.number("offset", 1, 10**9)
         commit = await self._repository.resolve(ref)
@@ -297,7 +298,7 @@ class GitShow(GitTool):
         return self.result(about, "\n".join(lines) or "(no lines)", output, link, more)
 
     async def _mode(self, commit: str, path: str) -> str:
-        """Return the mode of a path at a commit, "" if there is none."""
+        """Return the mode of a path at a commit, or an empty string if it does not exist."""
         if not path:
             return _FOLDER
         entry = await self._git.read("ls-tree", "--format=%(objectmode)", commit, "--", path, lines=1)
@@ -305,7 +306,7 @@ class GitShow(GitTool):
 
 
 class GitBlame(GitTool):
-    """Says who changed each line of a file, and when."""
+    """The tool `git_blame`: shows commit, date and author of each line of a file."""
 
     spec = ToolSpec(
         "git_blame",
@@ -318,7 +319,7 @@ class GitBlame(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Blame the lines. A line that is older than the clone gets no author."""
+        """Blame the lines, deepening the clone if needed. A line older than the clone has no author."""
         path = arguments.path(needed=True)
         start = arguments.number("start", 1, 10**9)
         end = max(start, arguments.number("end", start + _SHOWN_LINES - 1, 10**9))
@@ -350,7 +351,7 @@ _OLDER: Final = "older than the clone"
 
 
 def _blamed(text: str, boundary: Collection[str]) -> list[str]:
-    """Return a line for each that was blamed: number, commit, date, author, and the line itself."""
+    """Return a text per blamed line: number, commit, date, author, and the line itself."""
     about = dict[str, dict[str, str]]()
     lines = list[str]()
     commit, number = "", ""
@@ -380,7 +381,7 @@ def _day(seconds: int) -> str:
 
 
 class GitDiff(GitTool):
-    """Shows what differs between two commits."""
+    """The tool `git_diff`: shows the differences between two commits."""
 
     spec = ToolSpec(
         "git_diff",
@@ -399,7 +400,7 @@ class GitDiff(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Compare the two trees, which needs no history between them."""
+        """Compare two trees; the history between them is not needed."""
         if not (first := arguments.text("from")):
             raise BadInput("git_diff needs `from`, a string")
         second, path = arguments.text("to", "HEAD"), arguments.path()
@@ -423,7 +424,7 @@ class GitDiff(GitTool):
 
 
 class GitRefs(GitTool):
-    """Lists branches and tags."""
+    """The tool `git_refs`: lists branches and tags."""
 
     spec = ToolSpec(
         "git_refs",
@@ -437,7 +438,7 @@ class GitRefs(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """List what the remote has."""
+        """List the branches and tags of the remote."""
         wanted = arguments.text("filter")
         pattern = wanted if "*" in wanted else f"*{wanted}*"
         rows = [
@@ -454,7 +455,7 @@ _NOTHING_RUN: Final = GitOutput("", "", 0, False, 0, "")
 
 
 class GitCheckout(GitTool):
-    """Writes the files of a commit into the workspace."""
+    """The tool `git_checkout`: writes the files of a commit into the workspace."""
 
     concurrent = False
     spec = ToolSpec(
@@ -464,7 +465,7 @@ class GitCheckout(GitTool):
     )
 
     async def answer(self, arguments: _Arguments) -> ToolResult:
-        """Write the files."""
+        """Write the files of the commit."""
         said = await self._repository.check_out(arguments.text("ref", "HEAD"))
         return ToolResult(True, said, tainted=True)
 
@@ -474,6 +475,6 @@ _NO_PROGRAMS: Final = ("--submodule=short", "--find-renames")
 
 
 def git_tools(repository: Repository) -> tuple[Tool, ...]:
-    """Return the tools for a repository."""
+    """Return the git tools for a repository."""
     kinds = (GitLog, GitShow, GitBlame, GitDiff, GitRefs, GitCheckout)
     return tuple(kind(repository) for kind in kinds)

@@ -1,1 +1,1 @@
-"""What a model sees of a file: a picture scaled down, or a document's text, made in a confined process."""
+"""Conversion of files for models, in a confined process: scaled pictures, and the text of documents."""

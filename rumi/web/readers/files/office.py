@@ -1,4 +1,4 @@
-"""Converts office files to text, in a confined process, bounded in characters and time."""
+"""Conversion of office files to text, in a confined process, with limits of characters and time."""
 
 import re
 import time
@@ -11,27 +11,27 @@ from typing import Any, Final
 MOST_ENTRIES: Final = 10_000
 MOST_BYTES: Final = 256_000_000
 MOST_XML_BYTES: Final = 64_000_000
-"""What the parts of a file may take unpacked: all of them, and those that are parsed."""
+"""Maximum unpacked size of a file's parts, in bytes: of all parts, and of the XML parts, which are parsed."""
 
 MOST_COLUMNS: Final = 200
 MOST_ROWS: Final = 1_100_000
-"""Rows of all sheets that are looked at; Excel's own limit for one is a little lower."""
+"""Maximum number of rows to read in all sheets; Excel's own limit for one sheet is a little lower."""
 
 PATIENCE_S: Final = 6.0
-"""Then what has been read so far is what there is."""
+"""Maximum time to read a document, in seconds; then the text read so far is the result."""
 
 _DECLARES: Final = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)", re.IGNORECASE)
 
 
 class NoDocumentError(Exception):
-    """A document cannot be read; the message is part of a sentence."""
+    """The document cannot be read; the message is part of a sentence."""
 
 
 def check_parts(body: bytes) -> None:
-    """Refuse an archive that would unpack to too much, or whose XML declares entities.
+    """Refuse an archive that unpacks to too much data, is encrypted, or whose XML declares entities.
 
     Raises:
-        NoDocumentError: It is such an archive, or none at all.
+        NoDocumentError: The archive is refused, or the file is not a valid archive.
     """
     try:
         with zipfile.ZipFile(BytesIO(body)) as archive:
@@ -44,7 +44,7 @@ def check_parts(body: bytes) -> None:
             if sum(part.file_size for part in xml) > MOST_XML_BYTES:
                 raise NoDocumentError("it unpacks to too much")
             for part in xml:
-                # What is read is bounded by the size that the archive declares.
+                # `zipfile` reads no more than the size that the archive declares, which was checked above.
                 if _DECLARES.search(archive.read(part)):
                     raise NoDocumentError("its XML declares entities, which no office program writes")
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, OSError):
@@ -52,13 +52,16 @@ def check_parts(body: bytes) -> None:
 
 
 def _is_xml(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-    """Return True if a part begins like XML, whatever its name says."""
+    """Return True if a part begins like XML, regardless of its name."""
     with archive.open(part) as file:
         return file.read(64).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<")
 
 
 def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
-    """Return lines as one text, and what is missing of it. None is no line, only a look at the time."""
+    """Join lines to one text; return the text, and a description of the omitted part, empty if complete.
+
+    A None among the lines is not a line; it only gives a chance to check the time limit.
+    """
     until, size = time.monotonic() + PATIENCE_S, 0
     kept: list[str] = []
     for line in lines:
@@ -73,7 +76,7 @@ def text_of(lines: Iterable[str | None], max_chars: int) -> tuple[str, str]:
 
 
 def docx_lines(body: bytes) -> Iterator[str]:
-    """Yield paragraphs and tables of a Word document, in their order."""
+    """Yield the paragraphs and the tables of a Word document in order."""
     import docx
     from docx.table import Table
 
@@ -89,7 +92,7 @@ def docx_lines(body: bytes) -> Iterator[str]:
 
 
 def xlsx_lines(body: bytes) -> Iterator[str | None]:
-    """Yield the rows of each sheet that are not empty, with the values of formulas as they were stored."""
+    """Yield the rows of each sheet that are not empty; formulas give their stored values."""
     import openpyxl
 
     book = openpyxl.load_workbook(BytesIO(body), read_only=True, data_only=True)
@@ -107,7 +110,7 @@ def xlsx_lines(body: bytes) -> Iterator[str | None]:
 
 
 def pptx_lines(body: bytes) -> Iterator[str]:
-    """Yield the texts of each slide, and its notes."""
+    """Yield the texts and the notes of each slide."""
     import pptx
 
     for number, slide in enumerate(pptx.Presentation(BytesIO(body)).slides, 1):
@@ -119,7 +122,7 @@ def pptx_lines(body: bytes) -> Iterator[str]:
 
 
 def odt_lines(body: bytes) -> Iterator[str]:
-    """Yield headings, paragraphs and rows of tables of an OpenDocument text."""
+    """Yield the headings, paragraphs and table rows of an OpenDocument text."""
     from odf import opendocument, teletype
 
     def walk(node: Any, depth: int) -> Iterator[str]:
@@ -144,7 +147,7 @@ LINES: Final[dict[str, Callable[[bytes], Iterator[str | None]]]] = {
     "pptx": pptx_lines,
     "odt": odt_lines,
 }
-"""The reader of each kind."""
+"""The reader of each kind of document."""
 
 
 def _shape(shape: Any, depth: int) -> Iterator[str]:
@@ -179,7 +182,7 @@ def _docx_sample() -> bytes:
 
 
 def _xlsx_sample() -> bytes:
-    # By hand: openpyxl writes through files, and this process may write none.
+    # Written by hand: openpyxl writes through temporary files, which this process may not create.
     schemas, types = "http://schemas.openxmlformats.org", "application/vnd.openxmlformats-officedocument"
     related, sheets = f"{schemas}/officeDocument/2006/relationships", f"{schemas}/spreadsheetml/2006/main"
 
@@ -228,4 +231,4 @@ SAMPLES: Final[dict[str, Callable[[], bytes]]] = {
     "pptx": _pptx_sample,
     "odt": _odt_sample,
 }
-"""A small file of each kind: reading it loads what is loaded at first use."""
+"""A small file of each kind; reading it imports all modules that a reader imports at first use."""

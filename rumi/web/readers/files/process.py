@@ -1,7 +1,8 @@
-"""The process that looks at one file and ends. A request is two frames: JSON, and the file's bytes.
+"""The process that converts one file and ends. A request is two frames: JSON, and the file's bytes.
 
-Files come from strangers. It loads what the kind of the file needs, and then gives up all rights, as the
-readers of pages do: it can open no file, socket or program. See `rumi.sandbox.confined.child`.
+Files are untrusted. The process imports the modules for the kind of the file, and then gives up all rights,
+like the readers of pages: it cannot open files or sockets, or start programs. See
+`rumi.sandbox.confined.child`.
 """
 
 import resource
@@ -25,7 +26,7 @@ NICE: Final = 10
 
 
 def load(kind: str) -> None:
-    """Load what this kind of file needs, by reading a small sample."""
+    """Import all modules for a kind of file, by reading a small sample."""
     load_codecs()
     match kind:
         case "picture":
@@ -39,7 +40,7 @@ def load(kind: str) -> None:
 
 
 def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
-    """Return what there is to see, or why nothing is."""
+    """Convert a file; return the picture or the text, or the reason of the failure."""
     try:
         if request["kind"] == "picture":
             seen = scaling.scaled(body, int(request["most_px"]), int(request["most_bytes"]))
@@ -63,12 +64,13 @@ def answer(request: dict[str, Any], body: bytes) -> dict[str, object]:
 
 
 def main() -> None:
-    """Look at one file."""
+    """Convert one file."""
     parent = ParentProcess(_BOUNDS, nice=NICE)
     parent.ready()
     request = parent.hear()
+    # In this order: after `confine` no module can be imported, and before it no byte of the file is read.
     load(request["kind"])
-    confine()  # where the kernel cannot, the limits above remain
+    confine()  # if the kernel does not support this, the resource limits above remain
     parent.send(answer(request, parent.receive()))
 
 

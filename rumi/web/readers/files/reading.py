@@ -1,4 +1,4 @@
-"""Looks at a file in a confined process: one process a file, which ends with the look."""
+"""Conversion of a file in a confined process; each file has its own process."""
 
 import signal
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from rumi.platform.file_kinds import Kind
 from rumi.sandbox.confined.parent import NONSENSE, Child, ChildFailed, signal_name
 
 AT_ONCE: Final = 2
-"""Files of all chats that are looked at, and in memory, at the same time; others wait."""
+"""Maximum number of files of all chats that are converted, and in memory, at the same time; others wait."""
 
 READ_S: Final = 20.0
-"""How long a look may take."""
+"""Maximum time to convert a file, in seconds."""
 
 MOST_BYTES: Final = 50 * 1024 * 1024
-"""A larger file is not looked at."""
+"""Maximum size of a file to convert, in bytes."""
 
 MOST_CHARS: Final = 2_000_000
-"""How much of a document's text is read; `read_file` shows it in parts."""
+"""Maximum length of a document's text, in characters; `read_file` shows the text in parts."""
 
 _MOST_ANSWER_BYTES: Final = 32_000_000
 _PROGRAM: Final = ("-m", "rumi.web.readers.files.process")
@@ -28,7 +28,7 @@ _PROGRAM: Final = ("-m", "rumi.web.readers.files.process")
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """What a model gets: pixels of a picture's longer side, its bytes, and the pictures in one prompt."""
+    """Limits of pictures for models: pixels of the longer side, bytes, and number of pictures per prompt."""
 
     picture_px: int = 1568
     picture_bytes: int = 600_000
@@ -36,11 +36,11 @@ class ViewLimits:
 
 
 class ViewRefused(RumiError):
-    """A file cannot be looked at; the message is a sentence without its subject."""
+    """The file cannot be converted; the message is a sentence without its subject."""
 
 
 class Looks:
-    """Looks at files for all chats."""
+    """Converts files for all chats, in confined processes."""
 
     def __init__(self, limits: ViewLimits, *, read_s: float = READ_S) -> None:
         self._limits = limits
@@ -49,14 +49,16 @@ class Looks:
 
     @property
     def slots(self) -> trio.CapacityLimiter:
-        """Bounds the files in memory: hold one of them while reading a file and looking at it."""
+        """The limiter of files in memory: hold one of its slots while reading and converting a file."""
         return self._slots
 
     async def look(self, kind: Kind, body: bytes) -> dict[str, Any]:
-        """Return what the process says of a file. Cancelled, the process is killed before this leaves.
+        """Convert a file; return the answer of the process, which is untrusted.
+
+        On cancellation, the process is killed before this leaves.
 
         Raises:
-            ViewRefused: It cannot be read within the limits of time and memory.
+            ViewRefused: The file cannot be read within the limits of time and memory.
         """
         request = {
             "kind": kind,

@@ -1,4 +1,4 @@
-"""Scales a picture down, in a confined process: what comes out is new, without metadata."""
+"""Scaling of pictures, in a confined process; the result is encoded again, without metadata."""
 
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FORMATS: Final = ("JPEG", "PNG", "GIF", "WEBP", "BMP")
-"""Formats that are read. Each has one decoder, without threads and files of its own."""
+"""The supported formats. Each has one decoder, which uses no threads and no files."""
 
 MOST_PIXELS: Final = 64_000_000
-"""A larger picture is not decoded: its header says so before any memory is taken."""
+"""Maximum number of pixels; the header is checked before any memory is allocated for a larger picture."""
 
 SCALED_PIXELS: Final = 1_200_000
-"""What a scaled picture has at most; see `PER_PICTURE` in `rumi.models.model`."""
+"""Maximum number of pixels of a scaled picture; see `PER_PICTURE` in `rumi.models.model`."""
 
 _ORIENTATION: Final = 0x0112
 _QUALITIES: Final = (85, 70, 50, 30)
@@ -21,11 +21,11 @@ _LOSSLESS: Final = ("PNG", "GIF", "BMP")
 
 
 class NoPictureError(Exception):
-    """A picture cannot be read; the message is part of a sentence."""
+    """The picture cannot be read; the message is part of a sentence."""
 
 
 def load() -> None:
-    """Load every module that a picture may need, because no file can be opened afterwards."""
+    """Import every module that a picture may need, because the confined process cannot open files."""
     from PIL import (  # noqa: F401
         BmpImagePlugin,
         GifImagePlugin,
@@ -44,12 +44,13 @@ def load() -> None:
 
 
 def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None = None) -> dict[str, object]:
-    """Return the picture with at most these pixels on its longer side and these bytes, and what it was.
+    """Scale the first frame of a picture, turned upright; return it with facts about the original.
 
-    Its first frame, turned upright, as PNG if it was without loss and fits, otherwise as JPEG.
+    The longer side has at most `most_px` pixels, and the data at most `most_bytes` bytes. The result is a PNG
+    if the original was lossless and the PNG fits, otherwise a JPEG.
 
     Raises:
-        NoPictureError: It is too large, broken, or of another format.
+        NoPictureError: The picture is too large, broken, or of another format.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -89,7 +90,7 @@ def scaled(body: bytes, most_px: int, most_bytes: int, *, lossless: bool | None 
 
 
 def _plain(image: "Image") -> "Image":
-    """Return the picture as RGB, with white where it is transparent."""
+    """Return the picture as RGB, on a white background."""
     from PIL import Image
 
     if image.mode.startswith("I;16") or image.mode == "I":  # 16 bits: PIL would clip instead of scale
@@ -103,7 +104,7 @@ def _plain(image: "Image") -> "Image":
 
 
 def _written(image: "Image", most_bytes: int, *, lossless: bool) -> tuple[str, bytes]:
-    image.info.clear()  # comments and colour profiles would be written again
+    image.info.clear()  # comments and colour profiles would otherwise be written to the result
     if lossless and len(data := _encoded(image, "PNG", optimize=True)) <= most_bytes:
         return "image/png", data
     while True:

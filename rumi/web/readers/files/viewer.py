@@ -1,6 +1,7 @@
-"""What models see of files in workspaces: pictures, which are kept scaled beside the originals, and texts.
+"""Viewing of workspace files by models: scaled pictures, which are stored in the workspace, and texts.
 
-A scaled picture is named by its content, so that a reference to it in the history cannot mean another one.
+The name of a scaled picture is a hash of its content, so that a reference in the history cannot mean another
+picture.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from rumi.sandbox.workspace import WorkspaceError, open_beneath, prepare_workspa
 from rumi.web.readers.files.reading import MOST_BYTES, Looks, ViewLimits, ViewRefused
 
 PICTURES_FOLDER: Final = ".pictures"
-"""The folder of a workspace for scaled pictures."""
+"""Name of the workspace folder for scaled pictures."""
 
 _NAMED: Final = re.compile(rf"{re.escape(PICTURES_FOLDER)}/([0-9a-f]{{32}})(?:-[0-9]+)?\.(?:png|jpg)")
 _ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg"}
@@ -36,9 +37,9 @@ _LEAST_CHARS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a model sees of a file: `about` it in a line, the pictures, or the text.
+    """A file in a form for models: a description `about` it, and its pictures or its text.
 
-    `cut` says what is missing of the text.
+    `cut` describes the omitted part of the text.
     """
 
     about: str
@@ -48,14 +49,14 @@ class Seen:
 
 
 View: TypeAlias = Callable[[str], Awaitable[Seen | None]]
-"""Looks at a file of one chat's workspace, by its path there; None for a file of another kind.
+"""Views a file in one chat's workspace, by its path there; returns None for a file of another kind.
 
-A `RumiError` if it cannot be looked at.
+Raises a `RumiError` if the file cannot be viewed.
 """
 
 
 class Viewer:
-    """Looks at files of all workspaces. Scaled pictures belong to the sandbox's `user`, a uid and a gid."""
+    """Views files of all workspaces. Scaled pictures are owned by the sandbox's `user`, a uid and a gid."""
 
     def __init__(
         self,
@@ -73,10 +74,10 @@ class Viewer:
         self._looks = Looks(limits)
 
     async def sent(self, chat: str, about: str, max_chars: int) -> Seen:
-        """Return what a model sees of a file that its user sent, by the text about it; never an error.
+        """View a file that the user sent, named in the text `about` it; failures become a note in the text.
 
-        A document's text is cut to `max_chars`, at a line's end, with a note of how to read the rest.
-        Cancelled, no process is left.
+        A document's text is cut to `max_chars` at the end of a line, with a note on how to read the rest. On
+        cancellation, leaves no process.
         """
         if (file := file_in(about)) is None:
             return Seen(about)
@@ -86,14 +87,14 @@ class Viewer:
             return Seen(f"{about}\n[It cannot be shown: {error.message.rstrip('.')}.]")
         if seen is None:
             return Seen(about)
-        told = f"{about}\n[{seen.about}]"
-        return Seen("\n".join(filter(None, (told, _beginning(seen, file[0], max_chars)))), seen.pictures)
+        described = f"{about}\n[{seen.about}]"
+        return Seen("\n".join(filter(None, (described, _beginning(seen, file[0], max_chars)))), seen.pictures)
 
     async def file(self, chat: str, path: str) -> Seen | None:
-        """Return what a model sees of a file of the chat's workspace; None if it is of another kind.
+        """View a file in the chat's workspace; return None for a file of another kind.
 
         Raises:
-            ViewRefused: It cannot be read, or is too large.
+            ViewRefused: The file cannot be read, or is too large.
             WorkspaceError: The file does not exist, or the scaled picture does not fit into the workspace.
         """
         async with self._looks.slots:
@@ -109,11 +110,11 @@ class Viewer:
         return Seen(about, text=text, cut=str(heard.get("cut", "")))
 
     async def picture(self, chat: str, body: bytes) -> Seen:
-        """Scale a picture that a tool brought, and keep it in the chat's workspace.
+        """Scale a picture from a tool, and store it in the chat's workspace.
 
         Raises:
-            ViewRefused: It is no picture, or cannot be read.
-            WorkspaceError: There is no room for it.
+            ViewRefused: The data is not a picture, or cannot be read.
+            WorkspaceError: The workspace has no space for the picture.
         """
         if len(body) > MOST_BYTES or kind_of_file(body[:HEAD_BYTES], "") != "picture":
             raise ViewRefused("it is no picture of a known format")
@@ -122,22 +123,23 @@ class Viewer:
         return await self._save_picture(chat, heard)
 
     async def save_file(self, chat: str, body: bytes, name: str) -> str:
-        """Keep a file that a tool brought in the chat's workspace; return its path there.
+        """Store a file from a tool in the chat's workspace; return its path there.
 
         Raises:
-            WorkspaceError: There is no room for it.
+            WorkspaceError: The workspace has no space for the file.
         """
         return await self._offload(partial(self._put_file, chat, name, body))
 
     async def load(self, chat: str, messages: Sequence[Message], takes: bool) -> Sequence[Message]:
-        """Return a prompt's messages with the bytes of their pictures, or a note in place of a picture.
+        """Return a prompt's messages with the bytes of their pictures, or with a note instead of a picture.
 
-        Only so many pictures are in a prompt as `ViewLimits` allow: the oldest give way several at a time, so
-        that most prompts begin like the one before. Without `takes` the messages stay as they are.
+        `takes`: the model accepts pictures; otherwise the messages are returned unchanged. A prompt has at
+        most the number of pictures in `ViewLimits`; the oldest ones are left out.
         """
         count = sum([len(message.pictures) for message in messages])
         if not count or not takes:
             return messages
+        # Left out several at a time: most prompts then begin like the one before, which servers cache.
         step = self._limits.pictures // 2 + 1
         leave = -(-max(0, count - self._limits.pictures) // step) * step
         shown: list[Message] = []
@@ -171,7 +173,7 @@ class Viewer:
             return kind, file.read(MOST_BYTES)
 
     def _scaled(self, chat: str, path: str) -> bytes | None:
-        """Return the bytes of a scaled picture; None if there is none, or another one."""
+        """Return the bytes of a scaled picture; None if its file is missing or has changed."""
         if (named := _NAMED.fullmatch(path)) is None:
             return None
         with suppress(WorkspaceError, OSError), opened(open_beneath(self._workspaces / chat, path)) as file:
@@ -181,7 +183,10 @@ class Viewer:
         return None
 
     async def _save_picture(self, chat: str, heard: dict[str, Any]) -> Seen:
-        """Keep a scaled picture, which is trusted no more than the process that made it."""
+        """Store a scaled picture from the answer of the process.
+
+        The answer is untrusted, because a picture may have taken over the process: check every field.
+        """
         try:
             data, media_type = b64decode(heard["data"], validate=True), str(heard["media_type"])
             name = f"{_digest(data)}.{_ENDINGS[media_type]}"
@@ -204,7 +209,7 @@ class Viewer:
         return f"{PICTURES_FOLDER}/{self._put_file(chat, name, data, PICTURES_FOLDER)}"
 
     def _put_file(self, chat: str, name: str, data: bytes, below: str = "") -> str:
-        """Put a file into a chat's workspace, which is made if no sandbox has needed it yet."""
+        """Put a file into a chat's workspace, which is created if no sandbox has used it yet."""
         uid, gid = self._user
         workspace = prepare_workspace(self._workspaces, chat, uid, gid, workspaces=self._workspaces)
         return put_file(
@@ -225,7 +230,7 @@ def _digest(data: bytes) -> str:
 
 
 def _beginning(seen: Seen, name: str, max_chars: int) -> str:
-    """Return the beginning of a document's text, up to a line's end, and how to read the rest."""
+    """Return the beginning of a document's text, up to a line's end, and a note on how to read the rest."""
     text, most = seen.text, max(max_chars, _LEAST_CHARS)
     if len(text) <= most:
         return f"{text}\n[{seen.cut}]" if seen.cut else text

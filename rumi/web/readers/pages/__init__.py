@@ -1,1 +1,1 @@
-"""Converts bytes to text for a model, each page in a process that can be ended."""
+"""Conversion of pages to text for models, in processes that can be ended."""

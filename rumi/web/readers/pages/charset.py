@@ -1,10 +1,10 @@
-"""Converts bytes to characters: by marks, by labels, and by a guess if both are missing or wrong."""
+"""Decoding of bytes: by byte order mark, by label, or by a guess if both are missing or wrong."""
 
 import codecs
 import re
 from typing import Final
 
-# WHATWG's labels (encoding.spec.whatwg.org) for Python's codecs; those of one codec are on one line.
+# WHATWG's labels (encoding.spec.whatwg.org) for Python's codecs.
 _LABELS: Final = {
     "utf-8": "utf-8 utf8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
     "utf-16-le": "utf-16 utf-16le unicode ucs-2 iso-10646-ucs-2 csunicode unicodefeff",
@@ -50,27 +50,27 @@ _XML_SAYS: Final = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:
 _META_SAYS: Final = re.compile(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _LOOKED_THROUGH_BYTES: Final = 4096
 _GUESSED_FROM_BYTES: Final = 40_000
-# Not windows-1250: a guess cannot tell it from windows-1252, in which there is more without a label.
+# Without windows-1250: a guess cannot distinguish it from windows-1252, which is more common without a label.
 _GUESSES: Final = ("cp1252", "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949", "iso8859_7")
 _MARKUP: Final = re.compile(rb"<[^<>]*>")
 
 
 def codec_of(label: str) -> str | None:
-    """Return Python's name for the encoding that a server or a page names; None for an unknown label."""
+    """Return Python's codec for the encoding label of a server or a page; None for an unknown label."""
     return _CODECS.get(label.strip().strip("\"'").lower())
 
 
 def load_codecs() -> None:
-    """Load those of Python's modules that `decode` may need."""
+    """Import all codecs that `decode` may need, because the confined process cannot open files."""
     for codec in (*_LABELS, *_GUESSES):
         codecs.lookup(codec)
 
 
 def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
-    """Return the characters of `body`. `label` is the header's encoding; `markup`: the body may name one too.
+    """Decode a body. `label` is the encoding in the header; `markup`: the body may name an encoding too.
 
-    A mark at the beginning decides, then valid UTF-8, then the labels; a guess decides if the label is
-    plainly wrong or missing. Bytes without a character become U+FFFD.
+    A byte order mark decides, then valid UTF-8, then the labels. If the label is missing or plainly wrong, a
+    guess decides. Bytes without a character become U+FFFD.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -82,8 +82,8 @@ def decode(body: bytes, label: str = "", *, markup: bool = False) -> str:
         codec = _wide(body)
         if codec is not None:
             return body.decode(codec, "replace")
-    # No text in another encoding is UTF-8 by chance, so it is UTF-8 whatever the label says; and what has no
-    # byte above 127 is the same in all of them but this one.
+    # Text in another encoding is not valid UTF-8 by chance, so valid UTF-8 is UTF-8, whatever the label says.
+    # Bytes up to 127 mean the same in all encodings except ISO-2022-JP.
     if codec != "iso2022_jp" and _is(body, "utf-8"):
         return body.decode("utf-8", "replace")
     if codec in (None, "utf-8") or not _is(body, codec):
@@ -97,13 +97,16 @@ def _own_words(body: bytes) -> str | None:
     for says in (_XML_SAYS.match(beginning), _META_SAYS.search(beginning)):
         if says:
             codec = codec_of(says[1].decode("ascii", "replace"))
-            # It could be read as ASCII, so it is not UTF-16.
+            # The name was found in ASCII bytes, so the page is not UTF-16.
             return "utf-8" if codec is not None and codec.startswith("utf-16") else codec
     return None
 
 
 def _wide(body: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark: half of most texts' bytes are NUL then, all on one side."""
+    """Return the codec of UTF-16 without a byte order mark, or None.
+
+    In most UTF-16 texts half of the bytes are NUL, all of them at even or all at odd positions.
+    """
     beginning = body[:_LOOKED_THROUGH_BYTES]
     even, odd = beginning[::2].count(0), beginning[1::2].count(0)
     enough = len(beginning) // 5
@@ -113,11 +116,11 @@ def _wide(body: bytes) -> str | None:
 
 
 def _is(body: bytes, codec: str | None) -> bool:
-    """Return True if the whole body can be decoded so; it may end in the middle of a character."""
+    """Return True if the codec can decode the whole body, which may end in the middle of a character."""
     if codec is None:
         return False
     if codec.startswith(("cp125", "iso8859", "koi8", "mac", "cp874", "cp866")):
-        return True  # a byte without a character does not show another encoding
+        return True  # in a single-byte encoding, an unassigned byte does not prove another encoding
     try:
         codecs.getincrementaldecoder(codec)("strict").decode(body)
     except UnicodeDecodeError:

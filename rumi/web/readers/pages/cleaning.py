@@ -1,11 +1,11 @@
-"""Removes invisible characters from text, and cuts it where a paragraph ends."""
+"""Removal of invisible characters from text, and cutting of text at the end of a paragraph."""
 
 import re
 import sys
 from typing import Final
 
-# Controls; marks that turn the direction of text; what has no width; the two alphabets that no screen shows
-# (tags and supplementary variation selectors), in which whole sentences can be hidden; halves of pairs.
+# Control characters; direction marks; characters without width; tags and supplementary variation selectors,
+# which no screen shows and which can hide whole sentences; lone surrogates.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ufffe\uffff\ufdd0-\ufdef\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -17,12 +17,12 @@ _FENCE: Final = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
 def clean(text: str) -> str:
-    """Return `text` without controls and other invisible characters; lines end in a newline."""
+    """Return the text without control and other invisible characters, and with newlines as line ends."""
     return _UNSEEN.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def clean_references(markup: str) -> str:
-    """Return the markup without references to characters that `clean` removes, and to invalid numbers."""
+    """Return the markup without character references that are invalid or lead to invisible characters."""
     return _REFERENCE.sub(lambda found: found[0] if _is_seen(found) else "", markup)
 
 
@@ -35,7 +35,7 @@ def _is_seen(reference: re.Match[str]) -> bool:
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """Return a title or a label: cleaned, on one line, at most `most` characters."""
+    """Return a text cleaned and on one line, cut to `most` characters, for titles and labels."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
@@ -43,11 +43,11 @@ def one_line(text: str, most: int = 300) -> str:
 def cut_to(text: str, max_chars: int) -> tuple[str, str]:
     """Return at most `max_chars` characters, up to a paragraph's end if possible, and a note on the rest.
 
-    A cut block of code is closed, and no address is cut in the middle: it would become another one.
+    A cut code block is closed. A URL is never cut in the middle, because the rest would be another URL.
     """
     if len(text) <= max_chars:
         return text, ""
-    body_chars = max(0, max_chars - 8)  # for the closing of a block of code
+    body_chars = max(0, max_chars - 8)  # leaves space for the closing fence of a code block
     end = next(
         (
             at

@@ -1,4 +1,4 @@
-"""Converts RSS, Atom and site maps to text."""
+"""Conversion of RSS, Atom and site maps to Markdown."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +16,7 @@ _MOST_SUMMARY_CHARS: Final = 3000
 
 
 def read_feed(source: str, url: str) -> tuple[str, str] | None:
-    """Return a feed's title and its entries as Markdown; None for other XML. Entities are not expanded."""
+    """Return a feed's title and its entries as Markdown; None for other XML. Expands no entities."""
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,

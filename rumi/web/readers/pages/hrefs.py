@@ -1,4 +1,4 @@
-"""A page's links, in a form that Markdown can contain and that can be read from it again."""
+"""Resolution of a page's links to URLs that can be written in Markdown and extracted from it again."""
 
 import re
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from rumi.web.messages import FetchRefused
 from rumi.web.url import Target, join_target, parse_target
 
-MOST_CHARS: Final = 2048  # what is longer carries data, and is of no use to a reader
+MOST_CHARS: Final = 2048  # longer URLs carry data, and are useless for a reader
 _AUTHORITY: Final = re.compile(r"https?://[^/?#]*")
 _AMBIGUOUS: Final = re.compile(r"[()\[\]{}|\\^`'<>\"\s]")
 _ENDS_A_SENTENCE: Final = re.compile(r"[.,;:!?*_~]$")
 
 
 class Hrefs:
-    """Resolves the links of one page; `base` is the address in its <base>."""
+    """Resolves the links of one page; `base` is the URL in its <base> element."""
 
     def __init__(self, url: str, base: str | None = None) -> None:
         self._page = _without_fragment(url)
@@ -22,9 +22,10 @@ class Hrefs:
             self._base = _joined(self._base, base) or self._base
 
     def absolute(self, href: str | None) -> str | None:
-        """Return the WHATWG parser's form of the address; characters that Markdown could misread are encoded.
+        """Return the absolute URL of a link, in the WHATWG parser's form and safe for Markdown.
 
-        None for links that do not lead to the web, and for places in the page itself.
+        Returns None for links that do not lead to the web, for too long ones, and for anchors in the page
+        itself.
         """
         if not href or self._base is None or href.lstrip().startswith("#"):
             return None
@@ -37,7 +38,10 @@ class Hrefs:
 
 
 def unambiguous(href: str) -> str:
-    """Return an address with its brackets, bars and final full stop encoded: text around it may have them."""
+    """Encode the characters in a URL that could be taken for Markdown or for the text around the URL.
+
+    These are, for example, brackets, bars and a final full stop.
+    """
     begins = _AUTHORITY.match(href)
     end = begins.end() if begins else 0
     rest = _AMBIGUOUS.sub(_encoded, href[end:])
@@ -61,7 +65,7 @@ def _target(url: str) -> Target | None:
 
 def _joined(base: Target, href: str) -> Target | None:
     try:
-        # Browsers drop line ends and tabs from attributes; what else is odd is refused.
+        # Browsers drop line ends and tabs from attributes; other control characters are refused.
         return join_target(base, href.strip().translate({9: None, 10: None, 13: None}))
     except FetchRefused:
         return None

@@ -1,4 +1,4 @@
-"""Converts HTML to Markdown: the text that a person would read on the page."""
+"""Conversion of HTML to Markdown with the text that a person would read on the page."""
 
 from typing import Final
 
@@ -10,14 +10,17 @@ from rumi.web.readers.pages.markdown import render
 from rumi.web.readers.pages.names import CONTAINERS
 from rumi.web.readers.pages.pruning import Element, count_chars, remove_frame, remove_unshown
 
-# The main element, where a page names one, is believed if it has this share of what there is to read.
+# Minimum share of the visible text that the page's main element must have to be believed.
 _BELIEVED_SHARE: Final = 0.5
-# Where it names none, links around all the prose are left out, if they are no more than this share.
+# Without a main element: maximum share of the visible text that may be lost with the links around the prose.
 _LOST_SHARE: Final = 0.1
 
 
 def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
-    """Return the title and the text of a page from `url`, and True if it is nested too deeply."""
+    """Return the title and the Markdown of a page, and True if the page is nested too deeply.
+
+    Links are relative to `url`, or to the page's <base>.
+    """
     root, deeper = _parse(source)
     if root is None:
         return "", "", deeper
@@ -35,15 +38,15 @@ def to_markdown(source: str, url: str) -> tuple[str, str, bool]:
     if not title and heading is not None:
         title = one_line("".join(heading.itertext()))
     if everything and not text.strip():
-        # All of it had the names of noise.
+        # All elements have names of noise: keep them instead of returning no text.
         text = render(_shown_again(source), Hrefs(url, base))
     return title, text, deeper
 
 
 def _parse(source: str) -> tuple[Element | None, bool]:
-    """Return the page, and True if libxml2 stopped in the middle: it reads at most 2,048 levels."""
+    """Parse a page; also return True if libxml2 stopped in the middle, after 2,048 levels of nesting."""
     source = clean_references(source)
-    # Time and memory are bounded by the process.
+    # `huge_tree` removes libxml2's own limits: the process limits time and memory.
     parser = etree.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
     )
@@ -74,7 +77,7 @@ def _title(root: Element) -> str:
 
 
 def _main(body: Element, shown: dict[Element, int]) -> Element:
-    """Return the part of the page to read: the main part that it names, or the part with all of its prose."""
+    """Return the element to render: the page's main element, or the smallest one with all of the prose."""
     named = [
         found for found in body.iter(etree.Element) if found.tag == "main" or found.get("role") == "main"
     ]

@@ -1,4 +1,4 @@
-"""Decides what a body is: by the server's words, or by its beginning if they are missing or plainly wrong."""
+"""Detection of a body's kind: by its media type, or by its first bytes if the type is missing or wrong."""
 
 import re
 from typing import Literal, TypeAlias
@@ -28,7 +28,7 @@ _TEXT = {
     "application/yaml",
 }
 _PDF = {"application/pdf", "application/x-pdf"}
-# Servers say these where they do not know.
+# Media types that servers send for files of unknown type.
 _VAGUE = {
     "",
     "application/octet-stream",
@@ -44,13 +44,14 @@ _HTML_BEGINS = re.compile(
 _XHTML_BEGINS = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _XML_BEGINS = re.compile(rb"<\?xml[\s?]", re.IGNORECASE)
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
-# What no text in an encoding that people use has: controls other than space, ESC (ISO-2022) and SUB.
+# Bytes that do not occur in text in any common encoding: control characters except white space, ESC (used in
+# ISO-2022) and SUB.
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x19\x1c-\x1f]")
 SNIFFED_BYTES = 2048
 
 
 def readable(media_type: str) -> bool | None:
-    """Return True if a body of that type can become text; None if only its bytes can tell."""
+    """Return True if a body of this media type can become text; None if only its bytes can decide."""
     if media_type in _VAGUE:
         return None
     return _declared(media_type) is not None
@@ -73,7 +74,7 @@ def kind_of(media_type: str, beginning: bytes) -> Kind:
     is_xml = _XML_BEGINS.match(bare) is not None
     if is_xml:
         bare = _without_comments(bare.partition(b"?>")[2])
-    # A page that a server calls text/plain or XML, or gives no type; other types are taken at their word.
+    # Servers send HTML as text/plain, as XML, or without a type; other types are believed.
     if media_type in _VAGUE | {"text/plain"}:
         if _HTML_BEGINS.match(bare):
             return "html"
@@ -111,10 +112,10 @@ def _looks_like_text(head: bytes) -> bool:
         return True
     found = len(_NO_TEXT.findall(head))
     if found and head.count(0) * 5 > len(head) * 2 and not head.count(b"\0\0\0"):
-        return True  # UTF-16 without a mark
+        return True  # UTF-16 without a byte order mark
     if found and looks_like(head):
         return False
-    return found <= 3 or found * 50 <= len(head)  # a stray NUL does not make a page a program
+    return found <= 3 or found * 50 <= len(head)  # a few stray NULs do not make a page binary
 
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
@@ -145,7 +146,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def looks_like(head: bytes) -> str:
-    """Return a description of a format by its first bytes, for a person; empty for an unknown one."""
+    """Describe a format by its first bytes, for people; return an empty string if it is unknown."""
     if head[4:8] == b"ftyp":
         return "an AVIF or HEIC image" if head[8:12] in (b"avif", b"heic", b"mif1") else "MP4 video or audio"
     if head[:4] == b"RIFF":

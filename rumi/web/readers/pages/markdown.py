@@ -1,4 +1,4 @@
-"""Converts elements to Markdown: ambiguous elements are resolved here, html-to-markdown writes the text."""
+"""Conversion of elements to Markdown: this module simplifies them, html-to-markdown writes the text."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _OPTIONS: Final = html_to_markdown.ConversionOptions(
     compact_tables=True,
     expand_abbreviations=False,
     extract_metadata=False,
-    hidden_content="all",  # what is hidden has been taken away already
+    hidden_content="all",  # hidden elements were removed before
     highlight_style="none",
     include_blockquote_citations=False,
     preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
@@ -29,9 +29,9 @@ _OPTIONS: Final = html_to_markdown.ConversionOptions(
 
 
 def render(element: Element, hrefs: Hrefs) -> str:
-    """Return the Markdown of an element and its content. The element is changed."""
+    """Return the Markdown of an element and its content. Modifies the element."""
     _flatten(element)
-    # From the innermost outwards: who looks into an element finds what will be read of it.
+    # From the innermost elements outwards, so that each function sees its children in their final form.
     for part in reversed(list(element.iter(etree.Element))):
         if part.tag == "a":
             _settle_link(part, hrefs)
@@ -42,7 +42,7 @@ def render(element: Element, hrefs: Hrefs) -> str:
 
 
 def _flatten(element: Element) -> None:
-    """Replace elements that are nested too deeply by their words."""
+    """Replace elements that are nested too deeply by their text."""
     level = [element]
     for _ in range(_DEEPEST):
         level = [child for parent in level for child in parent.iterchildren(etree.Element)]
@@ -51,7 +51,7 @@ def _flatten(element: Element) -> None:
 
 
 def _become(element: Element, text: str) -> None:
-    """Replace an element by words, in a span: joining texts one by one would take quadratic time."""
+    """Replace an element by a span with the text: joining texts one by one would take quadratic time."""
     element.clear(keep_tail=True)
     element.tag, element.text = "span", text
 
@@ -87,7 +87,7 @@ def _settle_picture(element: Element) -> None:
 
 
 def _settle_formula(element: Element) -> None:
-    """Replace a formula by its source, if the page has that beside the drawn one."""
+    """Replace a formula by its TeX source, if the page has it, or by its text."""
     notes = (note for note in element.iter("annotation") if "tex" in note.get("encoding", ""))
     written = element.get("alttext") or next((note.text for note in notes), None)
     _become(element, written or "".join(element.itertext()))
@@ -158,7 +158,7 @@ def _settle_block(element: Element) -> None:
 
 
 def _settle_table(element: Element) -> None:
-    """Replace a table that is only for the layout by its content; make others readable in Markdown."""
+    """Replace a layout table by its content; simplify a data table for Markdown."""
     rows = [row for row in element.iter("tr") if next(row.iterancestors("table"), None) is element]
     if not _is_data(element, rows):
         parts = list(element.iter("thead", "tbody", "tfoot", "tr", "td", "th", "caption"))
@@ -175,7 +175,7 @@ def _settle_table(element: Element) -> None:
 
 
 def _is_data(element: Element, rows: list[Element]) -> bool:
-    """Return True for a table of data, False for one that is only for the layout."""
+    """Return True for a data table, False for a layout table."""
     if element.get("role") in ("presentation", "none"):
         return False
     if any(part is not element for part in element.iter(*_NOT_IN_CELLS)):

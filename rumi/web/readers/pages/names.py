@@ -1,4 +1,4 @@
-"""Names of elements, and the classes and ids that authors of pages give them."""
+"""Names of elements, classes and ids that tell the content of a page from its frame and noise."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 def _any_word(words: str) -> re.Pattern[str]:
-    """Return a pattern that finds any of these words as a whole word of a class or an id."""
+    """Return a pattern that matches any of these words as a whole word in a class or an id."""
     return re.compile(rf"(?:^|[\s_-])(?:{'|'.join(words.split())})(?=$|[\s_-])")
 
 
@@ -17,7 +17,7 @@ NEVER_TEXT: Final = _set(
     "script style noscript template svg canvas iframe object embed audio video map title link meta base"
     " select option textarea input button datalist output progress meter noframes frameset applet portal"
 )
-# A button in one of these is its words: it folds what follows.
+# A button in one of these elements is part of the text: it folds the section below.
 FOLDED: Final = _set("h1 h2 h3 h4 h5 h6 summary dt legend")
 FRAME: Final = _set("nav footer")
 FRAME_ROLES: Final = _set("navigation banner contentinfo complementary")
@@ -41,8 +41,8 @@ NOISE_NAMES: Final = _any_word(
     " print-only toolbar site-?notice comment-?form reply-?form respond also-?like"
     " upsell cross-?sell most-?read"
 )
-# What stands around a text, if it stands outside of what the page names as its main part and is mostly links:
-# otherwise sites call parts of the text so too.
+# Names of the frame around the text. They count only outside of the part that the page names as its main
+# part, and only for elements that are mostly links: sites use these names for parts of the text too.
 FRAME_NAMES: Final = _any_word(
     "skip navbar nav navigation topnav subnav mainnav menu megamenu social promo banner masthead"
     " sidebar sidenav rail widgets? footer related recommended recommendations trending feedback tags"
@@ -50,8 +50,8 @@ FRAME_NAMES: Final = _any_word(
 )
 FOOTER_NAMES: Final = _any_word("footer")
 MAIN_IDS: Final = _set("main content contents main-content maincontent main_content bodycontent")
-# Names that are harmless although one of the above is in them: what comes last says what it is, as in
-# "sidebar-layout", and what comes first may say that something else is there, as in "has-sidebar".
+# Names that mean content although they contain one of the words above: the last word decides, as in
+# "sidebar-layout", and the first word may refer to another element, as in "has-sidebar".
 CONTENT_NAMES: Final = re.compile(
     r"(?:.*[_-])?(?:article|content|main|body|post|entry|story|recipe|text|layout|wrap|wrapper|page|app|root|grid"
     r"|container|row)|(?:with|has|no|without)[_-].*"

@@ -1,4 +1,4 @@
-"""Converts PDF to text, page by page."""
+"""Conversion of PDF documents to text, page by page."""
 
 import re
 import time
@@ -8,13 +8,13 @@ from rumi.web.links import links_in
 from rumi.web.messages import PageText
 from rumi.web.readers.pages.cleaning import clean, cut_to, one_line
 
-_PATIENCE_S: Final = 6.0  # then what has been read so far is what there is
-# The mark of pdfium for the hyphen in a word that was divided at the end of a line.
+_PATIENCE_S: Final = 6.0  # after this time, the pages read so far are the result
+# pdfium's mark for the hyphen of a word that is divided at the end of a line.
 _DIVIDED: Final = re.compile("[\ufffe\x02](?:\r?\n)?")
 
 
 def read_pdf(body: bytes, max_chars: int) -> PageText:
-    """Return a PDF's text with a heading for each page; a description if it has none or cannot be opened."""
+    """Return the text of a PDF with a heading per page, or a description if it has no readable text."""
     import pypdfium2
 
     try:
@@ -45,7 +45,7 @@ def read_pdf(body: bytes, max_chars: int) -> PageText:
 
 
 def _pages(document: object, count: int, max_chars: int) -> tuple[list[str], int]:
-    """Return the text of the first pages, up to `max_chars`, and the number of unreadable pages."""
+    """Return the texts of the first pages, about `max_chars` in total, and the number of unreadable pages."""
     import pypdfium2
 
     assert isinstance(document, pypdfium2.PdfDocument)

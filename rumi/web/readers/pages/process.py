@@ -1,6 +1,6 @@
-"""The process that reads pages, one after the other. A request is two frames: JSON, and the body.
+"""The process that converts pages, one after the other. A request is two frames: JSON, and the body.
 
-Pages come from strangers, so it first gives up the rights that it does not need. See
+Pages are untrusted, so the process first gives up all rights that it does not need. See
 `rumi.sandbox.confined.child`.
 """
 
@@ -14,7 +14,7 @@ from rumi.sandbox.confined.confinement import confine
 from rumi.web.readers.pages.charset import load_codecs
 from rumi.web.readers.pages.page import read_page
 
-# No large memory, few files, none that grows.
+# Little memory, few open files, and no writing to files.
 _BOUNDS: Final = {
     resource.RLIMIT_AS: 512_000_000,
     resource.RLIMIT_NOFILE: 16,
@@ -22,7 +22,7 @@ _BOUNDS: Final = {
 }
 CPU_S: Final = 30
 NICE: Final = 10
-# One of each kind, so that what is loaded at first use is loaded.
+# A page of each kind, to import all modules that are imported at first use.
 _SAMPLES: Final = (
     (b"<title>a</title><p>caf\xe9 <a href='/b'>b</a><table><tr><th>c</table>", "text/html"),
     (b"<rss><channel><item><title>a</title><description>b</description></item></channel></rss>", "text/xml"),
@@ -33,7 +33,7 @@ _OUT_OF_MEMORY: Final = "it takes too much memory"
 
 
 def prepare() -> None:
-    """Load all modules that a page may need, because no file can be opened afterwards."""
+    """Import all modules that a page may need, because the confined process cannot open files."""
     import charset_normalizer.md  # noqa: F401
     import pypdfium2  # noqa: F401
 
@@ -43,7 +43,7 @@ def prepare() -> None:
 
 
 def bound_cpu() -> None:
-    """Limit the next page to `CPU_S` seconds of processor time; the parent's time limit ends earlier."""
+    """Limit the next page to `CPU_S` seconds of processor time. The parent's time limit is shorter."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = int(time.process_time()) + CPU_S
     resource.setrlimit(
@@ -52,7 +52,7 @@ def bound_cpu() -> None:
 
 
 def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
-    """Return a page's text, or the reason why it cannot be read."""
+    """Convert a page; return its text, or the reason of the failure."""
     try:
         text = read_page(
             body,
@@ -71,17 +71,17 @@ def answer(request: dict[str, object], body: bytes) -> dict[str, object]:
 
 
 def main() -> None:
-    """Read pages until there are no more requests."""
+    """Convert pages until the parent sends no more requests."""
     parent = ParentProcess(_BOUNDS, nice=NICE)
     prepare()
-    confine()  # where the kernel cannot, the limits above and the guard around the process remain
+    confine()  # if the kernel does not support this, the resource limits above remain
     parent.ready()
     while True:
         request = parent.hear()
         body = parent.receive()
         bound_cpu()
         said = answer(request, body)
-        del body
+        del body  # otherwise an idle process would hold the page until its next request
         parent.send(said)
 
 

@@ -1,4 +1,4 @@
-"""Removes parts of a page that are not its content: hidden elements, and the frame of the site."""
+"""Removal of page parts that are not content: hidden elements, and the frame of the site."""
 
 import re
 from collections.abc import Iterator
@@ -39,7 +39,8 @@ _MOST_RULES: Final = 20_000
 def remove_unshown(root: Element) -> None:
     """Remove elements that a browser would not show as text: scripts, hidden elements, controls.
 
-    Rules of the page's own style sheets count if they name one class or id; external ones are not fetched.
+    Rules in the page's style elements count if their selector is one class or id. External style sheets are
+    not fetched.
     """
     classes, ids = _hidden_by_style_sheets(root)
     for element in list(root.iter(etree.Element)):
@@ -50,9 +51,9 @@ def remove_unshown(root: Element) -> None:
 def remove_frame(root: Element) -> None:
     """Remove navigation, banners, forms for cookies and newsletters, and similar elements.
 
-    A removed text is lost, but noise can be skipped by the reader. So an element stays if it has more than
-    half of the page's text, or the main element; and one that only has the name of a frame stays if it is in
-    the main part, or is not mostly links.
+    A removed text is lost, but a reader can skip noise. So an element stays if it has more than half of the
+    page's text, or contains the main element or the heading. An element that only has the name of a frame
+    also stays if it is in the main part, or is not mostly links.
     """
     chars = count_chars(root)
     prose = count_chars(root, without_links=True)
@@ -70,7 +71,7 @@ def remove_frame(root: Element) -> None:
 
 
 def count_chars(root: Element, *, without_links: bool = False) -> dict[Element, int]:
-    """Return the number of characters of text in every element."""
+    """Return the number of text characters in every element, including its children."""
     elements = list(root.iter(etree.Element))
     counts = dict.fromkeys(elements, 0)
     for element in reversed(elements):
@@ -84,9 +85,9 @@ def count_chars(root: Element, *, without_links: bool = False) -> dict[Element, 
 
 
 def take_away(element: Element) -> None:
-    """Empty an element; the text after it stays.
+    """Remove an element's content; the text after the element stays.
 
-    An empty element stays: joining thousands of texts one by one would take quadratic time.
+    An empty span remains: joining thousands of texts one by one would take quadratic time.
     """
     element.clear(keep_tail=True)
     element.tag = "span"
@@ -112,7 +113,7 @@ def _unshown(element: Element, classes: set[str], ids: set[str]) -> bool:
     if not attributes:
         return False
     if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        # A picture that is not read aloud is seen all the same: the formulas of many wikis are such.
+        # An image with aria-hidden is visible all the same: the formulas of many wikis are such images.
         return element.tag not in WHOLE and ("hidden" in attributes or element.tag != "img")
     style = attributes.get("style")
     if style and element.tag not in WHOLE and _UNSHOWN_STYLE.search("".join(style.lower().split())):
@@ -142,7 +143,7 @@ def _is_frame(element: Element, mostly_links: bool) -> bool:
 
 
 def _named(element: Element, names: re.Pattern[str], inside: bool) -> bool:
-    # The ids of a text's parts are made of their headings, and a text may be about cookies.
+    # Sites derive the ids of sections from their headings, and a text may be about cookies.
     class_names = element.get("class", "") if inside or element.tag in HEADED else names_of(element)
     return any(
         names.search(name) and not CONTENT_NAMES.fullmatch(name) for name in class_names.lower().split()
@@ -150,7 +151,7 @@ def _named(element: Element, names: re.Pattern[str], inside: bool) -> bool:
 
 
 def _in_main(root: Element) -> set[Element]:
-    """Return all elements in the parts that a page names as its main part."""
+    """Return all elements below those that a page marks as its main part."""
     found: set[Element] = set()
     for element in root.iter(etree.Element):
         named = element.tag in ("main", "article") or element.get("role") == "main"
@@ -175,7 +176,7 @@ def _hiding_selectors(root: Element) -> Iterator[str]:
             continue
         for rule in (sheet.text or "").split("}")[:_MOST_RULES]:
             before, brace, declarations = rule.rpartition("{")
-            # A brace before this one opens what the rule stands in: a condition on the screen.
+            # Another brace before this one opens a block around the rule, such as a media query.
             if not brace or "{" in before or "@" in before:
                 continue
             if _UNSHOWN_STYLE.search("".join(declarations.lower().split())):

@@ -1,4 +1,4 @@
-"""Readers: processes that convert pages to text, one page at a time each."""
+"""The pool of processes that convert pages to text, each one page at a time."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ READ_S = 10.0
 MOST_ANSWER_BYTES = 32_000_000
 
 WORN_KB = 120_000
-"""A reader that has ever used more than this reads no other page, because it does not return the memory."""
+"""Peak memory of a process, in KB, above which it is not used again, because it does not return memory."""
 
 _PROGRAM = ("-m", "rumi.web.readers.pages.process")
 
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
-"""Half of the processors may read pages: the others are for other work."""
+"""Maximum number of processes: half of the processors, so that the others are free for other work."""
 
 
 class Readers:
-    """At most `at_once` reading processes, started when needed, and ended after `idle_s` idle seconds.
+    """A pool of at most `at_once` processes, started when needed and ended after `idle_s` idle seconds.
 
     Parsers are large, are written for harmless input, and hold Python's lock while they work: in a thread
-    they could not be ended, and would delay all other work. `read_s` bounds the time for one page.
+    they could not be ended, and would delay all other work. `read_s` limits the time for one page, in
+    seconds.
     """
 
     def __init__(self, at_once: int = AT_ONCE, *, idle_s: float = 60.0, read_s: float = READ_S) -> None:
         self._permits = trio.Semaphore(at_once)
         self._idle_s = idle_s
         self._read_s = read_s
-        self._idle: deque[tuple[float, Child]] = deque()  # the one that was used last is at the right
+        self._idle: deque[tuple[float, Child]] = deque()  # the most recently used one is at the right
         self._parked = trio.Event()
         self._running = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Readers]:
-        """Pages can be read in the block; at its end no process is left."""
+        """Run the pool for a block; at its end no process is left."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.run)
             yield self
             nursery.cancel_scope.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Own the idle processes until cancelled, and then end them."""
+        """Run the pool until cancelled, and then end the idle processes."""
         self._running = True
         try:
             task_status.started()
@@ -72,11 +73,9 @@ class Readers:
     ) -> PageText:
         """Return the text of a page.
 
-        `media_type` is the server's, without parameters; `charset` the one that it names, if it does; `url`
-        is where the page came from, and what its links are relative to; the text that is returned has at most
-        `max_chars` characters.
-
-        Cancelled, the process that works on it has been killed and reaped before this leaves.
+        `media_type` is the server's, without parameters; `charset` is the one that the server names, or None.
+        `url` is the URL of the page, which its links are relative to. The text has at most `max_chars`
+        characters. On cancellation, the process of this page is killed and reaped before this leaves.
 
         Raises:
             FetchError: The page cannot be read within the limits of time and memory.
@@ -87,11 +86,14 @@ class Readers:
         request["max_chars"] = max_chars
         async with self._permits:
             reader = await self._one()
+            # True only after a complete answer: a process that was cancelled or failed in the middle of a
+            # page could answer the next request with this page.
             sound = False
             try:
                 text = await self._read(reader, request, body)
                 sound = _peak_kb(reader.pid) <= WORN_KB
             finally:
+                # After the end of `run`, no task would end an idle process.
                 if sound and self._running:
                     self._idle.append((trio.current_time() + self._idle_s, reader))
                     self._parked.set()
@@ -100,7 +102,11 @@ class Readers:
         return text
 
     async def _one(self) -> Child:
-        """Return the reader that was used last, if it is still alive, or a new one."""
+        """Return the most recently used process that is still alive, or start a new one.
+
+        Raises:
+            FetchError: A new process does not start.
+        """
         while self._idle:
             reader = self._idle.pop()[1]
             if reader.alive:
@@ -114,7 +120,11 @@ class Readers:
             ) from error
 
     async def _read(self, reader: Child, request: dict[str, object], body: bytes) -> PageText:
-        """Return the text that a reader sends as JSON, which is trusted no more than the page."""
+        """Send a page to a process, and return its answer, which is as untrusted as the page.
+
+        Raises:
+            FetchError: The page cannot be read, or the answer is invalid.
+        """
         reader.left_s = self._read_s
         try:
             await reader.say(request, body)
@@ -135,13 +145,13 @@ class Readers:
             return f"it took more than {self._read_s:.0f} seconds"
         if error.why == "signal" and error.number == signal.SIGXCPU:
             return "it took too much time"
-        if error.why == "signal":  # what is written in C and C++ ends so where it gets no memory
+        if error.why == "signal":  # libraries in C and C++ abort if they get no memory
             name = signal_name(error.number)
             return f"it takes too much memory, or is made to break its reader ({name})"
         return str(error)
 
     async def _end_idle(self) -> None:
-        """Wait until a reader's idle time is over, or another becomes idle; end those whose time is over."""
+        """Wait until an idle time is over, or a process becomes idle; end the processes past their time."""
         due = self._idle[0][0] if self._idle else math.inf
         with trio.move_on_at(due):
             self._parked = trio.Event()
@@ -155,12 +165,12 @@ def _too_much(why: str) -> FetchError:
 
 
 def _peak_kb(pid: int) -> int:
-    """Return the largest memory of a process since its program began, in KB, as the kernel counts.
+    """Return the peak memory of a process since its program started, in KB, as counted by the kernel.
 
-    `getrusage` in the process would begin with the peak of the process that it was forked from.
+    `getrusage` in the process would include the peak of its parent before the start of the program.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:  # it is gone
+    except OSError:  # the process has ended
         return 0
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
