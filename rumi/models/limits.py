@@ -151,7 +151,7 @@ class CallLimits:
     """
 
     def __init__(self, max_concurrent: int | None = None, part: Callable[[], float] = lambda: 1.0) -> None:
-        """Start without calls. `part` returns this process's share of all limits; other workers get the rest."""
+        """Start without calls. `part` returns this process's share of all limits, with several workers."""
         self._part = part
         self._at_first = AT_FIRST if max_concurrent is None else max_concurrent
         self._at_most = AT_MOST if max_concurrent is None else max_concurrent

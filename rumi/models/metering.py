@@ -35,7 +35,8 @@ class Limit:
 class Account:
     """The account that a model call is charged to.
 
-    Limits of a scope whose name is empty, and of tasks for the task 0, do not apply. `limits` apply to this account in addition to the configured limits.
+    A limit does not apply if the account's name in its scope is empty (for tasks, if `task` is 0). `limits`
+    apply to this account in addition to the configured limits.
     """
 
     chat: str = ""

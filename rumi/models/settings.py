@@ -28,7 +28,8 @@ _OFFLINE_CONTEXT_TOKENS: Final = 131_072
 class CustomServer:
     """A `[model.custom.NAME]` server that speaks OpenAI chat completions.
 
-    `api_key` is the key itself, or None without one. `fault` is the error if the configured key cannot be read. `pictures`: the model accepts pictures.
+    `api_key` is the key itself, or None without one. `fault` is the error if the configured key cannot be
+    read. `pictures`: the model accepts pictures.
     """
 
     base_url: str
