@@ -160,7 +160,7 @@ class _Fit:
         del self.messages[first:until]
 
     def _begins(self, index: int) -> bool:
-        """Return True if an exchange begins at `index`: with a user message that does not follow another one."""
+        """Return True if an exchange begins at `index`: a user message that does not follow another one."""
         before = self.messages[index - 1].role if index else "system"
         return self.messages[index].role == "user" and before != "user"
 

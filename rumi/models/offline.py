@@ -1,7 +1,7 @@
 """The offline model: not a language model, but a grammar that maps plain requests to the same tools.
 
-The offline model demonstrates Rumi without an account and a network. It runs in the same turn as a real model:
-it requests one tool call in each reply, reads the results, and answers with them.
+The offline model demonstrates Rumi without an account and a network. It runs in the same turn as a real
+model: it requests one tool call in each reply, reads the results, and answers with them.
 """
 
 import re

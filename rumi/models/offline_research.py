@@ -41,7 +41,7 @@ def is_research(tools: Sequence[ToolSpec]) -> bool:
 
 
 class Research:
-    """The progress of a research task: the question, the untrusted blocks sent with it, the results so far."""
+    """The progress of a research task: the question, untrusted blocks sent with it, the results so far."""
 
     def __init__(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         self._names = {tool.name for tool in tools}

@@ -1,7 +1,7 @@
 """Ollama's own chat API.
 
-Rumi does not use Ollama's chat completions, because they cannot set the context size, and Ollama silently cuts
-longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
+Rumi does not use Ollama's chat completions, because they cannot set the context size, and Ollama silently
+cuts longer prompts. docs: docs.ollama.com/api/chat. The stream has one JSON object per line.
 """
 
 import json

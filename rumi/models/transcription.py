@@ -174,8 +174,8 @@ class Transcriber:
 def _as_file(name: str, audio: bytes) -> tuple[str, bytes, str]:
     """Return the form's file: a neutral name with the right extension, the bytes, the media type.
 
-    The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. Groq does
-    not get the user's file name, because it does not need it.
+    The server derives the format from the extension. Telegram uses `.oga`, which Groq does not know. Groq
+    does not get the user's file name, because it does not need it.
     """
     ending = PurePath(name).suffix.removeprefix(".").lower()
     ending = ending if ending in _TYPES else "ogg"

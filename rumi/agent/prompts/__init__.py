@@ -1,1 +1,1 @@
-"""What a prompt consists of: the text files, notes of the program, and what a message hands on."""
+"""The parts of a prompt: text files, prompt notes, and the attachments of a message."""
