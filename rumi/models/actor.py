@@ -19,7 +19,7 @@ from rumi.models.server import ModelServer
 
 @dataclass(slots=True, eq=False)
 class HoldPermit(Request[None]):
-    """Request a permit and hold it. This ask never returns; cancel it when the call is over.
+    """Request for a permit. The ask holds it and never returns; cancel the ask when the call is over.
 
     `granted` is set when the call may start. `tokens` is the estimated size of the call. Before the caller
     releases the permit, it sets `refused`: True if the server had too many calls, False if the server
@@ -36,7 +36,7 @@ class HoldPermit(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class HowLong(Request[Wait | None]):
-    """Return the expected wait of a new call and its cause; None if the call could start now."""
+    """Request for the expected wait of a new call and its cause; None if the call could start now."""
 
     server: str
     model: str
