@@ -169,7 +169,7 @@ class Acting:
 
 
 class _Steps:
-    """Publishes the steps of one call: the latest step every `STEP_S`, and always the last one.
+    """Publisher of the steps of one call: the latest step every `STEP_S`, and always the last one.
 
     A step that is not published costs almost nothing. `shown` counts the published steps.
     """
@@ -221,6 +221,7 @@ def _parse(call: ToolCall, cut_off: bool) -> tuple[Mapping[str, object], ToolRes
     """Return the call's arguments, and an error result for the model if they are not a JSON object."""
     if cut_off and not call.arguments.strip():
         return {}, CUT_OFF
+    # `Hiding` has replaced the arguments, because they contained a secret.
     if call.arguments == HIDDEN:
         return {}, SECRET
     try:

@@ -35,7 +35,7 @@ class TurnLimits:
 
 
 class Breakers:
-    """Counts repetitions, errors and usage in one turn.
+    """The breakers of one turn, which count repetitions, errors and usage.
 
     A call is a repetition if the call directly before it, in the same or the previous reply, had the same
     name, arguments and result. Any other call in between, and so any change that such a call made, resets the

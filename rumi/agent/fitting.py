@@ -43,6 +43,8 @@ class Fitting:
         )
         last = None
         for index, message in enumerate(self.messages):
+            # Seen results are shortened below the budget, so that the prefix changes rarely. Unseen ones lose
+            # only as much as needed.
             if self._total <= (max_tokens * STEP_SHARE if index < seen else max_tokens):
                 break
             shorter = in_short(message)

@@ -138,7 +138,7 @@ async def run_turn(turn_input: TurnInput, watch: Watch, store: StoreMessage) -> 
             known_urls=turn_input.known_urls,
             words=turn_input.words,
             declare_for=turn_input.declare_for,
-            tools=lambda: acting.tools,
+            tools=lambda: acting.tools,  # evaluated later: `acting` itself needs the gate
             history=turn_input.history,
             language=turn_input.language,
             watch=watch,
@@ -315,6 +315,7 @@ class _Turn:
                     self.breakers.forget_last()
                 note = REPEATED if self.breakers.repeats(call, arguments, result) else ""
                 tripped = tripped or self.breakers.after_result()
+                # Only on the last result, which the model reads directly before its next reply.
                 if to_come == 1:
                     note += self.breakers.warning(self.calls)
                 # An equal share for each remaining result; a short result leaves more for the later ones.
@@ -331,6 +332,7 @@ class _Turn:
         """Store a result, cut to `max_tokens`, with the program's `note` appended; return its tokens."""
         # Before the message is stored: a message with tainted content must be stored as tainted.
         self.gate.note_result(call.name, result)
+        # The history refers to pictures by path; each model call loads the bytes again (`look`).
         pictures = tuple(replace(picture, data=b"") for picture in result.pictures)
         whole = Message("tool", result.content, tool_call_id=call.id, pictures=pictures)
         message = cut_to(whole, max_tokens)

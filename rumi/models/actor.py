@@ -56,7 +56,7 @@ ModelsRef: TypeAlias = ActorRef[ModelsMessage]
 
 
 class Models(Actor[ModelsMessage]):
-    """Grants permits, and closes the clients of the model servers when it stops.
+    """The `models` actor: grants permits, and closes the clients of the model servers when it stops.
 
     After a crash the actor starts without permits: running calls continue uncounted.
     """

@@ -89,7 +89,7 @@ class AnthropicProtocol:
                 body["tool_choice"] = {"type": "none"}
         temperature = sampling.temperature if request.temperature is None else request.temperature
         if temperature is not None and facts.temperature:
-            body["temperature"] = min(temperature, 1.0)
+            body["temperature"] = min(temperature, 1.0)  # the API's maximum; other servers allow 2
         effort = request.effort or sampling.effort
         if effort is not None and facts.effort:
             body["output_config"] = {"effort": effort}
@@ -197,7 +197,7 @@ class _Block:
 
 
 class AnthropicReply:
-    """Builds a reply from the events of a stream. Thoughts are not part of the reply's text."""
+    """Builder of a reply from the events of a stream. Thoughts are not part of the reply's text."""
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit

@@ -76,6 +76,7 @@ def body_of(
     if most is not None and not small_plan:
         # `max_tokens` is deprecated at Groq and OpenAI, but many other servers know only this name.
         body[provider.max_tokens] = most
+    # Groq reports usage without this field, and strict servers refuse it.
     if not (groq or provider.strict):
         body["stream_options"] = {"include_usage": True}
     return body

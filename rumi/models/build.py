@@ -1,4 +1,4 @@
-"""Builds the models of a process from the settings; each chat gets its chain from the `ModelSet`."""
+"""Construction of a process's models from the settings; each chat gets its chain from the `ModelSet`."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field

@@ -91,7 +91,7 @@ class ChainStep:
 
 
 class _EventForwarder:
-    """Forwards model events; records whether text was emitted that another attempt must discard.
+    """A forwarder of model events that records whether another attempt must discard emitted text.
 
     `has_output`: some output of the current attempt has arrived.
     """
@@ -355,6 +355,7 @@ class Chain:
         if isinstance(hold, ModelError):
             return hold
         outcome: Reply | ModelError | None = None
+        # The forwarder serves all attempts, but whether this one is billed depends on its own output.
         events.has_output = False
         try:
             if hold.most_reply is not None:

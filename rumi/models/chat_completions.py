@@ -90,6 +90,7 @@ class ChatCompletions(ServerModel):
         from groq import Omit
 
         headers: dict[str, str | Omit] = {"Accept": "text/event-stream, application/json"}
+        # Without a key, the SDK would send an Authorization header all the same.
         if not self._server.api_key:
             headers["Authorization"] = Omit()
         return headers

@@ -54,7 +54,7 @@ def shown_url(url: str) -> str:
 
 
 class Failures:
-    """Creates the errors of one model at one server. `key_name` is the setting of its key.
+    """Factory of the errors of one model at one server. `key_name` is the setting of its key.
 
     `redact` knows that key and the other secrets of this installation.
     """

@@ -53,6 +53,7 @@ def fitted(request: ModelRequest, max_tokens: int | None) -> ModelRequest:
         fit.change(index, replace(fit.messages[index], reasoning=""))
     for index in results[:-1]:
         fit.change(index, shortened(fit.messages[index], SHORT_CHARS))
+    # The messages themselves, because `forget` shifts all indexes.
     latest = [fit.messages[place] for place in results[-1:]]
     fit.forget(int(max_tokens * HISTORY_SHARE))
     for index in _replies(fit.messages):

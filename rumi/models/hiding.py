@@ -8,7 +8,7 @@ from rumi.platform.redact import HIDDEN, Redactor
 
 
 class Hiding:
-    """Hides secrets in the events and the outcome of one call, including secrets split between two events.
+    """A filter that hides secrets in the events and the outcome of one call, even if two events split them.
 
     Only known secrets are hidden: an answer may legitimately show examples of keys. If a tool call's
     arguments contain a secret, `[hidden]` replaces all of them, so that no tool runs with altered arguments.

@@ -143,7 +143,7 @@ class _ServerState:
 
 
 class CallLimits:
-    """Grants tickets to calls in a fair order.
+    """The queues and limits of all models, which grant tickets to calls in a fair order.
 
     `now` is always in seconds of a monotonic clock. The methods that change a limit also grant the calls that
     may start. `max_concurrent` is the maximum number of simultaneous calls to one server; without it, the
@@ -220,6 +220,7 @@ class CallLimits:
         if limits.tokens is not None:
             state.tokens = _Budget.of(limits.tokens, now)
         if limits.retry_after_s is not None:
+            # A shorter cool-down, from another call's answer, must not end a longer one.
             state.cool_until = max(state.cool_until, now + limits.retry_after_s)
         # The reported remainder already includes this call, so counting it here would charge it twice.
         if ticket is not None and ticket.granted and not ticket.counted:

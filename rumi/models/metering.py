@@ -82,7 +82,7 @@ class Hold(Protocol):
 
 
 class Meter(Protocol):
-    """Reserves budget before each attempt at a model call; the returned `Hold` records the usage."""
+    """A meter of model calls: reserves budget before each attempt; the returned `Hold` records the usage."""
 
     async def reserve(
         self, account: Account, model: str, prompt_tokens: int, language: Language

@@ -53,6 +53,7 @@ class NativeModel(ServerModel):
         builder = protocol.builder(emit, self._name)
         body = protocol.body(request, self._model, self._sampling, self._budget.context)
         url = f"{self._server.base_url.rstrip('/')}{protocol.path}"
+        # Connecting and the server's work before its first output share one time limit.
         with trio.move_on_after(self._first_s) as silence:
             reading = AnswerReading(self._failures, silence, (self._first_s, self._timeout_s), seen)
             asked = client.build_request(

@@ -75,6 +75,7 @@ class OllamaProtocol:
 
 
 def _messages(request: ModelRequest) -> Iterator[dict[str, object]]:
+    # Ollama's API has no call ids: a result names its tool instead.
     names: dict[str | None, str] = {}
     for message in request.messages:
         names |= {call.id: sent_name(call.name) for call in message.tool_calls}
@@ -94,7 +95,7 @@ def _calls(message: Message) -> Iterator[dict[str, object]]:
 
 
 class OllamaReply:
-    """Builds a reply from the lines of a stream. Thoughts are not part of the reply's text."""
+    """Builder of a reply from the lines of a stream. Thoughts are not part of the reply's text."""
 
     def __init__(self, emit: Emit, model: str) -> None:
         self._emit = emit

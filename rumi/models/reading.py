@@ -25,7 +25,7 @@ _LAST_BYTES_S: Final = 0.25
 
 
 class Builder(Protocol):
-    """Builds a reply from the events of a stream.
+    """Builder of a reply from the events of a stream.
 
     `begun`: some output of the model has arrived, including reasoning. `done`: the server has reported the
     end of the reply.
@@ -59,7 +59,7 @@ class Builder(Protocol):
 
 
 class Cutter(Protocol):
-    """Splits a byte stream, in pieces of any size, into events."""
+    """Splitter of a byte stream, in pieces of any size, into events."""
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Process more bytes; yield the data of each event that they complete."""
@@ -71,7 +71,7 @@ class Cutter(Protocol):
 
 
 class LineReader:
-    """Splits a byte stream into lines of JSON, the format of Ollama's stream."""
+    """Splitter of a byte stream into lines of JSON, the format of Ollama's stream."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -155,7 +155,7 @@ class ServerModel:
 
 
 class AnswerReading:
-    """Reads one answer inside the cancel scope `silence`: each line of the stream moves its deadline.
+    """Reader of one answer inside the cancel scope `silence`: each line of the stream moves its deadline.
 
     `limits_s` are the two timeouts: before the model's first output, and after it.
     """
@@ -209,6 +209,8 @@ class AnswerReading:
         except (httpx.TransportError, httpx.StreamError) as error:
             return self._failures.no_answer(error)
         finally:
+            # Nested generators read the body. Closing only the outer one would leave the inner ones to the
+            # garbage collector.
             await http.unwind(chunks)
 
     def note_limits(self, response: "httpx.Response") -> None:

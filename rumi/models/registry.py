@@ -56,7 +56,7 @@ _ENDINGS: Final[Mapping[Dialect, str]] = {"groq": "/openai/v1", "anthropic": "/v
 
 
 class Registry:
-    """Creates models, and owns their servers. Models at one server share its client, permits and key."""
+    """Factory of models, and owner of their servers. Models at one server share client, permits and key."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self.settings = settings

@@ -37,7 +37,7 @@ class StreamReportedError(Exception):
 
 
 class EventReader:
-    """Splits a byte stream, in pieces of any size, into the data of server-sent events.
+    """Splitter of a byte stream, in pieces of any size, into the data of server-sent events.
 
     The reader supports only the parts that chat completions use: `data` fields, joined by newlines and ended
     by an empty line. Comments, which servers send to keep the connection alive, and other fields yield
@@ -120,7 +120,7 @@ class _PartialCall:
 
 
 class ReplyBuilder:
-    """Builds a reply from its chunks, and emits its text and the names of the called tools.
+    """Builder of a reply from its chunks, which emits the text and the names of the called tools.
 
     The model's reasoning is not part of the text, whether it arrives in a separate field (`reasoning` at Groq
     and Ollama, `reasoning_content` at llama.cpp and vLLM) or between `<think>` tags. `begun`: some output of
@@ -321,7 +321,7 @@ _END: Final = "</think>"
 
 
 class Thoughts:
-    """Removes `<think>` reasoning from the start of an answer that arrives in pieces.
+    """Filter that removes `<think>` reasoning from the start of an answer that arrives in pieces.
 
     Only at the start: after its first word, an answer may write about such tags. Reasoning without an end tag
     lasts to the end of the answer. Text without a tag passes unchanged, piece by piece.

@@ -47,7 +47,7 @@ _SENTENCES: Final[dict[FailureKind, tuple[str, str]]] = {
 
 
 class Transcriber:
-    """Transcribes recordings. The creator must call `aclose`.
+    """A client for transcriptions of recordings. The creator must call `aclose`.
 
     `base_url` is the root of Groq's API, None for the official one; `timeout_s` is the maximum duration of
     one attempt; `redact` hides secrets in the server's texts. Temporary failures are retried twice, after

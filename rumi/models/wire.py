@@ -32,6 +32,7 @@ def messages_json(
     messages: list[dict[str, object]] = []
     of_results: list[Picture] = []
     for request_message in request.messages:
+        # Only after the last result: servers require all results directly after the calls.
         if of_results and request_message.role != "tool":
             messages.append(_of_results(of_results))
             of_results = []

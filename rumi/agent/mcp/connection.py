@@ -180,6 +180,7 @@ async def _of_process(
     """Start the server and yield the streams of its messages. If the server exits, the block is cancelled."""
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(running(settings, home))
+        # No buffer for incoming messages: a server that sends too fast is slowed down by its own pipe.
         from_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, to_server = anyio.create_memory_object_stream[SessionMessage](_WAITING)
         for stream in (from_server, read, write, to_server):

@@ -1,4 +1,4 @@
-"""Runs a program in a PID namespace that ends with Rumi, whatever the program does.
+"""A launcher that runs a program in a PID namespace that ends with Rumi, whatever the program does.
 
 This file is a program, not a module: `python -I -S namespaced.py PARENT PROGRAM…`. bubblewrap's own first
 process has the server's uid, so the server could keep it from ending, and a bubblewrap that is killed during

@@ -54,6 +54,7 @@ class ServerProcess:
         self._popen = popen
         self._family = family
         self._pidfd = os.pidfd_open(popen.pid)
+        # Duplicates, because both trio and Popen close the descriptors that they own.
         self._stdin = trio.lowlevel.FdStream(os.dup(popen.stdin.fileno()))
         self._stdout = trio.lowlevel.FdStream(os.dup(popen.stdout.fileno()))
         self._stderr = trio.lowlevel.FdStream(os.dup(popen.stderr.fileno()))
@@ -169,6 +170,7 @@ async def running(settings: ServerSettings, home: Path) -> AsyncIterator[ServerP
             finally:
                 await process.end()
                 nursery.cancel_scope.cancel()
+    # The nursery wraps even a single error in a group, but callers expect the McpError itself.
     except BaseExceptionGroup as group:
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from None

@@ -107,6 +107,7 @@ class McpServer(Actor[McpMessage]):
         """Call a tool within the server's time limit."""
         self._directory.calls += 1
         try:
+            # Two time limits: waiting for the server's start does not reduce the time of the call.
             with trio.fail_after(self._settings.start_timeout_s):
                 await self._ready.wait()
             assert self._connection is not None
@@ -129,7 +130,7 @@ class McpServer(Actor[McpMessage]):
         try:
             await check_folder(self._settings, self._home, self._offload)
             async with opened(self._settings, self._home) as (connection, start), trio.open_nursery() as own:
-                if self._settings.command:
+                if self._settings.command:  # a remote server has no folder on this machine
                     own.start_soon(watch_folder, self._settings, self._home, self._offload)
                 await self._list(connection)
                 # The server is ready: from here on the time limit of its start must not end the connection.

@@ -121,6 +121,7 @@ class McpServers:
         names = names_for(settings.name, [tool.name for tool in known.tools])
         siblings = frozenset(names.values())
         for tool in known.tools:
+            # A tool that the server has added since the last acceptance stays invisible until accepted.
             if known.pin is None or tool.name not in known.pin.tools:
                 continue
             if known.pin.takes(tool):

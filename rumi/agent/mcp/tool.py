@@ -48,7 +48,7 @@ class McpTool(Tool):
         self._spec = ToolSpec(
             name, harmless(tool.description)[:MOST_DESCRIPTION_CHARS], harmless_schema(tool.parameters)
         )
-        self.concurrent = tool.read_only
+        self.concurrent = tool.read_only  # the order of calls that change something matters
         self._server = server
         self._tool = tool
         self._ask = ask

@@ -1,4 +1,4 @@
-"""Checks whether a call contains only values that the user wrote in the message of this turn."""
+"""The check that a call contains only values that the user wrote in the message of this turn."""
 
 import json
 import re

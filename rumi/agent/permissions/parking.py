@@ -144,6 +144,7 @@ class ParkedCalls:
     async def _store(self, *parked: Parked) -> None:
         if not parked:
             return
+        # In memory before the await: a concurrent call must not get the same number or use the same approval.
         self._parked |= {parked_call.number: parked_call for parked_call in parked}
         await self._write(parked)
 

@@ -47,7 +47,7 @@ MOST_PROJECTS = 32
 
 
 class AskSkills(Protocol):
-    """Sends a request to the skills actor: the `ask` method of its reference."""
+    """A function that sends a request to the skills actor: the `ask` method of its reference."""
 
     async def __call__(self, message: Request[R]) -> R:
         """Return the actor's reply."""
@@ -76,7 +76,7 @@ class _Looking:
 
 
 class Skills(Actor[SkillsMessage]):
-    """Answers requests about skills; scans the folders first, unless the last scan is recent.
+    """The skills actor: answers requests, and scans the folders first unless the last scan is recent.
 
     `mounts` is the folder that sandboxes see; it is updated after each scan and each use of a skill.
     `of_project` creates a catalogue that includes the skills of a project folder; only requests that name the
@@ -123,6 +123,7 @@ class Skills(Actor[SkillsMessage]):
         if looking.own:
             await self._now("")  # updates the folder that all sandboxes see
         if looking.view is None or trio.current_time() >= looking.good_until:
+            # The age counts from the start of the scan, because a change during it may be missed.
             begun = trio.current_time()
             view, took_s = await self._offload(looking.look)
             looking.good_until = begun + min(self._fresh_s, took_s + self._fresh_times * took_s)

@@ -159,6 +159,7 @@ class Catalogue:
                 if cached := self._one(source, folder, self._found.get(key)):
                     found[key] = cached
         disabled = self._disabled()
+        # Compared by identity: an unchanged folder yields the cached object of the last scan.
         changed = found.keys() != self._found.keys() or any(
             found[key] is not self._found[key] for key in found
         )

@@ -57,7 +57,7 @@ class DisabledSkills:
                 self._current = Disabled(_names(_in_file(_read(self._path))))
             except (OSError, ValueError, RecursionError):
                 return self._current
-            self._seen = seen
+            self._seen = seen  # only after a successful read, so that a failed one is repeated
         return self._current
 
 

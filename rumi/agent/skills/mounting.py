@@ -34,7 +34,7 @@ MOST_RECORD_BYTES = 10_000_000
 
 
 class Mounts:
-    """Keeps the copies in the folder up to date. A file next to it records the source state of each copy.
+    """The folder with the copies of skills. A file next to it records the source state of each copy.
 
     `inside` is the folder's path in a sandbox.
     """
@@ -57,7 +57,7 @@ class Mounts:
         projects = self._folder / PROJECTS
         with contextlib.suppress(OSError):  # then making the copies fails too, and each reports the reason
             projects.mkdir(parents=True, exist_ok=True)
-            projects.chmod(0o311)
+            projects.chmod(0o311)  # no read permission: folders in it can be entered by name, not listed
         if project not in known:
             known[project] = secrets.token_hex(8)
             latest = list(known.items())[-MOST_PROJECTS:]
@@ -122,6 +122,7 @@ class Mounts:
     def _swap(self, name: str, content: Snapshot) -> None:
         """Replace a skill's folder by a new copy. Commands see the old copy, the new one, or briefly none."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Built in the parent folder: on the same file system, for the renames, but invisible in sandboxes.
         with tempfile.TemporaryDirectory(prefix=".skills-", dir=self._folder.parent) as building:
             made = Path(building, "new")
             made.mkdir()

@@ -59,7 +59,7 @@ class ParentChat:
                 try:
                     answer = json.loads(await self._frames.next())
                 except NoFrame:
-                    os._exit(1)
+                    os._exit(1)  # the parent has gone, and nobody needs the result
         return CallReply(**answer)
 
 
@@ -131,7 +131,7 @@ def described(error: BaseException, folder: Path) -> str:
 def main() -> None:
     """Run a skill once. All processes that it started have ended before its result is sent."""
     parent = ParentProcess({resource.RLIMIT_AS: MEMORY_BYTES}, nice=NICE, family=True)
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode = True  # a run must not add files to the skill's folder
     parent.ready()
     said = trio.run(work, parent, parent.hear())
     end_descendants()

@@ -47,7 +47,7 @@ class SkillRun:
 
 
 class CodeRunner:
-    """Runs code skills, at most `AT_ONCE` at the same time.
+    """A runner of code skills, at most `AT_ONCE` at the same time.
 
     A project's skill runs only if its content is trusted, and from a copy of the checked content, so that
     later changes in the folder have no effect. `own_s` is the maximum run time of a skill's own code.
@@ -71,6 +71,7 @@ class CodeRunner:
         """
         async with self._permits, self._folder(job.skill) as folder:
             said = await self._talk(job, folder, call, model)
+        # Raised here, outside of the nursery of `_talk`, which would wrap the error in an exception group.
         if isinstance(said, SkillError):
             raise said
         return said

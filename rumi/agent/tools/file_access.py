@@ -118,7 +118,7 @@ class FoundPath:
 
     @property
     def names(self) -> list[str]:
-        """Return the names in the folder; bytes that are not UTF-8 appear as escape sequences."""
+        """The names in the folder; bytes that are not UTF-8 appear as escape sequences."""
         return [shown(name) for name in self.content.decode("utf-8", "backslashreplace").splitlines()]
 
 
@@ -201,7 +201,8 @@ class FileTool(Tool):
         command = Command(
             ("sh", "-c", _PUT, "sh", path, str(len(content))),
             content,
-            needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,  # the sandbox's own
+            # /tmp is the sandbox's own file system: writing there takes no space of the workspace.
+            needed_bytes=0 if path.startswith("/tmp/") else len(content) + BLOCK,
         )
         result = await self._run(command)
         trace, said = self._trace(path, result), result.stdout.text().strip()

@@ -101,5 +101,5 @@ class RememberTool(Tool):
         return ToolResult(
             True,
             memory_texts.remembered(self._language(), fact.key, fact.value, shown, replaced=not also),
-            tainted=any(other.tainted for other in others),
+            tainted=any(other.tainted for other in others),  # the result quotes the other values
         )

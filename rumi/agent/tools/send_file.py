@@ -88,6 +88,7 @@ class SendFile(Tool):
             )
         name = safe_name(relative)
         try:
+            # Held until the file is sent, because its content stays in memory until then.
             async with self._in_memory:
                 content = await self._offload(lambda: _read(self._workspace, relative, self._max_bytes))
                 await self._send(name, content)

@@ -30,12 +30,12 @@ class TextFile:
 
     @property
     def plain(self) -> str:
-        """Return the text with LF line ends, as models read and write it."""
+        """The text with LF line ends, as models read and write it."""
         return self.text.replace("\r\n", "\n")
 
     @property
     def about(self) -> list[str]:
-        """Return notes on unusual properties: the encoding, the line ends, a missing final newline."""
+        """Notes on unusual properties: the encoding, the line ends, a missing final newline."""
         returns, newlines = self.text.count("\r\n"), self.text.count("\n")
         kinds = {newlines: "CRLF line ends", 0: ""}
         return [
@@ -132,7 +132,7 @@ class TextDifference:
 
     @property
     def counts(self) -> str:
-        """Return the numbers of added and removed lines, such as `+2 −1`."""
+        """The numbers of added and removed lines, such as `+2 −1`."""
         return f"+{self.added} −{self.removed}"  # a minus sign, as wide as the plus
 
 
